@@ -1,0 +1,141 @@
+"""Speculative decoding, every algorithm short enough to check against its paper by eye.
+
+``ALGORITHMS`` is the registry: one row per named system. The pieces are importable by name.
+"""
+
+from reference.algorithms import (
+    autoregressive,
+    confidence_stopping,
+    dynamic_k,
+    egag,
+    greedy_speculation,
+    napd,
+    nasd,
+    nasd_seed_rule,
+    prompt_lookup,
+    speculative_sampling,
+)
+from reference.coupling import accept_probability, flip, overlap, residual, total_variation
+from reference.drafters.model import model_drafter
+from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
+from reference.drafters.prompt_lookup import lookup, prompt_lookup_drafter
+from reference.generate import (
+    Generation,
+    Sampled,
+    autoregressive_generate,
+    egag_generate,
+    generate,
+    inverse_cdf,
+    nasd_generate,
+    speculative_generate,
+)
+from reference.kv_cache import KeepLengths, crop, keep_lengths, tokens_to_feed
+from reference.laws import greedy_law
+from reference.lengths.accepted_ratio import accepted_ratio
+from reference.lengths.confidence import confidence
+from reference.lengths.constant import constant
+from reference.lengths.entropy_adaptive import entropy_adaptive, entropy_gamma, normalized_entropy
+from reference.pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, top_tokens
+from reference.rounds import AcceptanceStatistics, acceptance_statistics, chain_decoder, commit
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    LengthRule,
+    Plan,
+    Pmf,
+    Round,
+    Site,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+    chain,
+)
+from reference.warpers import min_p, repetition_penalty, softmax, top_k, top_p, warped
+
+ALGORITHMS: tuple[Algorithm, ...] = (
+    autoregressive.ALGORITHM,
+    speculative_sampling.ALGORITHM,
+    greedy_speculation.ALGORITHM,
+    nasd.ALGORITHM,
+    nasd_seed_rule.ALGORITHM,
+    napd.ALGORITHM,
+    egag.ALGORITHM,
+    dynamic_k.ALGORITHM,
+    confidence_stopping.ALGORITHM,
+    prompt_lookup.ALGORITHM,
+)
+
+__all__ = [
+    "ALGORITHMS",
+    "AcceptanceStatistics",
+    "Algorithm",
+    "Claim",
+    "Decoder",
+    "Draft",
+    "Drafter",
+    "Draws",
+    "Generation",
+    "KeepLengths",
+    "LanguageModel",
+    "LengthRule",
+    "NgramTable",
+    "Plan",
+    "Pmf",
+    "Round",
+    "Sampled",
+    "Site",
+    "State",
+    "Task",
+    "Tokens",
+    "Verified",
+    "Verifier",
+    "accept_probability",
+    "acceptance_statistics",
+    "accepted_ratio",
+    "argmax",
+    "as_pmf",
+    "autoregressive_generate",
+    "chain",
+    "chain_decoder",
+    "check_pmf",
+    "checked_model",
+    "commit",
+    "confidence",
+    "constant",
+    "crop",
+    "egag_generate",
+    "entropy_adaptive",
+    "entropy_gamma",
+    "flip",
+    "generate",
+    "greedy_law",
+    "inverse_cdf",
+    "keep_lengths",
+    "lookup",
+    "min_p",
+    "model_drafter",
+    "nasd_generate",
+    "ngram_drafter",
+    "ngram_table",
+    "normalized_entropy",
+    "one_hot",
+    "overlap",
+    "prompt_lookup_drafter",
+    "repetition_penalty",
+    "residual",
+    "softmax",
+    "speculative_generate",
+    "tokens_to_feed",
+    "top_k",
+    "top_p",
+    "top_tokens",
+    "total_variation",
+    "warped",
+]

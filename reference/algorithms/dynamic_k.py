@@ -1,0 +1,26 @@
+"""Dynamic k: speculative sampling with k driven by the last round's accepted share (the edge-cloud guide)."""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.accepted_ratio import accepted_ratio
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Decoder:
+    """Start at k = ``start``; one more after la/k >= .8, one fewer after la/k <= .4, within the bounds."""
+    length = accepted_ratio(start, minimum, maximum)
+    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="dynamic-k",
+    summary="speculative sampling with k raised or lowered by the last accepted share",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"start": 1, "minimum": 0, "maximum": 3}, {"start": 2, "minimum": 1, "maximum": 3}),
+    paper="edge-cloud guide, dynamic block length; exact because only past rounds decide",
+)

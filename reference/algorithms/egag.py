@@ -1,0 +1,30 @@
+"""EGAG: speculative sampling whose gamma follows the drafter's entropy. The map is in ``lengths.entropy_adaptive``."""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.entropy_adaptive import entropy_adaptive
+from reference.models import draft_model, raw_draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Decoder:
+    """Draft more when the drafter is certain; ``beta`` smooths gamma over rounds."""
+    length = entropy_adaptive(raw_draft_model(task), gamma_min, gamma_max, beta)
+    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="egag",
+    summary="speculative sampling with gamma falling linearly in the entropy of q",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"gamma_min": 1, "gamma_max": 3},
+        {"gamma_min": 0, "gamma_max": 3},
+        {"gamma_min": 1, "gamma_max": 3, "beta": 0.5},
+    ),
+    paper="implementation document, Section 7 (parameters only); exact by the stopping theorem of adaptive lengths",
+)

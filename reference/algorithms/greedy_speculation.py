@@ -1,0 +1,27 @@
+"""Greedy speculation: a draft model, verified by the target's argmax. The greedy row of 2211.17192, Section 2.2."""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.laws import greedy_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.greedy_match import greedy_match
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, keep those that are the target's argmax."""
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), greedy_match)
+
+
+ALGORITHM = Algorithm(
+    name="greedy-speculation",
+    summary="accept while d = argmax p, emit the argmax at the first miss",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 0}),
+    paper="arXiv 2211.17192, Section 2.2 (temperature 0)",
+    declared_law=greedy_law,
+)

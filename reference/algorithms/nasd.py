@@ -1,0 +1,34 @@
+"""NASD, the lossless version: n-gram drafts verified by sample-and-match.
+
+The NASD theory document accepts by argmax and samples otherwise, which is biased (see ``nasd_seed_rule``); emitting the
+target's own draw in both branches is exact for any drafter. Acceptance of a guess d is p(d), optimal for a point mass.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.ngram import ngram_drafter, ngram_table
+from reference.lengths.constant import constant
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.sample_and_match import sample_and_match
+
+
+def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Decoder:
+    """Draft up to gamma tokens from n-grams up to ``order``; no backoff means that one order alone."""
+    drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
+    return chain_decoder(task, drafter, constant(gamma), sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="nasd",
+    summary="n-gram draft d, draw z ~ p, emit z, go on while z = d",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"order": 2, "gamma": 1},
+        {"order": 2, "gamma": 2},
+        {"order": 3, "gamma": 3, "filler_top_k": 2},
+        {"order": 3, "gamma": 2, "backoff": False},
+    ),
+    paper="NASD theory document with the sample-and-match repair; n-gram drafts as in arXiv 2404.08698",
+)

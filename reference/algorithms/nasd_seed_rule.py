@@ -1,0 +1,59 @@
+"""NASD exactly as its theory document states it: accept iff the guess is argmax p, else sample p. Declared bias.
+
+Since acceptance draws nothing, a round is a fixed prefix of guesses followed by one draw, and the law is the product
+of the target's probabilities at the ends of rounds alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
+from reference.lengths.constant import constant
+from reference.pmf import argmax
+from reference.rounds import chain_decoder, commit
+from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
+
+
+def build(task: Task, order: int = 3, gamma: int = 4) -> Decoder:
+    """Draft up to gamma tokens from n-grams up to ``order``, accept by argmax."""
+    return chain_decoder(task, ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
+
+
+def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: guesses that hit the argmax are certain, the token after them is drawn."""
+    law: dict[Tokens, Any] = {}
+
+    def extend(tokens: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:
+        if remaining == 0:
+            law[tokens[len(prompt) :]] = law.get(tokens[len(prompt) :], 0) + weight
+            return
+        kept: Tokens = ()
+        while len(kept) < min(gamma, remaining - 1):
+            guess = table.predict(tokens + kept)
+            if guess is None or guess != argmax(task.target(tokens + kept)):
+                break
+            kept = (*kept, guess)
+        if any(token in task.eos for token in kept):
+            ends = [(kept, 1)]
+        else:
+            p = task.target(tokens + kept).tolist()
+            ends = [((*kept, token), mass) for token, mass in enumerate(p) if mass > 0]
+        for block, mass in ends:
+            new, left = commit(block, remaining, task.eos)
+            extend(tokens + new, left, table.observe(tokens + new, len(tokens)), weight * mass)
+
+    extend(prompt, task.horizon, ngram_table(order).observe(prompt), 1)
+    return law
+
+
+ALGORITHM = Algorithm(
+    name="nasd-seed-rule",
+    summary="accept d iff d = argmax p, else sample p (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"order": 2, "gamma": 1}, {"order": 2, "gamma": 2}, {"order": 3, "gamma": 3}),
+    paper="NASD theory document, Sections 3.1 and 3.2",
+    declared_law=declared_law,
+)

@@ -1,0 +1,24 @@
+"""Prompt lookup decoding: drafts copied from earlier in the text, verified by sample-and-match."""
+
+from __future__ import annotations
+
+from reference.drafters.prompt_lookup import prompt_lookup_drafter
+from reference.lengths.constant import constant
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.sample_and_match import sample_and_match
+
+
+def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
+    """Copy up to gamma tokens after the leftmost earlier occurrence of the last tokens."""
+    return chain_decoder(task, prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="prompt-lookup",
+    summary="copy the continuation of the last tokens' first occurrence, verify by z ~ p",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"max_ngram": 1, "gamma": 1}, {"max_ngram": 2, "gamma": 2}, {"max_ngram": 2, "gamma": 3}),
+    paper="A. Saxena, prompt lookup decoding (2023); no paper",
+)

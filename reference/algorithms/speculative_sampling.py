@@ -1,0 +1,25 @@
+"""Speculative sampling with a draft model and a fixed gamma (2211.17192, Algorithm 1; 2302.01318, Algorithm 2)."""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, verify them with one target call."""
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="speculative-sampling",
+    summary="accept d ~ q with probability min(1, p/q), else emit from norm((p - q)+)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 0}),
+    paper="arXiv 2211.17192, Algorithm 1; arXiv 2302.01318, Algorithm 2",
+)

@@ -1,0 +1,69 @@
+"""The coupling behind speculative sampling: when a drafted token may stay, and what replaces it.
+
+Leviathan et al. 2211.17192, Algorithm 1 and Appendix A.1; Chen et al. 2302.01318, Algorithm 2. With ``d ~ q``, accept
+with probability ``min(1, p(d)/q(d))`` and otherwise emit from ``norm((p - q)+)``: the output law is p, and no rule that
+is lossless for this q accepts more often than ``sum min(p, q)``. All functions take 1-D pmfs of one array type
+(float64, tensors of any device, object arrays of ``Fraction``) and stay in that type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from reference.pmf import check_same_vocabulary
+from reference.types import Draws, Pmf, Site
+
+
+def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
+    """Return P(u q(d) < p(d)) for uniform u in [0, 1): the scalar ``min(1, p(d)/q(d))`` without a division by zero.
+
+    The strict comparison matters: a token with p(d) = 0 is never accepted, whatever u. If q(d) = 0 (the token cannot
+    have been drawn) the answer is 1 or 0 as p(d) is positive or not.
+    """
+    check_same_vocabulary(p, q)
+    mass, proposed = p[token], q[token]
+    if mass >= proposed:
+        return mass * 0 + 1 if mass > 0 else mass * 0
+    return mass / proposed
+
+
+def residual(p: Pmf, q: Pmf) -> Pmf:
+    """Return ``norm((p - q)+)``, the law of the replacement after a rejection.
+
+    If p <= q everywhere there is nothing left to normalise. In exact arithmetic this means p = q and a rejection has
+    probability 0; with two float kernels it happens by rounding. The answer is then p, never NaN.
+    """
+    check_same_vocabulary(p, q)
+    excess = positive_part(p - q)
+    mass = excess.sum()
+    return excess / mass if mass > 0 else p
+
+
+def overlap(p: Pmf, q: Pmf) -> Any:
+    """Return the scalar ``sum min(p, q) = 1 - TV(p, q)``: the acceptance probability of one drafted token."""
+    check_same_vocabulary(p, q)
+    return (p - positive_part(p - q)).sum()
+
+
+def total_variation(p: Pmf, q: Pmf) -> Any:
+    """Return the scalar ``TV(p, q) = sum (p - q)+``, in [0, 1]."""
+    check_same_vocabulary(p, q)
+    return positive_part(p - q).sum()
+
+
+def positive_part(values: Pmf) -> Pmf:
+    """Return ``max(values, 0)`` entry by entry."""
+    if values.dtype == object:
+        return np.maximum(values, values * 0)
+    return array_namespace(values).clip(values, 0, None)
+
+
+def flip(draws: Draws, probability: Any, site: Site) -> bool:
+    """Return True with the given probability: a coin is a draw from the two-point pmf (heads, tails)."""
+    if isinstance(probability, float) or hasattr(probability, "dtype"):
+        heads = float(probability)
+        return draws.categorical(np.array([heads, 1 - heads]), site) == 0
+    return draws.categorical(np.array([probability, 1 - probability], dtype=object), site) == 0

@@ -1,0 +1,1 @@
+"""Where a draft comes from."""

@@ -1,0 +1,30 @@
+"""A language model as drafter (Leviathan et al. 2211.17192, Algorithm 1, the drafting loop)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+
+
+def model_drafter(draft: LanguageModel) -> Drafter:
+    """Draft token by token from ``draft``; the pmf returned for each token is the one it was drawn from."""
+
+    def propose(
+        draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
+    ) -> Draft:
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        while len(drafted) < gamma:
+            q = draft(prefix + drafted)
+            token = draws.categorical(q, ("draft", len(drafted)))
+            drafted, pmfs = (*drafted, token), (*pmfs, q)
+            if stop_after(q, token):
+                break
+        return chain(drafted, pmfs)
+
+    return Drafter(init=_stateless, propose=propose, observe=_stateless)
+
+
+def _stateless(*_: object) -> None:
+    return None

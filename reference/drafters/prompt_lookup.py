@@ -1,0 +1,37 @@
+"""Prompt lookup: copy what followed the last tokens the first time they occurred (Saxena 2023, "prompt lookup decoding").
+
+The longest suffix first, down to one token; of several occurrences the leftmost that has a continuation. Draws nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
+
+
+def lookup(tokens: Tokens, max_ngram: int, count: int) -> Tokens:
+    """Return up to ``count`` tokens that followed the leftmost earlier copy of the longest suffix, or ()."""
+    for length in range(min(max_ngram, len(tokens) - 1), 0, -1):
+        suffix = tokens[len(tokens) - length :]
+        for start in range(len(tokens) - length):
+            if tokens[start : start + length] == suffix:
+                return tokens[start + length : start + length + count]
+    return ()
+
+
+def prompt_lookup_drafter(max_ngram: int = 3, eos: Tokens = ()) -> Drafter:
+    """Draft by ``lookup``, cut before the first end-of-sequence token. Raises ``ValueError`` for max_ngram < 1."""
+    if max_ngram < 1:
+        raise ValueError(f"max_ngram is {max_ngram}, expected at least 1")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        found = lookup(prefix, max_ngram, gamma)
+        end = next((index for index, token in enumerate(found) if token in eos), len(found))
+        return chain(found[:end], (None,) * end)
+
+    return Drafter(init=_stateless, propose=propose, observe=_stateless)
+
+
+def _stateless(*_: object) -> None:
+    return None

@@ -1,0 +1,32 @@
+"""Dynamic k: one token more after a good round, one fewer after a bad one (the edge-cloud guide's la/k rule).
+
+Only past rounds decide, so the rule is exact. The ratio la/k falls with k at constant acceptance: the length it settles
+at depends on k itself, not on the acceptance rate alone.
+"""
+
+from __future__ import annotations
+
+from reference.lengths.constant import check_gamma, never
+from reference.types import LengthRule, Plan
+
+
+def accepted_ratio(
+    start: int = 6, minimum: int = 3, maximum: int = 12, low: float = 0.4, high: float = 0.8
+) -> LengthRule:
+    """Let k grow by 1 when accepted/drafted >= high, shrink by 1 when it is <= low, within [minimum, maximum].
+
+    The state is k. A round that drafted nothing changes nothing. Raises ``ValueError`` for bounds out of order.
+    """
+    for value, name in ((start, "start"), (minimum, "minimum"), (maximum, "maximum")):
+        check_gamma(value, name)
+    if not minimum <= start <= maximum:
+        raise ValueError(f"start is {start}, expected a length within [{minimum}, {maximum}]")
+    if not 0 <= low < high <= 1:
+        raise ValueError(f"low is {low} and high is {high}, expected 0 <= low < high <= 1")
+
+    def update(k: int, drafted: int, accepted: int) -> int:
+        if drafted == 0 or low * drafted < accepted < high * drafted:
+            return k
+        return min(k + 1, maximum) if accepted >= high * drafted else max(k - 1, minimum)
+
+    return LengthRule(init=start, plan=lambda k, prefix: Plan(k, k, (("k", k),)), stop_after=never, update=update)

@@ -1,0 +1,28 @@
+"""Stop drafting at the first token the drafter itself finds unlikely, and keep that token.
+
+As in Draft&Verify (2309.08168) and the confidence schedule of assisted generation. Keeping it is what makes the rule
+exact: dropping a token because of its own probability conditions the draft on what was drawn, and the output is biased.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.lengths.constant import check_gamma
+from reference.types import LengthRule, Plan
+
+
+def confidence(threshold: Any, gamma: int) -> LengthRule:
+    """Draft at most ``gamma`` tokens, none after one with q(token) < threshold.
+
+    Raises ``ValueError`` unless 0 <= threshold <= 1.
+    """
+    check_gamma(gamma, "gamma")
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold is {threshold}, expected a probability")
+    return LengthRule(
+        init=None,
+        plan=lambda state, prefix: Plan(gamma, state),
+        stop_after=lambda q, token: bool(q[token] < threshold),
+        update=lambda state, drafted, accepted: state,
+    )

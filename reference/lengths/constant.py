@@ -1,0 +1,27 @@
+"""A fixed number of drafted tokens (Leviathan et al. 2211.17192, Algorithm 1)."""
+
+from __future__ import annotations
+
+from reference.types import LengthRule, Plan, Pmf
+
+
+def constant(gamma: int) -> LengthRule:
+    """Draft ``gamma`` tokens every round. Raises ``ValueError`` if it is negative."""
+    check_gamma(gamma, "gamma")
+    return LengthRule(
+        init=None,
+        plan=lambda state, prefix: Plan(gamma, state),
+        stop_after=never,
+        update=lambda state, drafted, accepted: state,
+    )
+
+
+def never(q: Pmf, token: int) -> bool:
+    """Draft on whatever was drawn."""
+    return False
+
+
+def check_gamma(gamma: int, name: str) -> None:
+    """Raise ``ValueError`` unless ``gamma`` is an integer >= 0."""
+    if isinstance(gamma, bool) or not isinstance(gamma, int) or gamma < 0:
+        raise ValueError(f"{name} is {gamma!r}, expected an integer >= 0 (the number of drafted tokens)")

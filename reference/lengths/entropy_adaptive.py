@@ -1,0 +1,57 @@
+"""EGAG: gamma from the entropy of the drafter's first distribution of the round.
+
+The source documents name the parameters and leave the map open; this is the definition used here. Let q0 be the
+drafter's distribution at temperature 1, before any truncation, at the first draft position. With H = -sum q0 ln q0 and
+H_norm = H / ln V in [0, 1],
+
+    raw    = gamma_min + (gamma_max - gamma_min) (1 - H_norm)
+    smooth = raw in the first round, then beta * smooth + (1 - beta) * raw      (stays real: rounding it would freeze it)
+    gamma  = floor(smooth + 1/2), clipped to [gamma_min, gamma_max]
+
+The bound by the end of the sequence comes afterwards and does not feed back. q0 is read before anything of the block
+is drawn, so the rule is exact. Relatives: AdaEDL 2410.18351, SVIP 2411.18462.
+"""
+
+from __future__ import annotations
+
+import math
+
+from reference.lengths.constant import check_gamma, never
+from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+
+
+def normalized_entropy(pmf: Pmf) -> float:
+    """Return H(pmf) / ln V in [0, 1]; a vocabulary of one token has entropy 0."""
+    values = [float(value) for value in pmf.tolist()]
+    if len(values) < 2:
+        return 0.0
+    entropy = -math.fsum(value * math.log(value) for value in values if value > 0)
+    return min(max(entropy / math.log(len(values)), 0.0), 1.0)
+
+
+def entropy_gamma(pmf: Pmf, gamma_min: int, gamma_max: int) -> float:
+    """Return the unrounded gamma in [gamma_min, gamma_max]: the less certain the drafter, the shorter the draft."""
+    return gamma_min + (gamma_max - gamma_min) * (1 - normalized_entropy(pmf))
+
+
+def entropy_adaptive(raw_draft: LanguageModel, gamma_min: int, gamma_max: int, beta: float = 0.0) -> LengthRule:
+    """Plan each round by ``entropy_gamma`` of ``raw_draft(prefix)``, smoothed by an exponential moving average.
+
+    The state is the real-valued average. The trace holds H_norm and the planned gamma. Raises ``ValueError`` unless
+    0 <= gamma_min <= gamma_max and 0 <= beta < 1.
+    """
+    check_gamma(gamma_min, "gamma_min")
+    check_gamma(gamma_max, "gamma_max")
+    if gamma_min > gamma_max:
+        raise ValueError(f"gamma_min is {gamma_min} and gamma_max is {gamma_max}, expected gamma_min <= gamma_max")
+    if not 0 <= beta < 1:
+        raise ValueError(f"beta is {beta}, expected a number in [0, 1) (0 means no smoothing)")
+
+    def plan(smooth: float | None, prefix: Tokens) -> Plan:
+        q0 = raw_draft(prefix)
+        raw = entropy_gamma(q0, gamma_min, gamma_max)
+        smooth = raw if smooth is None else beta * smooth + (1 - beta) * raw
+        gamma = min(max(math.floor(smooth + 0.5), gamma_min), gamma_max)
+        return Plan(gamma, smooth, (("normalized_entropy", normalized_entropy(q0)), ("gamma", gamma)))
+
+    return LengthRule(init=None, plan=plan, stop_after=never, update=lambda smooth, drafted, accepted: smooth)

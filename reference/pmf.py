@@ -1,0 +1,88 @@
+"""Probability vectors: what a legal one is, and the few operations every algorithm shares."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from reference.types import LanguageModel, Pmf, Tokens
+
+_TOLERANCE = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-9}
+"""How far from 1 a pmf may sum: generous multiples of the rounding of one softmax over a full vocabulary."""
+
+
+def as_pmf(values: Any) -> Pmf:
+    """Return ``values`` as an array; lists of ``Fraction`` become object arrays, other lists float64."""
+    if isinstance(values, (list, tuple)):
+        exact = any(isinstance(value, Fraction) for value in values)
+        return np.array(values, dtype=object if exact else np.float64)
+    return values
+
+
+def check_pmf(pmf: Pmf, what: str) -> Pmf:
+    """Return ``pmf`` as an array if it is a probability vector.
+
+    ``what`` names it in the message. Raises ``ValueError`` in one sentence if it is empty, not 1-D, has a NaN or
+    negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats).
+    """
+    pmf = as_pmf(pmf)
+    if getattr(pmf, "ndim", None) != 1 or pmf.shape[0] == 0:
+        shape = getattr(pmf, "shape", type(pmf).__name__)
+        raise ValueError(f"{what} must be a 1-D array of probabilities [vocabulary], but got {shape}")
+    if pmf.dtype == object:
+        if not all(isinstance(value, (Fraction, int)) for value in pmf):
+            return pmf
+        total, negative, tolerance = sum(pmf.tolist()), min(pmf.tolist()) < 0, 0.0
+    else:
+        total, negative = float(pmf.sum()), bool((pmf < 0).any())
+        tolerance = _TOLERANCE.get(str(pmf.dtype).removeprefix("torch."), 1e-9)
+    if total != total:
+        raise ValueError(f"{what} contains NaN, expected finite probabilities")
+    if negative:
+        raise ValueError(f"{what} has a negative entry ({min(pmf.tolist())}), expected probabilities >= 0")
+    if abs(total - 1) > tolerance:
+        raise ValueError(f"{what} sums to {total}, expected 1")
+    return pmf
+
+
+def check_same_vocabulary(p: Pmf, q: Pmf) -> None:
+    """Raise ``ValueError`` unless target and draft pmfs have the same length."""
+    if p.shape != q.shape:
+        raise ValueError(
+            f"target and draft vocabularies differ: p has {p.shape[0]} tokens, q has {q.shape[0]}; expected one size"
+        )
+
+
+def checked_model(model: LanguageModel, what: str) -> LanguageModel:
+    """Return ``model`` with every pmf it answers checked; the message names the model and the tokens."""
+
+    def answer(tokens: Tokens) -> Pmf:
+        return check_pmf(model(tokens), f"the {what} pmf after {tokens}")
+
+    return answer
+
+
+def one_hot(token: int, like: Pmf) -> Pmf:
+    """Return the point mass on ``token``, in the array type of ``like``. Raises ``ValueError`` out of range."""
+    size = like.shape[0]
+    if not 0 <= token < size:
+        raise ValueError(f"token {token} is outside the vocabulary 0..{size - 1}")
+    if like.dtype == object:
+        return np.array([Fraction(int(index == token)) for index in range(size)], dtype=object)
+    xp = array_namespace(like)
+    return xp.astype(xp.arange(size, device=like.device) == token, like.dtype)
+
+
+def argmax(pmf: Pmf) -> int:
+    """Return the most probable token; ties go to the lowest id, on every backend."""
+    return int((pmf == pmf.max()).nonzero()[0][0])
+
+
+def top_tokens(pmf: Pmf, count: int) -> Tokens:
+    """Return the ``count`` most probable tokens with positive probability; ties go to lower ids."""
+    values = pmf.tolist()
+    ranked = sorted(range(len(values)), key=lambda token: (-values[token], token))
+    return tuple(token for token in ranked[:count] if values[token] > 0)

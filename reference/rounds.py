@@ -1,0 +1,118 @@
+"""A round: plan a length, draft, verify, commit. Every chain algorithm is this, with its three parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from reference.pmf import checked_model
+from reference.types import (
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LengthRule,
+    Plan,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verifier,
+)
+
+
+def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
+    """Put a drafter, a length rule and a verifier together.
+
+    A round drafts at most ``remaining - 1`` tokens, so that draft and extra token fit the horizon; the bound comes last
+    and does not reach the length rule's state. ``init`` raises ``ValueError`` for an empty prompt, ``step`` when the
+    decoder has finished.
+    """
+    target = checked_model(task.target, "target")
+
+    def plan_and_propose(draws: Draws, state: State) -> tuple[Plan, Draft]:
+        plan = length.plan(state.length, state.tokens)
+        gamma = min(plan.gamma, state.remaining - 1)
+        return plan, drafter.propose(draws, state.drafter, state.tokens, gamma, length.stop_after)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        plan, draft = plan_and_propose(draws, state)
+        verified = verify(draws, target, state.tokens, draft)
+        new, remaining = commit(verified.tokens, state.remaining, task.eos)
+        accepted = min(verified.accepted, len(new))
+        reached = min(verified.accepted + 1, len(draft.tokens), len(new))
+        tokens = state.tokens + new
+        after = State(
+            tokens,
+            remaining,
+            drafter.observe(state.drafter, tokens, len(state.tokens), target),
+            length.update(plan.state, len(draft.tokens), accepted),
+        )
+        return after, Round(new, draft.tokens, accepted, reached, plan.trace)
+
+    return Decoder(
+        init=lambda prompt: initial_state(prompt, task)._replace(drafter=drafter.init(prompt), length=length.init),
+        step=step,
+        propose=lambda draws, state: plan_and_propose(draws, state)[1],
+    )
+
+
+def initial_state(prompt: Tokens, task: Task) -> State:
+    """Return the state before the first round. Raises ``ValueError`` for an empty prompt or a negative horizon."""
+    if not prompt:
+        raise ValueError("the prompt is empty, expected at least one token id")
+    if task.horizon < 0:
+        raise ValueError(f"horizon is {task.horizon}, expected a number of new tokens >= 0")
+    return State(tuple(prompt), task.horizon)
+
+
+def check_unfinished(state: State) -> None:
+    """Raise ``ValueError`` if the decoder has finished: there is no next round."""
+    if state.remaining == 0:
+        raise ValueError("the decoder has finished, expected a state with tokens remaining")
+
+
+def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
+    """Cut ``new`` after its first end-of-sequence token and at ``remaining``; return it and what remains after it."""
+    end = next((index + 1 for index, token in enumerate(new) if token in eos), None)
+    if end is not None and end <= remaining:
+        return new[:end], 0
+    return new[:remaining], remaining - len(new[:remaining])
+
+
+class AcceptanceStatistics(NamedTuple):
+    """Totals over rounds. The two rates are different quantities; None when there was nothing to count."""
+
+    rounds: int
+    tokens: int
+    drafted: int
+    reached: int
+    accepted: int
+
+    @property
+    def accepted_per_drafted(self) -> float | None:
+        """Accepted over drafted tokens, including drafts behind a rejection: .538 for a rate of .8 and gamma 5."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted tokens over reached positions: the estimate of alpha = E sum min(p, q)."""
+        return self.accepted / self.reached if self.reached else None
+
+    @property
+    def tokens_per_round(self) -> float | None:
+        """Committed tokens per call of the target."""
+        return self.tokens / self.rounds if self.rounds else None
+
+
+def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
+    """Add up rounds."""
+    rounds = tuple(rounds)
+    return AcceptanceStatistics(
+        rounds=len(rounds),
+        tokens=sum(len(item.tokens) for item in rounds),
+        drafted=sum(len(item.draft) for item in rounds),
+        reached=sum(item.reached for item in rounds),
+        accepted=sum(item.accepted for item in rounds),
+    )

@@ -1,0 +1,171 @@
+"""The words of the package: pmfs, draws, drafts, rounds, decoders, algorithms.
+
+Letters as in Leviathan et al. (arXiv 2211.17192): p is the target, q the draft, gamma the number of drafted tokens.
+Everything here is data or a protocol. An algorithm never touches a random number generator: it asks ``draws`` for a
+categorical outcome and names the decision, so that one program can be sampled, enumerated, replayed or narrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+Pmf: TypeAlias = Any
+"""A 1-D array ``[vocabulary]`` that sums to 1: float64, a float32 tensor, or an object array of ``Fraction``."""
+
+Tokens: TypeAlias = tuple[int, ...]
+Site: TypeAlias = tuple[Hashable, ...]
+"""The name of a random decision within a round, such as ``("accept", 2)``."""
+
+
+class Draws(Protocol):
+    """The only source of randomness an algorithm may use."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return an index ``j`` with probability ``pmf[j]``; ``site`` names the decision."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Any callable from all tokens so far to the pmf ``[vocabulary]`` of the next one."""
+
+    def __call__(self, tokens: Tokens, /) -> Pmf: ...
+
+
+class Draft(NamedTuple):
+    """Proposed tokens as a tree; ``pmfs[i]`` is the pmf that ``tokens[i]`` was drawn from.
+
+    A pmf of None stands for the point mass on its token: a deterministic drafter draws from nothing else.
+    ``parents[i]`` is the index of the parent node, -1 for a child of the prefix. A chain has parents -1, 0, 1, ...
+    """
+
+    tokens: Tokens
+    parents: Tokens
+    pmfs: tuple[Pmf | None, ...]
+
+
+def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
+    """A draft without branches: every token is the child of the one before it."""
+    return Draft(tokens, tuple(range(-1, len(tokens) - 1)), pmfs)
+
+
+class Verified(NamedTuple):
+    """What a verifier emits: the accepted drafts, then at most one more token."""
+
+    tokens: Tokens
+    accepted: int
+
+
+class Verifier(Protocol):
+    """Decides which drafted tokens stay and which token follows them."""
+
+    def __call__(self, draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified: ...
+
+
+class Drafter(NamedTuple):
+    """Where a draft comes from. Its state is hashable, so that equal states of two runs can be merged."""
+
+    init: Callable[[Tokens], Hashable]
+    """``init(prompt)``: the state before the first round."""
+    propose: Callable[[Draws, Any, Tokens, int, Callable[[Pmf, int], bool]], Draft]
+    """``propose(draws, state, prefix, gamma, stop_after)``: at most gamma tokens, none when gamma is 0."""
+    observe: Callable[[Any, Tokens, int, LanguageModel], Hashable]
+    """``observe(state, tokens, start, target)``: the state once ``tokens[start:]`` are committed."""
+
+
+class Plan(NamedTuple):
+    """How many tokens a round may draft, the rule's next state, and what a diagnostician wants to see."""
+
+    gamma: int
+    state: Hashable
+    trace: tuple[tuple[str, float], ...] = ()
+
+
+class LengthRule(NamedTuple):
+    """How long a draft is. Exact for every rule of this shape, because a drawn token is never taken back.
+
+    The condition is Theorem B of the draft-length rules: whether position i is drafted may depend on everything known
+    before token i is drawn, and on nothing about token i itself.
+    """
+
+    init: Hashable
+    plan: Callable[[Any, Tokens], Plan]
+    """``plan(state, prefix)`` before the round; the bound by the horizon is applied afterwards."""
+    stop_after: Callable[[Pmf, int], bool]
+    """``stop_after(q, token)``: draft nothing further. The token itself is kept."""
+    update: Callable[[Any, int, int], Hashable]
+    """``update(state, drafted, accepted)`` after the round."""
+
+
+class Round(NamedTuple):
+    """What one call of the target did."""
+
+    tokens: Tokens
+    """The tokens it committed, cut at the first end-of-sequence token and at the horizon."""
+    draft: Tokens
+    accepted: int
+    """Committed tokens that were drafted."""
+    reached: int
+    """Drafted positions at which an accept decision was taken (those behind a rejection or an EOS are not)."""
+    trace: tuple[tuple[str, float], ...] = ()
+
+
+class State(NamedTuple):
+    """All that the next round depends on."""
+
+    tokens: Tokens
+    """The prompt and everything committed."""
+    remaining: int
+    """Tokens that may still be emitted; 0 when the decoder has finished."""
+    drafter: Hashable = None
+    length: Hashable = None
+
+
+class Decoder(NamedTuple):
+    """A decoder as two pure functions. ``propose`` is the drafting half of ``step``, alone, for inspection."""
+
+    init: Callable[[Tokens], State]
+    step: Callable[[Draws, State], tuple[State, Round]]
+    propose: Callable[[Draws, State], Draft] | None = None
+
+
+class Task(NamedTuple):
+    """What is decoded: the models, where to stop, and how many tokens at most.
+
+    ``draft`` is q, the very pmf tokens are drafted from; ``raw_draft`` is the drafter at temperature 1 before any
+    truncation (EGAG reads its entropy), and q itself when it is not given.
+    """
+
+    target: LanguageModel
+    draft: LanguageModel | None = None
+    raw_draft: LanguageModel | None = None
+    eos: Tokens = ()
+    horizon: int = 64
+
+
+class Claim(StrEnum):
+    """What an algorithm promises. LOSSLESS implies GREEDY and SUPPORTED."""
+
+    SUPPORTED = "supported"
+    """No token is emitted that the target gives probability 0."""
+    GREEDY = "greedy"
+    """On one-hot targets (temperature 0) the output is the target's own."""
+    LOSSLESS = "lossless"
+    """The joint law of the output is that of sampling from the target alone, for all p and q."""
+    OPTIMAL_COUPLING = "optimal coupling"
+    """Each drafted token is accepted as often as losslessness allows: with probability sum min(p, q)."""
+
+
+class Algorithm(NamedTuple):
+    """A registry row: one named system, what it claims, and the options it is examined with."""
+
+    name: str
+    summary: str
+    build: Callable[..., Decoder]
+    """``build(task, **options)``."""
+    claims: frozenset[Claim]
+    examples: tuple[Mapping[str, Any], ...]
+    paper: str
+    declared_law: Callable[..., Mapping[Tokens, Any]] | None = None
+    """``declared_law(task, prompt, **options)``: the output law of a method that is not lossless, in closed form."""

@@ -1,0 +1,20 @@
+"""Greedy match: keep drafts while they are the target's argmax. The output is greedy decoding's, for any drafter.
+
+Speculative sampling with one-hot target rows (Leviathan et al. 2211.17192, Section 2.2). Ties go to the lowest id.
+"""
+
+from __future__ import annotations
+
+from reference.pmf import argmax
+from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+
+
+def greedy_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Emit the target's argmax at every row up to the first drafted token that differs from it; draws nothing."""
+    emitted: Tokens = ()
+    for token in draft.tokens:
+        best = argmax(target(prefix + emitted))
+        emitted = (*emitted, best)
+        if best != token:
+            return Verified(emitted, accepted=len(emitted) - 1)
+    return Verified((*emitted, argmax(target(prefix + emitted))), accepted=len(emitted))

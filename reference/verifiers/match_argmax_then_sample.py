@@ -1,0 +1,19 @@
+"""The verification rule of the NASD theory document: accept iff the draft is the target's argmax, else sample p.
+
+Not lossless: wherever the draft hits the argmax the output is deterministic. With p = (.4, .3, .3) and draft 0 the law
+is (1, 0, 0), at total variation 3/5 from p. Exact on one-hot targets. ``sample_and_match`` is the lossless repair.
+"""
+
+from __future__ import annotations
+
+from reference.pmf import argmax
+from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+
+
+def match_argmax_then_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Keep drafts while they are the argmax of their row, then emit one draw from the row after them."""
+    accepted = 0
+    while accepted < len(draft.tokens) and draft.tokens[accepted] == argmax(target(prefix + draft.tokens[:accepted])):
+        accepted += 1
+    kept = draft.tokens[:accepted]
+    return Verified((*kept, draws.categorical(target(prefix + kept), ("target", accepted))), accepted)

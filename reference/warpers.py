@@ -1,0 +1,126 @@
+"""From logits to the pmf that is sampled: temperature, truncation, repetition penalty. Nothing mutates its input.
+
+The processed pmf *is* the target of a lossless decoder, so every convention is stated. ``warped`` applies them in the
+order repetition penalty, temperature, top-k, top-p, min-p, each on the renormalised result of the one before. Logits
+are 1-D float arrays ``[vocabulary]``; the truncations act on pmfs and work on exact rationals too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from array_api_compat import array_namespace
+
+from reference.pmf import argmax, one_hot
+from reference.types import LanguageModel, Pmf, Tokens
+
+Logits: TypeAlias = Any
+"""A 1-D float array ``[vocabulary]``; minus infinity forbids a token."""
+
+
+def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
+    """Return ``softmax(logits / temperature)``; temperature 0 is the point mass on the first largest logit.
+
+    Raises ``ValueError`` for a negative temperature, a NaN logit, or logits that forbid every token.
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature is {temperature}, expected a number >= 0 (0 means greedy)")
+    xp = array_namespace(logits)
+    largest = logits.max()
+    if not -float("inf") < float(largest) < float("inf"):
+        raise ValueError(f"the largest logit is {float(largest)}, expected at least one finite logit and no NaN")
+    if temperature == 0:
+        return one_hot(argmax(logits), logits)
+    weights = xp.exp((logits - largest) / temperature)
+    return weights / weights.sum()
+
+
+def top_k(pmf: Pmf, k: int) -> Pmf:
+    """Keep the k most probable tokens, and every token tied with the k-th. k >= vocabulary keeps all.
+
+    Raises ``ValueError`` for k < 1.
+    """
+    if k < 1:
+        raise ValueError(f"top_k is {k}, expected at least 1 (leave it out to keep every token)")
+    threshold = sorted(pmf.tolist(), reverse=True)[min(k, pmf.shape[0]) - 1]
+    return _kept(pmf, pmf >= threshold)
+
+
+def top_p(pmf: Pmf, mass: Any) -> Pmf:
+    """Keep the smallest set of most probable tokens whose mass is >= ``mass``; among ties lower ids enter first.
+
+    At equality nothing more is kept: (1/2, 1/4, 1/4) with mass 1/2 keeps one token (Holtzman et al. 1904.09751).
+    Raises ``ValueError`` unless 0 < mass <= 1.
+    """
+    if not 0 < mass <= 1:
+        raise ValueError(f"top_p is {mass}, expected a number in (0, 1]")
+    values = pmf.tolist()
+    kept, total = set(), values[0] * 0
+    for token in sorted(range(len(values)), key=lambda token: (-values[token], token)):
+        if total >= mass:
+            break
+        kept.add(token)
+        total += values[token]
+    xp = array_namespace(pmf)
+    mask = xp.asarray([token in kept for token in range(len(values))], device=pmf.device)
+    return _kept(pmf, mask)
+
+
+def min_p(pmf: Pmf, ratio: Any) -> Pmf:
+    """Keep tokens at least ``ratio`` times as probable as the most probable one (2407.01082).
+
+    Raises ``ValueError`` unless 0 <= ratio <= 1.
+    """
+    if not 0 <= ratio <= 1:
+        raise ValueError(f"min_p is {ratio}, expected a number in [0, 1]")
+    return _kept(pmf, pmf >= pmf.max() * ratio)
+
+
+def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits:
+    """Return logits with every token of ``tokens`` made less likely by ``penalty`` (CTRL, 1909.05858).
+
+    Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the very position scored, so
+    under speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.
+    """
+    if not penalty > 0:
+        raise ValueError(f"repetition_penalty is {penalty}, expected a positive number (1 changes nothing)")
+    xp = array_namespace(logits)
+    seen = xp.asarray([token in set(tokens) for token in range(logits.shape[0])], device=logits.device)
+    return xp.where(seen, xp.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def warped(
+    logits_model: Callable[[Tokens], Logits],
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
+) -> LanguageModel:
+    """Return the language model that samples from ``logits_model(tokens)`` with these parameters.
+
+    The whole history of each position is ``tokens``, so history-dependent processing is right under speculation.
+    """
+
+    def pmf(tokens: Tokens) -> Pmf:
+        logits = logits_model(tokens)
+        if repetition_penalty != 1:
+            logits = _penalise(logits, tokens, repetition_penalty)
+        result = softmax(logits, temperature)
+        if top_k is not None:
+            result = _top_k(result, top_k)
+        if top_p is not None:
+            result = _top_p(result, top_p)
+        return result if min_p is None else _min_p(result, min_p)
+
+    return pmf
+
+
+def _kept(pmf: Pmf, mask: Any) -> Pmf:
+    truncated = pmf * mask
+    return truncated / truncated.sum()
+
+
+_penalise, _top_k, _top_p, _min_p = repetition_penalty, top_k, top_p, min_p
