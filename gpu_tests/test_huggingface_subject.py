@@ -1,0 +1,121 @@
+"""The Hugging Face subject itself: models worth testing with, a law that is the target's, speculation that happens.
+
+Whether the library's speculative paths follow that law is a question for many more draws than a test can afford; here
+each path is only drawn often enough to see that it runs, stays in the support and is reproducible.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from transformers.utils import logging as transformers_logging
+
+from specverify.subjects.huggingface import (
+    SETTINGS,
+    EngineSetting,
+    assisted_activity,
+    assisted_counts,
+    check_setting,
+    exact_law,
+    law_of,
+    next_token_pmfs,
+    plain_counts,
+    prompt_lookup_activity,
+    prompt_lookup_counts,
+)
+from specverify.subjects.huggingface_models import ARCHITECTURES, TARGET_SEED, build_model, build_target
+
+
+def name_of(value: Any) -> str:
+    return str(getattr(value, "name", "") or value.__name__)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_models_are_peaked_and_depend_on_the_whole_context(architecture: str, device: torch.device) -> None:
+    """Over all contexts of 3 tokens: the median largest probability, and TV when one context token is changed."""
+    target = build_model(architecture, 5, TARGET_SEED).to(device)
+    contexts = list(product(range(5), repeat=3))
+    setting = EngineSetting("T=1", architecture)
+    pmfs = torch.tensor(next_token_pmfs(target, setting, contexts)).reshape(5, 5, 5, 5)
+    assert pmfs.max(dim=-1).values.median() > 0.5
+    for position in range(3):
+        moved = (pmfs - pmfs.roll(1, dims=position)).clamp(min=0).sum(-1)
+        assert moved.mean() > 0.15, f"context position {position}"
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_exact_law_is_a_law_and_does_not_hang_on_float32(setting: EngineSetting, device: torch.device) -> None:
+    """A float64 model has the same support and masses: no truncation threshold is within rounding of a tie."""
+    law = exact_law(setting)
+    assert abs(sum(law.values()) - 1) < 1e-12
+    assert 8 < len(law) <= 200
+    assert all(len(new) == setting.horizon or new[-1] in setting.eos for new in law)
+    precise = law_of(build_target(setting).to(device=device, dtype=torch.float64), setting)
+    assert precise == pytest.approx(law, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_plain_generation_follows_the_exact_law(setting: EngineSetting) -> None:
+    """TV of 40 000 draws from at most 200 outcomes: expected .5 sqrt(2 * 200 / (pi 40000)) = .028 at the very most, and
+    one draw moves it by 1/40000, so that it exceeds .028 + .012 with probability exp(-2 * 40000 * .012^2) = 1e-5."""
+    law, samples = exact_law(setting), 40_000
+    counts = plain_counts(setting, samples, seed=0)
+    assert counts.keys() <= law.keys()
+    assert sum(max(mass - counts[new] / samples, 0) for new, mass in law.items()) < 0.04
+
+
+@pytest.mark.parametrize("counts_of", [assisted_counts, prompt_lookup_counts], ids=name_of)
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_speculative_paths_stay_in_the_support_and_repeat(counts_of: Any, setting: EngineSetting) -> None:
+    law, counts = exact_law(setting), counts_of(setting, 40, seed=3)
+    assert counts.total() == 40
+    assert counts.keys() <= law.keys()
+    assert counts == counts_of(setting, 40, seed=3) != counts_of(setting, 40, seed=4)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_the_assistant_really_drafts(setting: EngineSetting) -> None:
+    """Every call drafts min(gamma, horizon - 1) tokens in its first round, unless the assistant ends the sequence."""
+    activity = assisted_activity(setting, 60, seed=0)
+    assert activity.drafted >= 60 * (1 if setting.eos else min(setting.gamma, setting.horizon - 1))
+    assert activity.acceptance_rate is not None
+    assert 0.1 < activity.acceptance_rate < 0.9
+    assert activity.rounds < activity.tokens
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_lookups_really_happen(setting: EngineSetting) -> None:
+    activity = prompt_lookup_activity(setting, 60, seed=0)
+    assert activity.drafted >= 60 * setting.gamma
+    assert 0 < activity.accepted < activity.reached
+    assert activity.rounds < activity.tokens
+
+
+def test_nothing_global_is_left_changed() -> None:
+    state, verbosity, threads = torch.get_rng_state(), transformers_logging.get_verbosity(), torch.get_num_threads()
+    assisted_counts(SETTINGS[0], 3, seed=0)
+    assert torch.equal(state, torch.get_rng_state())
+    assert (verbosity, threads) == (transformers_logging.get_verbosity(), torch.get_num_threads())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"temperature": 0.0}, "temperature is 0.0, expected a number > 0"),
+        ({"gamma": 0}, "gamma is 0 and horizon 3, expected gamma >= 1"),
+        ({"horizon": 1}, "gamma is 2 and horizon 1, expected gamma >= 1"),
+        ({"prompt": ()}, "expected a non-empty prompt"),
+        ({"eos": (9,)}, "expected a non-empty prompt and ids in 0..4"),
+    ],
+)
+def test_settings_that_cannot_speculate_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_setting(EngineSetting("a setting", "llama")._replace(**change))
+
+
+def test_an_unknown_architecture_is_refused() -> None:
+    with pytest.raises(ValueError, match="the architecture is 'mamba', expected one of llama, gpt2"):
+        build_model("mamba", 5, seed=0)

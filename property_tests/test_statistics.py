@@ -1,0 +1,390 @@
+"""What the planned statistics promise: the level, the power, the blind spot, the two stages and the certificate.
+
+Observed rates are compared with promised ones by exact binomial tails at 1e-6: a rate fails only if the promise makes
+it that improbable. All seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, chi2, ncx2, poisson
+
+from specverify.statistics import (
+    calibrated_level,
+    detectable_total_variation,
+    detectable_tv,
+    divide_alarm,
+    goodness_of_fit,
+    largest_perturbation,
+    noncentrality_needed,
+    partition,
+    perturbed,
+    samples_for,
+    samples_needed,
+    tv_certificate,
+)
+
+IMPROBABLE = 1e-6
+
+UNIFORM = {token: 1 / 8 for token in range(8)}
+PEAKED = {"a": 0.9, "b": 0.05, "c": 0.03, "d": 0.02}
+GEOMETRIC = {token: 0.5 ** (token + 1) for token in range(30)} | {30: 0.5**30}
+WIDE = {token: 1 / 200 for token in range(200)}
+
+exhaustive = settings(derandomize=True, deadline=None, max_examples=200)
+probabilities = st.floats(1e-9, 0.4)
+
+
+def draws(law, samples, runs, seed):
+    """Yield ``runs`` dictionaries of multinomial counts."""
+    masses = np.array(list(law.values()))
+    for counts in np.random.default_rng(seed).multinomial(samples, masses / masses.sum(), size=runs):
+        yield dict(zip(law, counts.tolist(), strict=True))
+
+
+def at_most(successes, runs, rate):
+    """Return whether so many successes are credible if their rate is at most ``rate``."""
+    return binom.sf(successes - 1, runs, rate) > IMPROBABLE
+
+
+def at_least(successes, runs, rate):
+    """Return whether so few successes are credible if their rate is at least ``rate``."""
+    return binom.cdf(successes, runs, rate) > IMPROBABLE
+
+
+def distance(law, other):
+    return math.fsum(abs(law.get(x, 0.0) - other.get(x, 0.0)) for x in law.keys() | other.keys()) / 2
+
+
+# The level
+
+
+@pytest.mark.parametrize(
+    ("law", "samples", "pooled"),
+    [(UNIFORM, 200, 0), (PEAKED, 500, 0), (GEOMETRIC, 2000, 24), (WIDE, 2000, 0)],
+    ids=["uniform", "peaked", "geometric", "wide"],
+)
+def test_a_correct_sampler_is_rejected_as_often_as_declared(law, samples, pooled):
+    runs = 20_000
+    fits = [goodness_of_fit(counts, law) for counts in draws(law, samples, runs, seed=1)]
+    assert {fit.pooled_cells for fit in fits} == {pooled}
+    for level, factor in ((1e-2, 1.5), (1e-3, 2.5)):
+        rejected = sum(fit.p_value <= level for fit in fits)
+        assert at_most(rejected, runs, factor * level)
+        assert at_least(rejected, runs, level / 2)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rare"), [(20, 0.5), (25, 0.5), (30, 0.45), (105, 0.1), (552, 0.02), (1032, 0.01), (3467, 0.003)]
+)
+def test_the_exact_size_on_two_cells_is_within_the_documented_factor(samples, rare):
+    law = {"rare": rare, "rest": 1 - rare}
+    hits = np.arange(samples + 1)
+    masses = binom.pmf(hits, samples, rare)
+    likely = hits[masses > 1e-18]
+    values = np.array([goodness_of_fit({"rare": k, "rest": samples - k}, law).p_value for k in likely])
+    for level, factor in ((1e-2, 1.5), (1e-3, 2.5), (1e-4, 5.3), (1e-5, 12.4), (1e-6, 29)):
+        assert masses[likely][values <= level].sum() <= factor * level
+    for level, excess in ((1e-1, 1.16), (1e-2, 1.05), (1e-3, 1), (1e-4, 1), (1e-5, 1), (1e-6, 1)):
+        assert masses[likely][values <= calibrated_level(level)].sum() <= excess * level
+
+
+@pytest.mark.parametrize("rare_cells", [1, 2, 5, 20, 100])
+@pytest.mark.parametrize("expected", [10, 11, 40])
+def test_the_exact_size_with_many_cells_at_the_threshold_is_within_the_calibrated_level(rare_cells, expected):
+    # One heavy cell and independent Poisson counts: 'expected' times the statistic is a sum of squared integers.
+    minimum_expected = 40 if expected == 40 else 10
+    length = 2 ** math.ceil(math.log2(2 * expected * chi2.isf(1e-9, rare_cells) + 5000))
+    counts = np.arange(expected + math.isqrt(length) + 1)
+    single = np.zeros(length)
+    squares = (counts - expected) ** 2
+    np.add.at(single, squares[squares < length], poisson.pmf(counts, expected)[squares < length])
+    sum_of_squares = np.fft.irfft(np.fft.rfft(single, 2 * length) ** rare_cells, 2 * length)
+    for level in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        critical = chi2.isf(calibrated_level(level, minimum_expected), rare_cells)
+        assert sum_of_squares[math.ceil(expected * critical) :].sum() <= level
+
+
+def test_the_calibrated_level_is_lower_and_approaches_the_level_asked_for():
+    levels = [calibrated_level(1e-3, expected) for expected in (5, 10, 20, 40, 100, 1000, 10_000)]
+    assert levels == sorted(levels)
+    assert levels[0] < 1e-3 / 5
+    assert 0.9e-3 < levels[-1] <= 1e-3
+
+
+def test_the_p_value_is_that_of_pearson():
+    fit = goodness_of_fit({"x": 60, "y": 40}, {"x": 0.5, "y": 0.5})
+    assert fit.statistic == pytest.approx(4.0, rel=1e-12)
+    assert fit.p_value == pytest.approx(0.04550026389635841, rel=1e-9)
+    assert fit.tv_observed == pytest.approx(0.1, rel=1e-12)
+    assert (fit.samples, fit.cells, fit.pooled_cells, fit.pooled_mass, fit.unsupported) == (100, 2, 0, 0.0, ())
+
+
+# The power
+
+
+@pytest.mark.parametrize(
+    ("law", "samples"),
+    [(UNIFORM, 1000), (UNIFORM, 200), (PEAKED, 2000), (GEOMETRIC, 4000), (WIDE, 4000), (WIDE, 50_000)],
+    ids=["uniform", "uniform-few", "peaked", "geometric", "wide", "wide-many"],
+)
+@pytest.mark.parametrize("shape", ["proportional", "concentrated", "leaking"])
+def test_a_law_at_the_detectable_distance_is_missed_at_most_as_often_as_planned(law, samples, shape):
+    level, miss, runs = 1e-3, 0.05, 1500
+    detectable = detectable_total_variation(law, samples, level, miss)
+    biased = {"proportional": perturbed, "concentrated": concentrated, "leaking": leaking}[shape](law, detectable)
+    assert distance(biased, law) == pytest.approx(detectable, rel=1e-9)
+    fits = [goodness_of_fit(counts, law) for counts in draws(biased, samples, runs, seed=2)]
+    assert at_most(sum(fit.p_value > level for fit in fits), runs, miss)
+
+
+@pytest.mark.parametrize(("law", "samples"), [(UNIFORM, 1000), (WIDE, 20_000)], ids=["uniform", "wide"])
+def test_the_plan_is_not_wasteful_for_the_worst_shape(law, samples):
+    level, miss, runs = 1e-3, 0.05, 5000
+    biased = perturbed(law, detectable_total_variation(law, samples, level, miss))
+    fits = [goodness_of_fit(counts, law) for counts in draws(biased, samples, runs, seed=3)]
+    assert at_least(sum(fit.p_value > level for fit in fits), runs, 0.8 * miss)
+
+
+def concentrated(law, tv):
+    """Move ``tv`` from the likeliest outcomes, taken in order, to the least likely one."""
+    *others, least = sorted(law, key=law.__getitem__, reverse=True)
+    moved, left = dict(law), tv
+    for outcome in others:
+        taken = min(left, moved[outcome])
+        moved[outcome], left = moved[outcome] - taken, left - taken
+    moved[least] += tv
+    return moved
+
+
+def leaking(law, tv):
+    """Move ``tv`` as ``perturbed`` does, but send 5e-5 of it (2.5 samples in 50 000) to an outcome outside the law."""
+    moved = perturbed(law, tv)
+    gained = {outcome: moved[outcome] - law[outcome] for outcome in law if moved[outcome] > law[outcome]}
+    return moved | {x: law[x] + gain * (1 - 5e-5 / tv) for x, gain in gained.items()} | {"outside": 5e-5}
+
+
+@exhaustive
+@given(st.integers(1, 10**9), st.integers(2, 10**5), probabilities, probabilities)
+def test_samples_needed_inverts_detectable_tv(samples, cells, false_alarm, miss):
+    tv = detectable_tv(samples, cells, false_alarm, miss)
+    assume(tv < 1)
+    # One unit in the last place of the square root can cost one sample of 1e9, never two.
+    assert abs(samples_needed(tv, cells, false_alarm, miss) - samples) <= 1
+
+
+@exhaustive
+@given(st.floats(1e-4, 0.999), st.integers(2, 10**5), probabilities, probabilities)
+def test_detectable_tv_inverts_samples_needed(tv, cells, false_alarm, miss):
+    samples = samples_needed(tv, cells, false_alarm, miss)
+    rounding = 1 + 1e-12
+    assert detectable_tv(samples, cells, false_alarm, miss) <= tv * rounding
+    if samples > 1:
+        assert detectable_tv(samples - 1, cells, false_alarm, miss) * rounding > tv
+
+
+@exhaustive
+@given(st.integers(2, 10**5), st.floats(1e-12, 0.4), st.floats(1e-12, 0.4))
+def test_the_noncentrality_gives_exactly_the_planned_miss(cells, false_alarm, miss):
+    critical = chi2.isf(false_alarm, cells - 1)
+    noncentrality = noncentrality_needed(cells, false_alarm, miss)
+    assert ncx2.cdf(critical, cells - 1, noncentrality) == pytest.approx(miss, rel=1e-6)
+
+
+@exhaustive
+@given(st.integers(10, 10**8), st.integers(2, 10**4), st.floats(1e-9, 0.2), st.floats(1e-9, 0.2))
+def test_more_samples_fewer_cells_and_more_tolerance_detect_less_deviation(samples, cells, false_alarm, miss):
+    tv = detectable_tv(samples, cells, false_alarm, miss)
+    assume(tv < 1)
+    assert detectable_tv(2 * samples, cells, false_alarm, miss) < tv
+    assert detectable_tv(samples, cells, 2 * false_alarm, miss) < tv
+    assert detectable_tv(samples, cells, false_alarm, 2 * miss) < tv
+    assert detectable_tv(samples, 2 * cells, false_alarm, miss) > tv
+
+
+def test_one_cell_detects_nothing():
+    assert detectable_tv(10**9, 1, 1e-3, 1e-3) == 1.0
+
+
+def test_a_law_with_one_outcome_is_planned_exactly():
+    detectable = detectable_total_variation({"x": 1.0}, 100, 1e-3, 0.05)
+    assert (1 - detectable) ** 100 == pytest.approx(0.05, rel=1e-12)
+    assert samples_for({"x": 1.0}, detectable * (1 + 1e-9), 1e-3, 0.05) == 100
+
+
+@pytest.mark.parametrize("law", [UNIFORM, PEAKED, GEOMETRIC, WIDE], ids=["uniform", "peaked", "geometric", "wide"])
+@pytest.mark.parametrize("tv", [0.5, 0.1, 0.01])
+def test_samples_for_is_enough_and_one_fewer_is_not(law, tv):
+    samples = samples_for(law, tv, 1e-3, 1e-3)
+    assert detectable_total_variation(law, samples, 1e-3, 1e-3) <= tv
+    assert detectable_total_variation(law, samples - 1, 1e-3, 1e-3) > tv
+
+
+# Pooling
+
+
+@st.composite
+def laws(draw, size):
+    weights = draw(st.lists(st.integers(1, 10**6), min_size=size, max_size=size))
+    return {token: weight / sum(weights) for token, weight in enumerate(weights)}
+
+
+@st.composite
+def pairs_of_laws(draw):
+    size = draw(st.integers(2, 12))
+    return draw(laws(size)), draw(laws(size))
+
+
+@exhaustive
+@given(pairs_of_laws(), st.integers(10, 10**5))
+def test_pooling_hides_at_most_the_pooled_mass(pair, samples):
+    law, other = pair
+    cells = partition(law, samples)
+    merged = distance({x: law[x] for x in cells.separate}, {x: other[x] for x in cells.separate})
+    merged += abs(sum(law[x] for x in cells.pooled) - sum(other[x] for x in cells.pooled)) / 2
+    assert merged <= distance(law, other) + 1e-12
+    assert distance(law, other) <= merged + cells.pooled_mass + 1e-12
+
+
+@exhaustive
+@given(st.integers(1, 40).flatmap(laws), st.integers(1, 10**5), st.floats(0.5, 100))
+def test_every_cell_expects_enough_samples(law, samples, minimum_expected):
+    cells = partition(law, samples, minimum_expected)
+    assert cells.separate.keys() | cells.pooled.keys() == law.keys()
+    assert not cells.separate.keys() & cells.pooled.keys()
+    assert len(cells.pooled) != 1
+    expected = [samples * mass for mass in cells.separate.values()]
+    expected += [samples * cells.pooled_mass] if cells.pooled else []
+    assert len(expected) == cells.cells
+    assert cells.cells == 1 or min(expected) >= minimum_expected * (1 - 1e-12)
+
+
+def test_a_pooled_cell_that_expects_too_little_takes_the_least_likely_of_the_others():
+    law = {"a": 0.5, "b": 0.3, "c": 0.19, "d": 0.006, "e": 0.004}
+    cells = partition(law, 500)
+    assert set(cells.separate) == {"a", "b"}
+    assert set(cells.pooled) == {"c", "d", "e"}
+    fit = goodness_of_fit({"a": 250, "b": 150, "c": 60, "d": 40, "e": 0}, law)
+    assert (fit.cells, fit.pooled_cells, fit.statistic) == (3, 3, pytest.approx(0.0, abs=1e-20))
+    assert fit.pooled_mass == pytest.approx(0.2, rel=1e-12)
+    assert fit.tv_observed == pytest.approx(40 / 500 - 0.006, rel=1e-9)
+
+
+def test_the_partition_does_not_depend_on_the_counts():
+    fits = [goodness_of_fit(counts, GEOMETRIC) for counts in draws(WIDE | GEOMETRIC, 1000, 50, seed=4)]
+    supported = [fit for fit in fits if fit.samples == 1000]
+    assert {(fit.cells, fit.pooled_cells) for fit in supported} == {(7, 25)}
+
+
+# Outcomes of probability zero
+
+
+@pytest.mark.parametrize("law", [{"x": 1.0}, {"x": 0.5, "y": 0.5}, {"x": 0.5, "y": 0.5, "z": 0.0}])
+def test_an_outcome_of_probability_zero_refutes_at_once(law):
+    assert goodness_of_fit({"x": 500_000, "z": 0}, {"x": 1.0}).p_value == 1.0
+    fit = goodness_of_fit({"x": 500_000, "y": 500_000, "z": 1} if "y" in law else {"x": 999_999, "z": 1}, law)
+    assert (fit.p_value, fit.statistic, fit.unsupported) == (0.0, math.inf, ("z",))
+    assert fit.tv_observed == pytest.approx(1e-6, rel=1e-6)
+
+
+# The perturbation
+
+
+@exhaustive
+@given(st.integers(2, 40).flatmap(laws), st.floats(0, 1))
+def test_a_perturbed_law_is_a_law_at_the_distance_asked_for(law, fraction):
+    tv = fraction * largest_perturbation(law)
+    moved = perturbed(law, tv)
+    assert moved.keys() == law.keys()
+    assert min(moved.values()) >= -1e-15
+    assert math.fsum(moved.values()) == pytest.approx(1.0, abs=1e-12)
+    assert distance(moved, law) == pytest.approx(tv, abs=1e-12)
+    noncentrality = math.fsum((moved[x] - law[x]) ** 2 / law[x] for x in law)
+    assert noncentrality >= 4 * tv**2 * (1 - 1e-9) - 1e-12
+
+
+def test_the_perturbation_of_a_balanced_law_is_the_hardest_to_see():
+    moved = perturbed(UNIFORM, 0.1)
+    assert math.fsum((moved[x] - UNIFORM[x]) ** 2 / UNIFORM[x] for x in UNIFORM) == pytest.approx(0.04, rel=1e-12)
+
+
+# The certificate and the alarm budget
+
+
+@pytest.mark.parametrize("miss", [0.05, 0.3])
+@pytest.mark.parametrize(("true", "null"), [([0.6, 0.4], [0.5, 0.5]), ([0.1] * 10, [0.19] + [0.09] * 9)])
+def test_the_certificate_covers_the_true_distance(true, null, miss):
+    true, null, samples, runs = np.array(true), np.array(null), 100, 5000
+    actual = np.abs(true - null).sum() / 2
+    counts = np.random.default_rng(5).multinomial(samples, true, size=runs)
+    observed = np.abs(counts / samples - null).sum(axis=1) / 2
+    violated = sum(tv_certificate(float(value), samples, len(true), miss) < actual for value in observed)
+    assert at_most(violated, runs, miss)
+
+
+def test_the_radius_of_the_certificate_covers_the_empirical_law():
+    samples, runs, miss = 50, 5000, 0.5
+    hits = np.random.default_rng(6).binomial(samples, 0.5, size=runs)
+    beyond = np.abs(hits / samples - 0.5) > tv_certificate(0.0, samples, 2, miss)
+    assert at_most(int(beyond.sum()), runs, miss)
+
+
+def test_the_certificate_is_the_sum_of_its_three_terms():
+    assert tv_certificate(0.1, 10_000, 101, 0.01) == pytest.approx(0.1 + 0.05 + 0.0151742712938, rel=1e-10)
+    assert tv_certificate(0.9, 10, 1000, 0.01) == 1.0
+    assert tv_certificate(0.0, 200, 1, math.exp(-1)) == pytest.approx(0.05, rel=1e-12)
+
+
+@exhaustive
+@given(st.floats(1e-12, 0.5), st.integers(1, 10**6))
+def test_the_alarm_budget_is_never_exceeded(total, parts):
+    budget = divide_alarm(total, parts)
+    assert (budget.total, budget.parts) == (total, parts)
+    assert budget.each * parts == pytest.approx(total, rel=1e-12)
+    # The union bound holds for dependent tests; for independent ones the run's false alarm is below it.
+    assert -math.expm1(parts * math.log1p(-budget.each)) <= total * (1 + 1e-9)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: detectable_tv(0, 2, 0.01, 0.01), "samples is 0, expected a whole number of at least 1"),
+        (lambda: detectable_tv(10, 0, 0.01, 0.01), "cells is 0, expected a whole number of at least 1"),
+        (lambda: detectable_tv(10, 2.5, 0.01, 0.01), "cells is 2.5, expected a whole number of at least 1"),
+        (lambda: detectable_tv(10, 2, 0.0, 0.01), "false_alarm is 0.0, expected a probability strictly between 0 and 1"),
+        (lambda: detectable_tv(10, 2, 0.01, 1), "miss is 1, expected a probability strictly between 0 and 1"),
+        (lambda: detectable_tv(10, 2, 0.5, 0.5), "false_alarm + miss is 1.0, expected less than 1: a coin"),
+        (lambda: samples_needed(1.0, 2, 0.01, 0.01), "tv is 1.0, expected a probability strictly between 0 and 1"),
+        (lambda: samples_needed(0.1, 1, 0.01, 0.01), "one cell cannot show a total variation of 0.1, expected at least"),
+        (lambda: noncentrality_needed(1, 0.01, 0.01), "cells is 1, expected a whole number of at least 2"),
+        (lambda: goodness_of_fit({}, UNIFORM), "the counts hold no sample, expected at least one"),
+        (lambda: goodness_of_fit({0: 0}, UNIFORM), "the counts hold no sample, expected at least one"),
+        (lambda: goodness_of_fit({0: -1}, UNIFORM), "the count of 0 is -1, expected a whole number of at least 0"),
+        (lambda: goodness_of_fit({0: 1.5}, UNIFORM), "the count of 0 is 1.5, expected a whole number of at least 0"),
+        (lambda: goodness_of_fit({0: 1}, UNIFORM, 0.0), "minimum_expected is 0.0, expected a positive number"),
+        (lambda: goodness_of_fit({"x": 9}, {"x": 0.9}), "the law's 1 probabilities sum to 0.9, expected 1 within"),
+        (lambda: goodness_of_fit({"x": 9}, {}), "the law's 0 probabilities sum to 0.0, expected 1 within"),
+        (lambda: goodness_of_fit({"x": 9}, {"x": 1.1, "y": -0.1}), "the law gives 'y' probability -0.1, expected"),
+        (lambda: goodness_of_fit({"x": 9}, {"x": math.nan}), "the law gives 'x' probability nan, expected"),
+        (lambda: samples_for(UNIFORM, 1e-5, 1e-3, 1e-3), "100000000 samples do not detect a total variation of 1e-05"),
+        (lambda: calibrated_level(1.0), "level is 1.0, expected a probability strictly between 0 and 1"),
+        (lambda: perturbed(UNIFORM, 0.6), "cannot move the law by a total variation of 0.6, expected one between 0 and"),
+        (lambda: tv_certificate(1.5, 10, 2, 0.1), "tv_observed is 1.5, expected a total variation between 0 and 1"),
+        (lambda: tv_certificate(0.5, 0, 2, 0.1), "samples is 0, expected a whole number of at least 1"),
+        (lambda: tv_certificate(0.5, 10, 0, 0.1), "support_size is 0, expected a whole number of at least 1"),
+        (lambda: divide_alarm(0.0, 3), "total is 0.0, expected a probability strictly between 0 and 1"),
+        (lambda: divide_alarm(0.1, 0), "parts is 0, expected a whole number of at least 1"),
+    ],
+)
+def test_a_refusal_says_what_was_wrong_and_what_was_expected(call, message):
+    with pytest.raises(ValueError) as refusal:
+        call()
+    assert str(refusal.value).startswith(message)

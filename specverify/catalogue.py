@@ -1,0 +1,54 @@
+"""From a name on the command line to a subject, and what there is to name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from reference import ALGORITHMS
+from specverify.mutants import MUTANTS
+from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.external import UnusableSubject, external_subject
+from specverify.subjects.subject import Subject
+
+
+def _huggingface(name: str) -> Subject:
+    from specverify.subjects import huggingface
+
+    return huggingface.SUBJECTS[name]()
+
+
+ENGINES: dict[str, str] = {
+    "hf:assisted": "transformers generate(assistant_model=...), unmodified, on tiny Llama and GPT-2 models",
+    "hf:prompt-lookup": "transformers generate(prompt_lookup_num_tokens=...), unmodified, on the same models",
+}
+"""Engines and what they run. They are loaded when asked for: they need the extra ``hf``."""
+
+_LOADERS: dict[str, Callable[[], Subject]] = {
+    **{f"reference:{row.name}": (lambda row=row: algorithm_subject(row)) for row in ALGORITHMS},  # type: ignore[misc]
+    **{
+        f"mutant:{mutant.name}": (lambda mutant=mutant: algorithm_subject(mutant.algorithm, "mutant"))  # type: ignore[misc]
+        for mutant in MUTANTS
+    },
+    **{name: (lambda name=name: _huggingface(name)) for name in ENGINES},  # type: ignore[misc]
+}
+
+
+def find_subject(name: str) -> Subject:
+    """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
+    if name in _LOADERS:
+        try:
+            return _LOADERS[name]()
+        except ImportError as error:
+            raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
+    family = name.partition(":")[0]
+    if family in {"reference", "mutant", "hf"} or ":" not in name:
+        near = difflib.get_close_matches(name, _LOADERS, n=1, cutoff=0.5)
+        hint = f", did you mean {near[0]}?" if near else ""
+        raise UnusableSubject(f"there is no subject {name!r}{hint or ' (see: specverify list)'}")
+    return external_subject(name)
+
+
+def default_subjects() -> tuple[str, ...]:
+    """Return what ``verify --all`` runs: every reference algorithm and every engine, no mutants."""
+    return tuple(name for name in _LOADERS if not name.startswith("mutant:"))

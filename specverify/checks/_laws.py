@@ -1,0 +1,45 @@
+"""Comparing an enumerated law with an expected one: shared by the checks whose property is a law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from specverify.checks.check import Conditions, case_law, vocabulary_of
+from specverify.explain import law_counterexample, shown
+from specverify.law import is_rational, rounding_bound, total_variation
+from specverify.subjects.subject import Case
+from specverify.verdict import Examination
+
+
+def compare_law(case: Case, conditions: Conditions, expected: Mapping[Any, Any], what: str) -> Examination:
+    """Compare the law of a case with ``expected``, which ``what`` names: equal, refuted, or unknown where cut off."""
+    law = case_law(case, conditions.runs)
+    distance = total_variation(law, expected)
+    bound = rounding_bound(law, vocabulary_of(case))
+    figures = {
+        "runs": law.runs,
+        "rounds": law.coverage.rounds,
+        "rounds_of_two": law.coverage.rounds_of_two,
+        "gamma": max((drafted for drafted, _ in law.coverage.outcomes), default=0),
+        "tv": float(distance.high),
+        "rounding": bound,
+        "missing": float(law.missing),
+    }
+    rational = is_rational(law)
+    if distance.low > bound:
+        return Examination(
+            f"TV = {shown(distance.low)} from {what}",
+            failed=True,
+            rational=rational,
+            counterexample=law_counterexample(case, law.probabilities, expected),
+            figures=figures,
+        )
+    if distance.high > bound:
+        return Examination(
+            f"probability {shown(law.missing)} was not enumerated within {law.runs} runs",
+            unknown=True,
+            rational=rational,
+            figures=figures,
+        )
+    return Examination(f"the law is {what}", rational=rational, figures=figures)

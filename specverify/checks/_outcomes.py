@@ -1,0 +1,43 @@
+"""Properties of every single outcome: shared by the checks that forbid some outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference import Task, Tokens
+from specverify.checks.check import Conditions, case_law
+from specverify.explain import outcome_counterexample, shown
+from specverify.law import is_rational
+from specverify.subjects.subject import Case, case_task
+from specverify.verdict import Examination
+
+Fault = Callable[[Task, Tokens, Tokens], str | None]
+"""``fault(task, prompt, new)``: what is wrong with the new tokens, or None."""
+
+
+def examine_outcomes(fault: Fault, held: str) -> Callable[[Case, Conditions], Examination]:
+    """Return the examination that finds the heaviest outcome with a fault."""
+
+    def examine(case: Case, conditions: Conditions) -> Examination:
+        assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+        law, task, prompt = case_law(case, conditions.runs), case_task(case), case.scenario.prompt
+        faulty = {new: mass for new, mass in law.probabilities.items() if mass > 0 and fault(task, prompt, new)}
+        figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
+        if faulty:
+            worst = max(faulty, key=lambda new: (faulty[new], new))
+            statement = f"{fault(task, prompt, worst)} (probability {shown(faulty[worst])})"
+            return Examination(
+                statement,
+                failed=True,
+                rational=is_rational(law),
+                counterexample=outcome_counterexample(
+                    case, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
+                ),
+                figures=figures,
+            )
+        if law.missing > 0:
+            missing = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
+            return Examination(missing, unknown=True, rational=is_rational(law), figures=figures)
+        return Examination(held, rational=is_rational(law), figures=figures)
+
+    return examine

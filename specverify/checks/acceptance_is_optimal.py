@@ -1,0 +1,73 @@
+"""Each drafted token is accepted as often as losslessness allows: "always reject" is lossless too.
+
+No lossless rule accepts a token d ~ q with probability above min(1, p(d)/q(d)), so the first i drafts are all accepted
+with probability E prod min(1, p/q) over the draft's own law (Leviathan et al. 2211.17192, Theorem 3.5, for one token).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference import Claim, Draft, accept_probability, one_hot
+from specverify.checks.check import Check, Conditions, exact_cases, states_after_one_round
+from specverify.checks.draft_is_honest import obstacle
+from specverify.enumeration import paths
+from specverify.explain import describe_case, shown
+from specverify.subjects.subject import Case, case_decoder, case_task
+from specverify.verdict import Counterexample, Evidence, Examination
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Compare P(first i accepted) in the first rounds with its closed form."""
+    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    decoder, target = case_decoder(case), case_task(case).target
+    assert decoder.propose is not None  # noqa: S101 - the obstacle says so
+    propose = decoder.propose
+    runs, slack = 0, 0 if case.subject.rational else 1e-9
+    for state in states_after_one_round(decoder, decoder.init(case.scenario.prompt)):
+        best: dict[int, Any] = {}
+        for path in paths(lambda draws, state=state: propose(draws, state)):  # type: ignore[misc]
+            runs += 1
+            for i, mass in _prefix_acceptance(path.outcome, state.tokens, target):
+                best[i] = best.get(i, 0) + path.weight * mass
+        actual = dict.fromkeys(best, 0)
+        for round_path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
+            runs += 1
+            for i in range(1, round_path.outcome[1].accepted + 1):
+                actual[i] = actual.get(i, 0) + round_path.weight
+        for i in sorted(actual):
+            if abs(actual[i] - best.get(i, 0)) > slack:
+                return _not_optimal(case, state.tokens, i, actual[i], best.get(i, 0), runs)
+    return Examination("drafts are accepted as often as possible", rational=case.subject.rational, figures={"runs": runs})
+
+
+def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any]]:
+    found, product = [], 1
+    for i, token in enumerate(draft.tokens):
+        p = target(prefix + draft.tokens[:i])
+        pmf = draft.pmfs[i]
+        product = product * accept_probability(p, one_hot(token, p) if pmf is None else pmf, token)
+        found.append((i + 1, product))
+    return found
+
+
+def _not_optimal(case: Case, tokens: Any, i: int, actual: Any, best: Any, runs: int) -> Examination:
+    statement = f"the first {i} drafts are accepted with probability {shown(actual)}, optimal is {shown(best)}"
+    return Examination(
+        statement,
+        failed=True,
+        rational=case.subject.rational,
+        counterexample=Counterexample(let=(describe_case(case), f"committed {tokens}"), then=statement),
+        figures={"runs": runs},
+    )
+
+
+CHECK = Check(
+    name="acceptance_is_optimal",
+    summary="P(first i drafts accepted) is that of the optimal coupling",
+    claim=Claim.OPTIMAL_COUPLING,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=exact_cases(lambda scenario: not scenario.eos and not scenario.greedy),
+    examine=examine,
+)

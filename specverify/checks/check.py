@@ -1,0 +1,80 @@
+"""The shape of a check: a plain function from a case to what it found, and the cases it goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from reference import Claim, Decoder, State
+from specverify.enumeration import decoder_law, paths
+from specverify.law import Law
+from specverify.scenarios import SCENARIOS, Scenario
+from specverify.subjects.subject import Case, Subject, case_decoder, case_task
+from specverify.verdict import Evidence, Examination
+
+
+class Conditions(NamedTuple):
+    """What a run decides for its checks: how many enumeration runs, which seed, which share of the alarm budget."""
+
+    runs: int = 200_000
+    seed: int = 0
+    false_alarm: float = 1e-6
+    miss: float = 1e-3
+
+
+class Check(NamedTuple):
+    """One property. One file per check; ``specverify.checks`` lists them."""
+
+    name: str
+    summary: str
+    claim: Claim | None
+    """The claim it tests, or None for what every subject owes."""
+    evidence: Evidence
+    obstacle: Callable[[Subject], str | None]
+    """Why the check says nothing of a subject, or None when it applies."""
+    cases: Callable[[Subject], Iterable[Case]]
+    examine: Callable[[Case, Conditions], Examination]
+
+
+def exact_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator[Case]]:
+    """Return every variant in every scenario that ``keep`` lets through, smallest scenario first."""
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        for scenario in SCENARIOS:
+            if keep(scenario) and (subject.stops_at_eos or not scenario.eos):
+                for variant in subject.variants:
+                    yield Case(subject, variant, scenario)
+
+    return cases
+
+
+def needs_variants(subject: Subject) -> str | None:
+    """The obstacle of every check that enumerates."""
+    return None if subject.variants else "its draws cannot be enumerated, only sampled"
+
+
+@lru_cache(maxsize=4096)
+def case_law(case: Case, runs: int) -> Law:
+    """Return the law of the new tokens in a case; several checks read the same one."""
+    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    return decoder_law(case_decoder(case), case.scenario.prompt, runs)
+
+
+def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> list[State]:
+    """Return ``start`` and up to ``most`` different unfinished states one round later."""
+    found = [start]
+    if start.remaining > 0:
+        for path in paths(lambda draws: decoder.step(draws, start)):
+            state = path.outcome[0]
+            if state.remaining > 0 and state not in found:
+                found.append(state)
+            if len(found) > most:
+                break
+    return [state for state in found if state.remaining > 0]
+
+
+def vocabulary_of(case: Case) -> int:
+    """Return the number of tokens in a case."""
+    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    return len(case_task(case).target(case.scenario.prompt))

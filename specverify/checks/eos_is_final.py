@@ -1,0 +1,35 @@
+"""Nothing follows the first end-of-sequence token, wherever in an accepted block it falls."""
+
+from __future__ import annotations
+
+from reference import Task, Tokens
+from specverify.checks._outcomes import examine_outcomes
+from specverify.checks.check import Check, exact_cases
+from specverify.subjects.subject import Subject
+from specverify.verdict import Evidence
+
+
+def obstacle(subject: Subject) -> str | None:
+    """The subject must be enumerable and must be told the end-of-sequence tokens."""
+    if not subject.variants:
+        return "its draws cannot be enumerated, only sampled"
+    return None if subject.stops_at_eos else "it takes no end-of-sequence tokens"
+
+
+def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
+    """Say where the text goes on after its end."""
+    for position, token in enumerate(new[:-1]):
+        if token in task.eos:
+            return f"{len(new) - position - 1} more after the end-of-sequence token {token} at position {position}"
+    return None
+
+
+CHECK = Check(
+    name="eos_is_final",
+    summary="nothing follows the first end-of-sequence token",
+    claim=None,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=exact_cases(lambda scenario: bool(scenario.eos)),
+    examine=examine_outcomes(fault, "nothing follows an end-of-sequence token"),
+)

@@ -1,0 +1,28 @@
+"""Exactly as many tokens as asked for, unless an end-of-sequence token comes first."""
+
+from __future__ import annotations
+
+from reference import Task, Tokens
+from specverify.checks._outcomes import examine_outcomes
+from specverify.checks.check import Check, exact_cases, needs_variants
+from specverify.verdict import Evidence
+
+
+def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
+    """Compare the length with the horizon."""
+    if len(new) > task.horizon:
+        return f"{len(new)} tokens for a horizon of {task.horizon}"
+    if len(new) < task.horizon and not any(token in task.eos for token in new):
+        return f"{len(new)} tokens and no end-of-sequence token for a horizon of {task.horizon}"
+    return None
+
+
+CHECK = Check(
+    name="horizon_is_respected",
+    summary="never more tokens than the horizon, and fewer only after an end-of-sequence token",
+    claim=None,
+    evidence=Evidence.EXACT,
+    obstacle=needs_variants,
+    cases=exact_cases(lambda scenario: scenario.shape in {"generic", "peaked", "equal"}),
+    examine=examine_outcomes(fault, "every output has the length asked for"),
+)

@@ -1,0 +1,27 @@
+"""The joint law of the new tokens is the target's own, over several rounds (the promise of 2211.17192, Theorem 1)."""
+
+from __future__ import annotations
+
+from reference import Claim
+from specverify.checks._laws import compare_law
+from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
+from specverify.law import target_law
+from specverify.subjects.subject import Case, case_task
+from specverify.verdict import Evidence, Examination
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Enumerate the decoder and compare with the product of the target's conditionals."""
+    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    return compare_law(case, conditions, target_law(case_task(case), case.scenario.prompt), "the target's")
+
+
+CHECK = Check(
+    name="law_is_target",
+    summary="the joint law of the output is the target's, by enumeration",
+    claim=Claim.LOSSLESS,
+    evidence=Evidence.EXACT,
+    obstacle=needs_variants,
+    cases=exact_cases(lambda scenario: True),
+    examine=examine,
+)

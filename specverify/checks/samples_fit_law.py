@@ -1,0 +1,171 @@
+"""A planned sample fits the law: for what cannot be enumerated, and at sizes beyond enumeration.
+
+The number of samples follows from the total variation to be seen, the share of the alarm budget and the miss. A
+suspicious result is confirmed on a fresh, larger sample before it accuses; a control that must be rejected is judged
+beside it. A declared bias must fit its own law and must be rejected against the target's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from reference import Tokens
+from specverify.checks.check import Check, Conditions
+from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for
+from specverify.subjects.subject import Case, SampledSetting, Subject
+from specverify.verdict import Counterexample, Evidence, Examination
+
+
+class FitRow(NamedTuple):
+    """One line of the statistics table."""
+
+    subject: str
+    setting: str
+    against: str
+    samples: int
+    cells: int
+    pooled: int
+    statistic: float
+    p_value: float
+    tv_observed: float
+    tv_detectable: float
+    verdict: str
+    as_expected: bool
+    confirmed_on: int
+    """Samples of the second stage, 0 if the first was not suspicious."""
+    example: str = ""
+    """An impossible outcome that was seen, or the most over-represented one."""
+
+
+def fit_row(
+    subject: str, setting: SampledSetting, law: Mapping[Tokens, float], against: str, conditions: Conditions
+) -> FitRow:
+    """Sample ``setting`` and judge it against ``law``."""
+    seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{against}".encode())
+    if len(law) == 1:
+        return _point_mass_row(subject, setting, law, against, conditions, seed)
+    samples = samples_for(law, setting.detect, math.sqrt(conditions.false_alarm), conditions.miss / 2)
+    fit = confirmed_fit(
+        setting.sample, law, samples=samples, false_alarm=conditions.false_alarm, miss=conditions.miss, seed=seed
+    )
+    shown = fit.first if fit.second is None else fit.second
+    return FitRow(
+        subject,
+        setting.name,
+        against,
+        fit.first.samples,
+        fit.first.cells,
+        fit.first.pooled_cells,
+        shown.statistic,
+        shown.p_value,
+        shown.tv_observed,
+        fit.detectable_tv,
+        fit.verdict.value,
+        fit.verdict is FitVerdict.FITS,
+        0 if fit.second is None else fit.second.samples,
+        f"the impossible {shown.unsupported[0]} was sampled" if shown.unsupported else "",
+    )
+
+
+def _point_mass_row(
+    subject: str, setting: SampledSetting, law: Mapping[Tokens, float], against: str, conditions: Conditions, seed: int
+) -> FitRow:
+    """Judge a deterministic law: one deviating sample refutes, and n samples miss TV d with probability (1 - d)^n."""
+    samples = math.ceil(math.log(conditions.miss) / math.log1p(-setting.detect))
+    fit = goodness_of_fit(setting.sample(samples, seed), law)
+    verdict = FitVerdict.REFUTED if fit.unsupported else FitVerdict.FITS
+    detectable = 1 - conditions.miss ** (1 / samples)
+    return FitRow(
+        subject,
+        setting.name,
+        against,
+        samples,
+        fit.cells,
+        fit.pooled_cells,
+        fit.statistic,
+        fit.p_value,
+        fit.tv_observed,
+        detectable,
+        verdict.value,
+        verdict is FitVerdict.FITS,
+        0,
+        f"the impossible {fit.unsupported[0]} was sampled" if fit.unsupported else "",
+    )
+
+
+def rows_of(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
+    """Return the row against the setting's law and, for a declared bias that can be seen, the one against p."""
+    law = setting.law()
+    rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
+    if setting.target:
+        target = setting.target()
+        bias = sum(max(law.get(key, 0.0) - target.get(key, 0.0), 0.0) for key in law)
+        if bias > setting.detect:
+            row = fit_row(subject, setting, target, "target", conditions)
+            rows.append(row._replace(as_expected=row.verdict == FitVerdict.REFUTED.value))
+    return rows
+
+
+def tests_of(setting: SampledSetting) -> int:
+    """Return how many tests a setting needs, for the division of the alarm budget."""
+    return 2 if setting.target else 1
+
+
+def obstacle(subject: Subject) -> str | None:
+    """The subject must have settings that can be sampled and whose law is known."""
+    return None if subject.settings else "it has no setting to sample"
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return one case per setting."""
+    return (Case(subject, setting=setting) for setting in subject.settings)
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Judge one setting."""
+    assert case.setting is not None  # noqa: S101 - cases of this check have one
+    setting = case.setting
+    rows = rows_of(case.subject.name, setting, conditions)
+    figures: dict[str, Any] = {
+        "tv_detectable": max(row.tv_detectable for row in rows),
+        "tv_observed": rows[0].tv_observed,
+        "samples": sum(row.samples + row.confirmed_on for row in rows),
+        "rows": [row._asdict() for row in rows],
+    }
+    if setting.activity is not None:
+        figures["activity"] = [f"{setting.name}: {setting.activity()}"]
+    wrong = next((row for row in rows if not row.as_expected), None)
+    if wrong is None:
+        return Examination("the samples fit the law", rational=False, figures=figures)
+    if wrong.verdict == FitVerdict.UNKNOWN.value:
+        return Examination(f"{setting.name}: the negative control was not rejected", unknown=True, figures=figures)
+    statement = (
+        f"p = {wrong.p_value:.2g} against the {wrong.against} law, TV observed {wrong.tv_observed:.4f}"
+        if wrong.verdict == FitVerdict.REFUTED.value
+        else "the declared bias was not found: the samples fit the target's law"
+    )
+    return Examination(
+        f"{setting.name}: {statement}",
+        failed=True,
+        rational=False,
+        counterexample=Counterexample(
+            let=(f"setting {setting.name}", f"{wrong.samples} samples, then {wrong.confirmed_on} fresh ones"),
+            then=statement,
+            because=(wrong.example,) if wrong.example else (),
+        ),
+        figures=figures,
+    )
+
+
+CHECK = Check(
+    name="samples_fit_law",
+    summary="a planned sample fits the exact law, with a declared alarm rate and the TV it could have seen",
+    claim=None,
+    evidence=Evidence.STATISTICAL,
+    obstacle=obstacle,
+    cases=cases,
+    examine=examine,
+)

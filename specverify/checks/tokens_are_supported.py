@@ -1,0 +1,32 @@
+"""No token comes out that the target gives probability 0 at its position."""
+
+from __future__ import annotations
+
+from reference import Claim, Task, Tokens
+from specverify.checks._outcomes import examine_outcomes
+from specverify.checks.check import Check, exact_cases, needs_variants
+from specverify.verdict import Evidence
+
+
+def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
+    """Name the first impossible token."""
+    for position, token in enumerate(new):
+        p = task.target(prompt + new[:position])
+        if not 0 <= token < len(p):
+            return f"token {token} at position {position} is outside the vocabulary of {len(p)}"
+        if not p[token] > 0:
+            return f"token {token} at position {position} has target probability 0"
+        if token in task.eos:
+            return None
+    return None
+
+
+CHECK = Check(
+    name="tokens_are_supported",
+    summary="no token of target probability 0 is ever emitted",
+    claim=Claim.SUPPORTED,
+    evidence=Evidence.EXACT,
+    obstacle=needs_variants,
+    cases=exact_cases(lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"}),
+    examine=examine_outcomes(fault, "every token has positive target probability"),
+)

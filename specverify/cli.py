@@ -1,0 +1,240 @@
+"""The command line. Exit status: 0 all hold, 1 something is refuted, 2 unusable call or subject, 3 something UNKNOWN."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from reference import ALGORITHMS
+from specverify import __version__
+from specverify.catalogue import ENGINES, default_subjects, find_subject
+from specverify.checks import CHECKS, Check, Conditions
+from specverify.checks.samples_fit_law import tests_of
+from specverify.identifier import decode
+from specverify.mutants import MUTANTS
+from specverify.report.data import as_data
+from specverify.report.prose import failure
+from specverify.report.terminal import print_failures, print_subject, print_summary, statistics_table
+from specverify.scenarios import scenario_named
+from specverify.statistics import divide_alarm
+from specverify.stats import plan_statistics, run_statistics
+from specverify.subjects.external import UnusableSubject
+from specverify.subjects.subject import Case, Subject
+from specverify.verdict import Evidence, Status, Verdict
+from specverify.verify import Plan, run_case, verify_subject
+
+HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
+console = Console()
+errors = Console(stderr=True)
+
+AlarmOption = Annotated[float, typer.Option(help="False-alarm budget of the whole run.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of everything that is sampled.")]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")]
+JobsOption = Annotated[int, typer.Option(help="Processes for sampling; 0 means one per core.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Decide whether an implementation of speculative decoding is correct."""
+    if show:
+        console.print(__version__)
+        raise typer.Exit(HOLDS)
+
+
+@app.command("list")
+def list_everything(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List algorithms, engines, checks and mutants."""
+    data = {
+        "algorithms": [
+            {
+                "name": f"reference:{row.name}",
+                "claims": sorted(claim.value for claim in row.claims),
+                "declared_bias": row.declared_law is not None,
+                "summary": row.summary,
+                "paper": row.paper,
+            }
+            for row in ALGORITHMS
+        ],
+        "subjects": [{"name": name, "summary": summary} for name, summary in ENGINES.items()],
+        "checks": [
+            {"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS
+        ],
+        "mutants": [
+            {
+                "name": f"mutant:{mutant.name}",
+                "summary": mutant.algorithm.summary,
+                "killed_by": mutant.killed_by,
+                "citation": mutant.citation,
+            }
+            for mutant in MUTANTS
+        ],
+    }
+    if as_json:
+        typer.echo(json.dumps(data, indent=2))
+        return
+    for title, rows in data.items():
+        console.print(f"\n[bold]{title}[/bold]")
+        width = max(len(str(row["name"])) for row in rows)
+        for row in rows:
+            console.print(f"  {escape(str(row['name'])):<{width}}  {escape(_described(row))}", soft_wrap=True)
+
+
+@app.command()
+def verify(
+    subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, hf:NAME or module:callable")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every reference algorithm and every engine.")] = False,
+    check: Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")] = None,
+    alarm: AlarmOption = 1e-6,
+    seed: SeedOption = 0,
+    json_file: JsonOption = None,
+    runs: Annotated[int, typer.Option(help="Enumeration runs per law before it is cut off.")] = 200_000,
+    timeout: Annotated[float, typer.Option(help="Seconds for one exact check on one subject.")] = 600.0,
+    jobs: JobsOption = 0,
+) -> None:
+    """Examine subjects and say what holds, how strongly, and what does not."""
+    names = list(dict.fromkeys([*(subjects or ()), *(default_subjects() if every else ())]))
+    if not names:
+        _stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
+    checks = _checks(check)
+    found = [_subject(name) for name in names]
+    sampled = [item for item in checks if item.evidence is Evidence.STATISTICAL]
+    tests = sum(tests_of(setting) for subject in found for setting in subject.settings) if sampled else 0
+    conditions = Conditions(runs, seed, _alarm(alarm) if not tests else divide_alarm(_alarm(alarm), tests).each)
+    plan = Plan(checks, conditions, timeout, jobs or os.cpu_count() or 1)
+    verdicts: list[Verdict] = []
+    for subject in found:
+        with errors.status("") as status:
+            mine = list(verify_subject(subject, plan, lambda name: status.update(f"{subject.name}: {name}")))  # noqa: B023
+        print_subject(console, subject, mine, every=bool(check))
+        verdicts += mine
+    print_failures(console, verdicts)
+    print_summary(console, verdicts, alarm, tests, seed)
+    if json_file is not None:
+        json_file.write_text(json.dumps(as_data(verdicts, alarm, seed), indent=2), "utf-8")
+    raise typer.Exit(exit_status(verdicts))
+
+
+@app.command()
+def replay(identifier: Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]) -> None:
+    """Repeat the one case that a failure was found in."""
+    try:
+        wanted = decode(identifier)
+        check = _checks([wanted.check])[0]
+        case = _case(_subject(wanted.subject), wanted.variant, wanted.scenario, wanted.setting)
+    except ValueError as error:
+        _stop(str(error))
+    verdict = run_case(case, check, Conditions(seed=wanted.seed))
+    if verdict.status is Status.REFUTED:
+        console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
+    else:
+        console.print(f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}", markup=False)
+    raise typer.Exit(exit_status([verdict]))
+
+
+@app.command()
+def stats(
+    alarm: AlarmOption = 1e-6,
+    seed: SeedOption = 0,
+    jobs: JobsOption = 0,
+    engines: Annotated[bool, typer.Option(help="Also sample the engines (needs the extra hf).")] = True,
+) -> None:
+    """Sample every algorithm and engine beyond enumerable sizes; print one table."""
+    try:
+        plan = plan_statistics(_alarm(alarm), seed, engines)
+    except UnusableSubject as error:
+        _stop(f"{error}; or leave engines out with --no-engines")
+    tests = plan.budget.parts
+    console.print(
+        f"alarm budget {alarm:g} over {tests} planned tests: {plan.budget.each:.2g} each; "
+        f"miss {plan.miss:g} at the detectable TV; seed {seed}"
+    )
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task("sampling", total=len(plan.settings))
+        rows = run_statistics(
+            plan,
+            jobs or os.cpu_count() or 1,
+            lambda item: progress.update(task, advance=1, description=f"{item.subject} {item.setting.name}"),
+        )
+    console.print(statistics_table(rows, seed))
+    unexpected = [row for row in rows if not row.as_expected]
+    for row in unexpected:
+        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
+    console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
+    if not unexpected:
+        raise typer.Exit(HOLDS)
+    raise typer.Exit(UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED)
+
+
+def exit_status(verdicts: Sequence[Verdict]) -> int:
+    """Return the exit status of a run: unusable before refuted before unknown."""
+    found = {verdict.status for verdict in verdicts}
+    if Status.UNUSABLE in found:
+        return UNUSABLE
+    if Status.REFUTED in found:
+        return REFUTED
+    examined = found - {Status.NOT_APPLICABLE}
+    return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+
+
+def _subject(name: str) -> Subject:
+    try:
+        return find_subject(name)
+    except UnusableSubject as error:
+        _stop(str(error))
+
+
+def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
+    known = {check.name: check for check in CHECKS}
+    for name in names or ():
+        if name not in known:
+            _stop(f"there is no check {name!r}, expected one of {', '.join(known)}")
+    return tuple(known[name] for name in names) if names else CHECKS
+
+
+def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:
+    if setting:
+        chosen = next((item for item in subject.settings if item.name == setting), None)
+        if chosen is None:
+            raise ValueError(f"{subject.name} has no setting {setting!r} any more")
+        return Case(subject, setting=chosen)
+    option = next((item for item in subject.variants if item.label == variant), None)
+    if option is None:
+        raise ValueError(f"{subject.name} has no variant {variant!r} any more")
+    return Case(subject, option, scenario_named(scenario))
+
+
+def _alarm(alarm: float) -> float:
+    if not 0 < alarm < 1:
+        _stop(f"the alarm budget is {alarm}, expected a probability between 0 and 1")
+    return alarm
+
+
+def _described(row: dict[str, object]) -> str:
+    claims = row.get("claims")
+    notes = [str(claims and ", ".join(claims) or "")] if isinstance(claims, list) else []  # noqa: RUF021
+    notes += ["declared bias"] if row.get("declared_bias") else []
+    notes += [str(row["evidence"])] if "evidence" in row else []
+    notes += [f"killed by {row['killed_by']}; {row['citation']}"] if "killed_by" in row else []
+    notes += [str(row["paper"])] if "paper" in row else []
+    return f"{row['summary']}" + (f"  [{'; '.join(notes)}]" if notes else "")
+
+
+def _stop(sentence: str) -> NoReturn:
+    errors.print(f"specverify: {sentence}", markup=False, soft_wrap=True, highlight=False)
+    raise typer.Exit(UNUSABLE)

@@ -1,0 +1,219 @@
+"""The exact output law of a program: run it under every outcome of every draw, multiply the weights.
+
+``paths`` enumerates any program of ``draws``. ``decoder_law`` pushes a law forward round by round and merges equal
+states, which is what makes several rounds affordable. Conditions: draws are finite and declared, the state holds
+everything the next round depends on, and the program does the same when its draws are answered alike; when it does
+not, the error names the site that changed. A budget bounds the runs, and what it left out is reported as missing mass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, check_pmf
+from specverify.draws import Decision, NotAFunctionOfItsDraws
+from specverify.law import Coverage, Law
+
+Outcome = TypeVar("Outcome")
+
+DEFAULT_RUNS = 200_000
+MOST_DECISIONS = 10_000
+
+
+class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
+    """The enumeration would need far more runs than the budget; refused before it starts."""
+
+
+class Path(NamedTuple, Generic[Outcome]):
+    """One run: what came out, with which probability, by which choices."""
+
+    outcome: Outcome
+    weight: Any
+    choices: tuple[int, ...]
+    decisions: tuple[Decision, ...]
+
+
+class _Branch:
+    """A draw on the current path, and which of its possible outcomes is being followed."""
+
+    def __init__(self, site: Site, weights: tuple[Any, ...]) -> None:
+        self.site, self.weights, self.index = site, weights, 0
+        self.possible = tuple(outcome for outcome, mass in enumerate(weights) if mass > 0)
+
+    @property
+    def outcome(self) -> int:
+        return self.possible[self.index]
+
+
+class Enumerated:
+    """Follows the branches of a path, then opens new ones at their first outcome."""
+
+    def __init__(self, branches: list[_Branch]) -> None:
+        """``branches`` is shared with the enumeration and grows as the program draws."""
+        self._branches = branches
+        self.depth = 0
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        weights = tuple(pmf.tolist())
+        if self.depth == len(self._branches):
+            if self.depth == MOST_DECISIONS:
+                raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
+            self._branches.append(_Branch(site, weights))
+        branch = self._branches[self.depth]
+        if branch.site != site or branch.weights != weights:
+            raise NotAFunctionOfItsDraws(
+                f"draw {self.depth} was at {branch.site} with pmf {_shown(branch.weights)} and is at {site} with pmf "
+                f"{_shown(weights)} on replay, although all draws before it were answered alike"
+            )
+        self.depth += 1
+        return branch.outcome
+
+
+def paths(program: Callable[[Draws], Outcome]) -> Iterator[Path[Outcome]]:
+    """Yield every path of ``program``, once, depth first. Stop early by not asking for more."""
+    branches: list[_Branch] = []
+    while True:
+        draws = Enumerated(branches)
+        outcome = program(draws)
+        if draws.depth < len(branches):
+            raise NotAFunctionOfItsDraws(
+                f"draw {draws.depth} at {branches[draws.depth].site} was not made on replay, although all draws before "
+                "it were answered alike"
+            )
+        weight: Any = 1
+        for branch in branches:
+            weight = weight * branch.weights[branch.outcome]
+        decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
+        yield Path(outcome, weight, tuple(branch.outcome for branch in branches), decisions)
+        while branches and branches[-1].index == len(branches[-1].possible) - 1:
+            branches.pop()
+        if not branches:
+            return
+        branches[-1].index += 1
+
+
+def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> Law:
+    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs."""
+    law: dict[Any, Any] = {}
+    found: Any = 0
+    runs = decisions = 0
+    exhausted = False
+    for path in paths(program):
+        runs += 1
+        law[path.outcome] = law.get(path.outcome, 0) + path.weight
+        found = found + path.weight
+        decisions = max(decisions, len(path.choices))
+        if runs == budget:
+            exhausted = True
+            break
+    return Law(law, 1 - found if exhausted else 0, runs, decisions)
+
+
+def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
+    """Return the law of the new tokens after ``prompt``, round by round, equal states merged.
+
+    States are taken in the order of their length: a round adds at least one token, so every state is complete before
+    it is expanded. Raises ``EnumerationTooLarge`` when one round alone is estimated beyond ten times the budget.
+    """
+    start = decoder.init(prompt)
+    _refuse_if_hopeless(decoder, start, budget)
+    waiting: dict[int, dict[State, tuple[Any, int, Coverage]]] = defaultdict(dict)
+    waiting[len(start.tokens)][start] = (1, 0, Coverage())
+    law: dict[Tokens, Any] = {}
+    missing: Any = 0
+    runs = decisions = 0
+    coverage = Coverage()
+    while waiting:
+        length = min(waiting)
+        for state, (weight, drawn, seen) in waiting.pop(length).items():
+            if state.remaining <= 0:
+                new = state.tokens[len(prompt) :]
+                law[new] = law.get(new, 0) + weight
+                decisions, coverage = max(decisions, drawn), _wider(coverage, seen)
+                continue
+            left: Any = 1
+            for path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
+                if runs == budget:
+                    missing = missing + weight * left
+                    break
+                runs += 1
+                left = left - path.weight
+                after, done = path.outcome
+                if len(after.tokens) <= length and after.remaining > 0:
+                    raise ValueError(f"a round committed no token after {state.tokens}, expected at least one")
+                through = _after_round(seen, len(done.draft), done.accepted)
+                mass, most, before = waiting[len(after.tokens)].get(after, (0, 0, Coverage()))
+                waiting[len(after.tokens)][after] = (
+                    mass + weight * path.weight,
+                    max(most, drawn + len(path.choices)),
+                    _wider(before, through),
+                )
+    return Law(law, missing, runs, decisions, coverage)
+
+
+def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
+    """Return the program that decodes from ``prompt`` to the end and returns the new tokens: nothing merged."""
+
+    def program(draws: Draws) -> Tokens:
+        state = decoder.init(prompt)
+        while state.remaining > 0:
+            state, _ = decoder.step(draws, state)
+        return state.tokens[len(prompt) :]
+
+    return program
+
+
+def estimated_paths(program: Callable[[Draws], Any], probes: int = 16, seed: int = 0) -> float:
+    """Return an unbiased estimate of the number of paths: mean product of branching factors over random probes.
+
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely.
+    """
+    rng = np.random.default_rng(seed)
+    return float(np.mean([_probe(program, rng) for _ in range(probes)]))
+
+
+def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
+    product = 1.0
+    uniform = Sampled(rng)
+
+    class Probe:
+        def categorical(self, pmf: Pmf, site: Site) -> int:
+            nonlocal product
+            possible = [outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0]
+            product *= len(possible)
+            return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
+
+    program(Probe())
+    return product
+
+
+def _refuse_if_hopeless(decoder: Decoder, start: State, budget: int) -> None:
+    if start.remaining > 0:
+        estimate = estimated_paths(lambda draws: decoder.step(draws, start))
+        if estimate > 10 * budget:
+            raise EnumerationTooLarge(
+                f"one round from {start.tokens} has about {estimate:.2g} paths, and the budget is {budget} runs: "
+                "use a smaller vocabulary or gamma, a larger budget, or sampling"
+            )
+
+
+def _after_round(coverage: Coverage, drafted: int, accepted: int) -> Coverage:
+    return Coverage(
+        coverage.rounds + 1, coverage.rounds_of_two + (drafted >= 2), coverage.outcomes | {(drafted, accepted)}
+    )
+
+
+def _wider(one: Coverage, other: Coverage) -> Coverage:
+    return Coverage(
+        max(one.rounds, other.rounds), max(one.rounds_of_two, other.rounds_of_two), one.outcomes | other.outcomes
+    )
+
+
+def _shown(weights: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(str(weight) for weight in weights) + ")"

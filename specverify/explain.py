@@ -1,0 +1,110 @@
+"""Counterexamples in prose: the offending outcome, what it should weigh, and the heaviest paths that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from reference import LanguageModel, Pmf, Task, Tokens
+from specverify.draws import Decision, Replayed
+from specverify.enumeration import paths, whole_run
+from specverify.subjects.subject import Case, case_task
+from specverify.verdict import Counterexample
+
+MOST_PATHS = 20_000
+"""How many paths are searched for the heaviest ones."""
+
+_PHRASES: dict[object, Callable[[Decision], str]] = {
+    "draft": lambda d: f"draft {d.outcome}",
+    "accept": lambda d: "accepted" if d.outcome == 0 else "rejected",
+    "residual": lambda d: f"resampled {d.outcome}",
+    "bonus": lambda d: f"bonus {d.outcome}",
+    "target": lambda d: f"target draws {d.outcome}",
+}
+
+
+def law_counterexample(case: Case, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
+    """Explain where ``law`` puts most probability beyond ``expected``."""
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    return outcome_counterexample(
+        case,
+        lambda outcome: outcome == worst,
+        f"the new tokens should be {worst} with probability {shown(expected.get(worst, 0))}, "
+        f"but are with {shown(law.get(worst, 0))}",
+    )
+
+
+def outcome_counterexample(case: Case, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
+    """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
+    assert case.variant is not None  # noqa: S101 - exact checks have a variant
+    assert case.scenario is not None  # noqa: S101 - and a scenario
+    seen: dict[Tokens, dict[str, Pmf]] = {}
+    task = _recording(case_task(case), seen)
+    program = whole_run(case.variant.build(task), case.scenario.prompt)
+    offending = []
+    for path in islice(paths(program), MOST_PATHS):
+        if offends(path.outcome):
+            offending.append(path)
+    heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
+    seen.clear()
+    for path in heaviest:
+        program(Replayed(path.choices))
+    return Counterexample(
+        let=(describe_case(case), *_rows(seen)),
+        then=then,
+        because=tuple(f"{_story(path.decisions)}   contributes {shown(path.weight)}" for path in heaviest),
+    )
+
+
+def describe_case(case: Case) -> str:
+    """Return the setting in one line: vocabulary, options, prompt, limits."""
+    assert case.variant is not None  # noqa: S101 - exact checks have a variant
+    assert case.scenario is not None  # noqa: S101 - and a scenario
+    scenario = case.scenario
+    tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
+    line = f"vocabulary {{{tokens}}}, {case.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
+    return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
+
+
+def shown(value: Any) -> str:
+    """Return a probability for a reader: a rational as it is, a float to six digits."""
+    return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
+
+
+def shown_pmf(pmf: Pmf) -> str:
+    """Return a pmf as ``(1/2, 1/2)``."""
+    return "(" + ", ".join(shown(value) for value in pmf.tolist()) + ")"
+
+
+def _story(decisions: tuple[Decision, ...]) -> str:
+    parts = []
+    for decision in decisions:
+        phrase = _PHRASES.get(decision.site[0] if decision.site else None, lambda d: f"{d.site} gives {d.outcome}")
+        weight = decision.weights[decision.outcome]
+        parts.append(phrase(decision) + (f" ({shown(weight)})" if weight != 1 else ""))
+    return ", ".join(parts) or "without any draw"
+
+
+def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:
+    ordered = sorted(seen.items(), key=lambda item: (len(item[0]), item[0]))
+    return [
+        f"after {tokens}: " + "   ".join(f"{letter} = {shown_pmf(rows[letter])}" for letter in sorted(rows))
+        for tokens, rows in ordered
+    ]
+
+
+def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
+    def record(model: LanguageModel, letter: str) -> LanguageModel:
+        def answer(tokens: Tokens) -> Pmf:
+            pmf = model(tokens)
+            seen.setdefault(tokens, {})[letter] = pmf
+            return pmf
+
+        return answer
+
+    return task._replace(
+        target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q")
+    )
+

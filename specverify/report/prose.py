@@ -1,0 +1,76 @@
+"""Verdicts as text: one line that says what is known and how, and failures that a stranger can check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specverify.verdict import Evidence, Status, Verdict
+
+SYMBOLS = {
+    Status.HOLDS: "✔",
+    Status.DECLARED_BIAS: "≈",
+    Status.REFUTED: "✘",
+    Status.UNKNOWN: "?",
+    Status.UNUSABLE: "!",
+    Status.NOT_APPLICABLE: "-",
+}
+
+
+def strength(verdict: Verdict) -> str:
+    """Say how strong the evidence is."""
+    figures = verdict.figures
+    if verdict.status is Status.REFUTED:
+        return str(verdict.evidence)
+    if verdict.evidence is Evidence.EXACT:
+        if figures.get("rational"):
+            return "exact, equal as rationals"
+        return f"exact, float64 (rounding below {figures.get('rounding', 1e-9):.1g})"
+    if verdict.evidence is Evidence.STATISTICAL and "tv_detectable" in figures:
+        return f"statistical, TV {figures['tv_detectable']:.3f} would have been seen"
+    return str(verdict.evidence or "")
+
+
+def scope(verdict: Verdict) -> str:
+    """Say what the verdict covers."""
+    figures = verdict.figures
+    parts = [f"{figures['cases']} cases"] if "cases" in figures else []
+    if "rounds" in figures:
+        parts.append(f"up to {figures['rounds']} rounds")
+        parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
+    if figures.get("bias"):
+        parts.append(f"TV up to {figures['bias']:.4f} from the target")
+    if "runs" in figures:
+        parts.append(f"{figures['runs']} runs")
+    if "samples" in figures:
+        parts.append(f"{figures['samples']} samples")
+    return ", ".join(parts)
+
+
+def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return a refutation in prose: Let, Then, Again."""
+    lines = [headline(verdict, verdicts)]
+    example = verdict.counterexample
+    if example is not None:
+        lines += _block("Let", example.let)
+        lines += _block("Then", (example.then + (", because" if example.because else ""), *example.because))
+        lines += [f"  Again specverify replay {example.again}"] if example.again else []
+    return "\n".join(lines)
+
+
+def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Name the property, what is refuted, what still holds, and the strength of the evidence."""
+    refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
+    standing = sorted(
+        {
+            other.claim.upper()
+            for other in verdicts
+            if other.claim and other.status is Status.HOLDS and other.subject == verdict.subject
+        }
+    )
+    still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
+    title = verdict.check.replace("_", " ")
+    return f"{title} - refuted{refuted}{still}    {verdict.evidence}, {verdict.statement}"
+
+
+def _block(word: str, lines: Sequence[str]) -> list[str]:
+    return [f"  {word if index == 0 else '':<5} {line}" for index, line in enumerate(lines)]

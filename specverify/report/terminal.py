@@ -1,0 +1,92 @@
+"""Verdicts on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from specverify.checks.samples_fit_law import FitRow
+from specverify.report.prose import SYMBOLS, failure, scope, strength
+from specverify.subjects.subject import Subject
+from specverify.verdict import Status, Verdict
+
+STYLES = {
+    Status.HOLDS: "green",
+    Status.DECLARED_BIAS: "cyan",
+    Status.REFUTED: "bold red",
+    Status.UNKNOWN: "yellow",
+    Status.UNUSABLE: "bold red",
+    Status.NOT_APPLICABLE: "dim",
+}
+
+
+def print_subject(console: Console, subject: Subject, verdicts: Sequence[Verdict], every: bool) -> None:
+    """Print one line per verdict; those that do not apply only when ``every`` is set."""
+    console.print(f"\n[bold]{escape(subject.name)}[/bold]   {escape(subject.summary)}")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for verdict in verdicts:
+        if verdict.status is Status.NOT_APPLICABLE and not every:
+            continue
+        told = verdict.status in (Status.HOLDS, Status.DECLARED_BIAS)
+        table.add_row(
+            Text(f"  {SYMBOLS[verdict.status]} {verdict.status}", style=STYLES[verdict.status]),
+            verdict.check,
+            escape(strength(verdict)) if told else "",
+            escape(scope(verdict) if told else verdict.statement),
+        )
+        for line in verdict.figures.get("activity", ()) if told else ():
+            table.add_row("", "", "", Text(line, style="dim"))
+    console.print(table)
+
+
+def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
+    """Print every refutation with its counterexample."""
+    refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
+    for number, verdict in enumerate(refuted, start=1):
+        console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]")
+        console.print(Text(failure(verdict, verdicts)), soft_wrap=True)
+
+
+def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
+    """Print the counts, and what the statistics of this run were allowed to get wrong."""
+    counts = [
+        f"{sum(verdict.status is status for verdict in verdicts)} {status}"
+        for status in Status
+        if any(verdict.status is status for verdict in verdicts) and status is not Status.NOT_APPLICABLE
+    ]
+    console.print(f"\n{', '.join(counts) or 'nothing was examined'}")
+    if tests:
+        console.print(f"false alarms: at most {alarm:g} in this run, over {tests} planned tests; seed {seed}")
+
+
+def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
+    """Return the table of ``specverify stats``."""
+    table = Table(caption=f"seed {seed}", caption_justify="left", box=None, header_style="bold", padding=(0, 1))
+    for column in ("subject", "setting", "law"):
+        table.add_column(column, overflow="fold")
+    for column in ("n", "cells", "pooled", "statistic", "p-value", "TV seen", "TV detectable"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        confirmed = f" (confirmed on {row.confirmed_on})" if row.confirmed_on else ""
+        table.add_row(
+            row.subject,
+            row.setting,
+            row.against,
+            str(row.samples),
+            str(row.cells),
+            str(row.pooled),
+            f"{row.statistic:.1f}",
+            f"{row.p_value:.2g}",
+            f"{row.tv_observed:.4f}",
+            f"{row.tv_detectable:.4f}",
+            Text(
+                row.verdict + (" as it must" if row.verdict == "refuted" and row.as_expected else "") + confirmed,
+                style="green" if row.as_expected else "bold red",
+            ),
+        )
+    return table

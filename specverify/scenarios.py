@@ -1,0 +1,82 @@
+"""The situations every exact check goes through, smallest first, so that the first failure is a small one.
+
+A scenario is plain data: its name rebuilds it. Together they hold what hides bugs elsewhere: rows that depend on the
+whole context, token 0 likely, several rounds with gamma >= 2, a rejection at every position, p = q, disjoint supports,
+point masses, ties, prompts of one token, and end-of-sequence tokens inside accepted blocks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from reference import Task, Tokens
+from specverify.tables import SHAPES, as_float64, one_hot_rows, table_pair
+
+
+class Scenario(NamedTuple):
+    """A pair of table models and the limits of one decode."""
+
+    shape: str
+    vocabulary: int
+    prompt: Tokens
+    horizon: int
+    eos: Tokens = ()
+    seed: int = 0
+    greedy: bool = False
+    """Target rows made one-hot: temperature 0."""
+
+    @property
+    def name(self) -> str:
+        """The scenario in one word; ``scenario_named`` finds it again."""
+        prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
+        word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
+        return word + (f"-e{eos}" if eos else "") + ("-greedy" if self.greedy else "")
+
+
+@lru_cache(maxsize=None)
+def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
+    """Return the task of a scenario, its models as tables of ``Fraction`` or of float64."""
+    target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)
+    if scenario.greedy:
+        target = one_hot_rows(target)
+    if not rational:
+        target, draft = as_float64(target), as_float64(draft)
+    return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+
+
+def _all_scenarios() -> tuple[Scenario, ...]:
+    small = [
+        Scenario(shape, 2, prompt, horizon, seed=seed)
+        for horizon in (1, 2, 3)
+        for shape in SHAPES
+        for prompt in ((0,), (0, 1, 0))
+        for seed in (0, 1)
+    ]
+    several_rounds = [Scenario(shape, 3, (0, 1, 0), horizon, seed=2) for horizon in (3, 5) for shape in SHAPES]
+    wide = [Scenario(shape, 4, (0, 3, 1, 0), 4, seed=3) for shape in ("generic", "zeros")]
+    long = [Scenario(shape, 2, (0, 0), 7, seed=4) for shape in ("generic", "peaked")]
+    ending = [
+        Scenario(shape, 3, prompt, horizon, eos, seed=5)
+        for horizon in (2, 4)
+        for shape in ("generic", "peaked", "equal")
+        for prompt, eos in (((0,), (2,)), ((0, 1, 0), (1, 2)), ((2, 0), (0,)))
+    ]
+    greedy = [
+        Scenario(shape, vocabulary, (0, 1, 0), horizon, seed=6, greedy=True)
+        for vocabulary, horizon in ((2, 2), (2, 4), (3, 5))
+        for shape in ("generic", "ties", "equal")
+    ]
+    everything = (*small, *several_rounds, *wide, *long, *ending, *greedy)
+    return tuple(sorted(everything, key=lambda item: (item.vocabulary, item.horizon, len(item.prompt))))
+
+
+SCENARIOS = _all_scenarios()
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return the scenario with this name. Raises ``ValueError`` if there is none."""
+    for scenario in SCENARIOS:
+        if scenario.name == name:
+            return scenario
+    raise ValueError(f"no scenario is called {name!r}")

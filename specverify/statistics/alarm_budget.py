@@ -1,0 +1,34 @@
+"""One false-alarm probability for a whole run, divided over everything the run may accuse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from specverify.statistics.checks import check_count, check_probability
+
+
+class AlarmBudget(NamedTuple):
+    """The false-alarm probability of a run and the number of tests that share it.
+
+    By the union bound, a run of correct subjects accuses any of them with probability at most ``parts * each = total``,
+    however the tests depend on each other. ``parts`` must be fixed before the first test, and count every test that
+    could accuse, not only those that were run until the first accusation.
+    """
+
+    total: float
+    parts: int
+
+    @property
+    def each(self) -> float:
+        """The false-alarm probability that one test may spend."""
+        return self.total / self.parts
+
+
+def divide_alarm(total: float, parts: int) -> AlarmBudget:
+    """Return the budget of ``total``, a probability in (0, 1), over ``parts`` tests, at least one.
+
+    Raises ``ValueError`` for anything else.
+    """
+    check_probability(total, "total")
+    check_count(parts, "parts")
+    return AlarmBudget(total, parts)

@@ -1,0 +1,65 @@
+"""How far Pearson's test is from its declared level at finite counts, and the declared level that makes up for it.
+
+The chi-square limit is too light in the tail: a cell that expects few samples has the skewed tail of a Poisson count.
+The hardest law known is the simplest, one rare cell that expects ``minimum_expected`` samples or a little more against
+a heavy cell: the statistic is ``(N - e)^2 / e`` with N Poisson of mean e, and its size needs no simulation. The worst
+size of the test divided by the level it declares, rounded up, over those laws, over two-cell laws of any proportion
+and over laws with up to 1000 rare cells at the threshold (all by exact sums):
+
+    minimum_expected    1e-2    1e-3    1e-4    1e-5    1e-6
+                  10     1.5     2.5     5.3    12.4      29
+                  40     1.3     1.5     2.2     3.7     6.4
+                 100     1.2     1.3     1.6     2.1     3.1
+
+At ``calibrated_level`` the same laws are rejected with at most the level asked for at 1e-3 and below. Balanced two-cell
+laws, whose statistic lives on a coarse lattice, exceed it by at most 5 percent at 1e-2 and 16 percent above.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import chi2, poisson
+
+from specverify.statistics.checks import check_minimum_expected, check_probability
+
+
+@lru_cache(maxsize=4096)
+def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
+    """Return the level to declare so that a correct sampler is rejected with probability at most ``level``.
+
+    The size is that of the hardest rare cell (see the module), so the answer is at most ``level``; planning the power
+    at the answer keeps the detectable total variation true. Raises ``ValueError`` for a level outside (0, 1).
+    """
+    check_probability(level, "level")
+    check_minimum_expected(minimum_expected)
+    low = high = float(chi2.isf(level, 1))
+    while rare_cell_size(high, minimum_expected) > level:
+        low, high = high, high * 1.5
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if rare_cell_size(middle, minimum_expected) > level else (low, middle)
+    return min(level, float(chi2.sf(high, 1)))
+
+
+def rare_cell_size(critical: float, minimum_expected: float) -> float:
+    """Return the largest P((N - e)^2 / e >= critical) over Poisson counts N with mean ``e >= minimum_expected``.
+
+    Both tails are rejected at integer thresholds, so between two thresholds the upper tail grows with e and the lower
+    one falls: the maximum is at ``minimum_expected`` or at an e that puts a threshold exactly on an integer. The first
+    64 of either kind are tried; further up the size approaches that of the limit.
+    """
+    root = math.sqrt(critical)
+    reach = root * math.sqrt(minimum_expected)
+    above = np.ceil(minimum_expected + reach) + np.arange(64)
+    below = max(math.floor(minimum_expected - reach), 0) + np.arange(64)
+    means = np.concatenate(
+        [((np.sqrt(critical + 4 * above) - root) / 2) ** 2, ((np.sqrt(critical + 4 * below) + root) / 2) ** 2]
+    )
+    means = np.append(means[means >= minimum_expected], minimum_expected)
+    rounding = 1e-9 * means
+    upper = np.ceil(means + root * np.sqrt(means) - rounding)
+    lower = np.floor(means - root * np.sqrt(means) + rounding)
+    return float(np.max(poisson.sf(upper - 1, means) + poisson.cdf(lower, means)))

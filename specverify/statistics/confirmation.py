@@ -1,0 +1,148 @@
+"""The two-stage test: a suspicion is confirmed on fresh samples before it becomes an accusation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from specverify.statistics.calibration import calibrated_level
+from specverify.statistics.checks import check_count, check_probability
+from specverify.statistics.goodness_of_fit import GoodnessOfFit, detectable_total_variation, goodness_of_fit
+from specverify.statistics.perturbation import largest_perturbation, perturbed
+from specverify.statistics.pooling import Counts, Probabilities
+
+Sampler: TypeAlias = Callable[[int, int], Counts]
+"""(number of samples, seed) -> counts of independent samples; different seeds must give independent samples."""
+
+
+class FitVerdict(StrEnum):
+    """What the samples decided."""
+
+    FITS = "fits"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+class ConfirmedFit(NamedTuple):
+    """A verdict together with everything that was promised about it before the first sample."""
+
+    verdict: FitVerdict
+    first: GoodnessOfFit
+    second: GoodnessOfFit | None
+    """The confirmation, on fresh samples; None if the first stage was not suspicious or saw the impossible."""
+    false_alarm: float
+    """Probability of REFUTED for a correct sampler, at most."""
+    level: float
+    """Level that each stage declares."""
+    detectable_tv: float
+    """Every law at least this far in total variation is refuted with probability at least ``1 - miss``."""
+    miss: float
+    control: bool
+    """Whether the negative control was rejected, as it must be."""
+
+
+def confirmed_fit(
+    sampler: Sampler,
+    law: Probabilities,
+    *,
+    samples: int,
+    false_alarm: float,
+    miss: float,
+    seed: int,
+    confirmation_factor: int = 4,
+    minimum_expected: float = 10.0,
+) -> ConfirmedFit:
+    """Decide whether ``sampler`` draws from ``law``.
+
+    Stage one judges ``samples`` samples. If it rejects, stage two judges ``confirmation_factor`` times as many fresh
+    ones, on the same partition. REFUTED needs both, or one outcome of probability zero in either stage, which no
+    correct sampler emits.
+
+    False alarm: the stages are independent and each rejects a correct sampler with probability at most
+    ``sqrt(false_alarm)`` (see ``stage_level``), so both do with at most their product.
+
+    Miss: ``detectable_tv`` is planned for stage one at ``miss / 2``. Stage two has the same cells and
+    ``confirmation_factor`` times the noncentrality, so it misses at most as often, and by the union bound either stage
+    misses with probability at most ``miss``.
+
+    Negative control: the same stage-one test must reject ``samples`` samples of ``perturbed(law, 2 detectable_tv)``, or
+    of the largest perturbation there is. If it does not, or if ``detectable_tv`` is 1, a sampler that was not refuted
+    is UNKNOWN, never FITS. A control at ``2 detectable_tv`` is at least ``detectable_tv`` away after pooling and fails
+    with probability at most ``miss / 2``. Raises ``ValueError`` for illegal numbers and for a sampler that returns
+    another number of samples than it was asked for.
+    """
+    check_count(samples, "samples")
+    check_count(confirmation_factor, "confirmation_factor")
+    check_probability(miss, "miss")
+    level = stage_level(false_alarm, minimum_expected)
+    detectable = detectable_total_variation(law, samples, level, miss / 2, minimum_expected)
+    first_seed, second_seed, control_seed = stage_seeds(seed)
+    first = goodness_of_fit(drawn(sampler, samples, first_seed), law, minimum_expected)
+    second = None
+    if rejects(first, level) and not first.unsupported:
+        more = confirmation_factor * samples
+        # The threshold grows with the samples: the partition, minimum_expected / samples, stays the same.
+        second = goodness_of_fit(drawn(sampler, more, second_seed), law, confirmation_factor * minimum_expected)
+    control_law = perturbed(law, min(2 * detectable, largest_perturbation(law)))
+    control = goodness_of_fit(multinomial_counts(control_law, samples, control_seed), law, minimum_expected)
+    seen = rejects(control, level)
+    return ConfirmedFit(
+        verdict=verdict_of(first, second, level, able=seen and detectable < 1),
+        first=first,
+        second=second,
+        false_alarm=false_alarm,
+        level=level,
+        detectable_tv=detectable,
+        miss=miss,
+        control=seen,
+    )
+
+
+def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
+    """Return the level that each stage declares so that it rejects a correct sampler at most ``sqrt(false_alarm)``.
+
+    Somewhat less than the square root, by ``calibrated_level``: the chi-square limit is optimistic at small counts.
+    """
+    check_probability(false_alarm, "false_alarm")
+    return calibrated_level(math.sqrt(false_alarm), minimum_expected)
+
+
+def stage_seeds(seed: int) -> tuple[int, int, int]:
+    """Return independent seeds, below 2**63, for the first stage, the second stage and the negative control."""
+    check_count(seed, "seed", least=0)
+    first, second, control = (
+        int(s.generate_state(1, np.uint64)[0]) >> 1 for s in np.random.SeedSequence(seed).spawn(3)
+    )
+    return first, second, control
+
+
+def rejects(fit: GoodnessOfFit, level: float) -> bool:
+    """Return whether ``fit`` is evidence against the law at ``level``."""
+    return fit.p_value <= level
+
+
+def verdict_of(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float, *, able: bool) -> FitVerdict:
+    """Return the verdict of the stages; ``able`` says whether the test has shown that it can reject at all."""
+    if first.unsupported or (second is not None and rejects(second, level)):
+        return FitVerdict.REFUTED
+    return FitVerdict.FITS if able else FitVerdict.UNKNOWN
+
+
+def drawn(sampler: Sampler, samples: int, seed: int) -> Counts:
+    """Return what the sampler draws; raises ``ValueError`` unless it is as many samples as asked for."""
+    counts = sampler(samples, seed)
+    returned = sum(counts.values())
+    if returned != samples:
+        raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected the {samples} asked for")
+    return counts
+
+
+def multinomial_counts(law: Probabilities, samples: int, seed: int) -> Counts:
+    """Return the counts of ``samples`` independent samples of ``law``: a sampler that is correct by construction."""
+    masses = np.array(list(law.values()), dtype=np.float64)
+    counts = np.random.default_rng(seed).multinomial(samples, masses / masses.sum())
+    return {outcome: int(count) for outcome, count in zip(law, counts, strict=True)}

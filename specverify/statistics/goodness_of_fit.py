@@ -1,0 +1,137 @@
+"""Pearson's chi-square test of sampled outcomes against an exact law, and what it can and cannot see.
+
+The blind spot: outcomes too rare for a cell of their own are pooled, and mass that only moves within the pooled cell is
+invisible. It is bounded. Write A for the pooled cell, a and a' for its mass under the null p and the true law p'. Then
+
+    sum over A of |p' - p| = a + a' - 2 sum over A of min(p, p') <= a + a' = |a' - a| + 2 min(a, a'),
+
+and the other cells contribute to the total variation on the partition what they contribute on the outcomes, so
+
+    TV(p', p) <= TV on the partition + min(a, a') <= TV on the partition + pooled_mass.
+
+Every law at TV at least ``detectable_tv(...) + pooled_mass`` from the null is therefore at least ``detectable_tv(...)``
+away on the partition, and detected. The sum is what a run may claim.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+from scipy.stats import chi2
+
+from specverify.statistics.checks import check_count, check_probability
+from specverify.statistics.planning import check_plan, detectable_tv
+from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
+
+MOST_SAMPLES: Final = 10**8
+
+
+class GoodnessOfFit(NamedTuple):
+    """What one sample says about one law."""
+
+    samples: int
+    cells: int
+    """Cells judged, after pooling."""
+    pooled_cells: int
+    """Outcomes that share the pooled cell."""
+    pooled_mass: float
+    """Probability of the pooled cell under the law."""
+    statistic: float
+    p_value: float
+    tv_observed: float
+    """Total variation between the empirical law and the law, on the outcomes before pooling."""
+    unsupported: tuple[Any, ...]
+    """Outcomes observed that have probability zero under the law."""
+
+
+def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float = 10.0) -> GoodnessOfFit:
+    """Judge ``counts`` (outcome -> number of times observed) against ``law`` (outcome -> probability).
+
+    Cells are those of ``partition``: every cell expects ``minimum_expected`` samples or more. An observed outcome of
+    probability zero refutes at once (statistic infinite, p-value 0) because no correct subject emits it. With one cell
+    the statistic is 0 and the p-value 1.
+
+    The p-value is that of the chi-square limit. At the default ``minimum_expected`` a correct sampler is rejected with
+    at most 1.5 times the declared level at 1e-2, 2.5 times at 1e-3 and 5.3 times at 1e-4; ``calibrated_level`` returns
+    the level to declare where that matters. Raises ``ValueError`` if there is no sample, a count is negative or
+    fractional, or the law is not one.
+    """
+    observed = observed_counts(counts)
+    samples = sum(observed.values())
+    if samples == 0:
+        raise ValueError("the counts hold no sample, expected at least one")
+    cells = partition(law, samples, minimum_expected)
+    unsupported = tuple(x for x in observed if x not in cells.separate and x not in cells.pooled)
+    statistic = math.inf if unsupported else pearson_statistic(observed, cells, samples)
+    return GoodnessOfFit(
+        samples=samples,
+        cells=cells.cells,
+        pooled_cells=len(cells.pooled),
+        pooled_mass=cells.pooled_mass,
+        statistic=statistic,
+        p_value=float(chi2.sf(statistic, cells.cells - 1)) if cells.cells > 1 else float(not unsupported),
+        tv_observed=observed_tv(observed, cells, samples),
+        unsupported=unsupported,
+    )
+
+
+def detectable_total_variation(
+    law: Probabilities, samples: int, false_alarm: float, miss: float, minimum_expected: float = 10.0
+) -> float:
+    """Return the total variation to ``law`` that ``goodness_of_fit`` detects, known before the first sample.
+
+    Every law at least this far is rejected at level ``false_alarm`` with probability at least ``1 - miss``: the planned
+    ``detectable_tv`` on the partition plus the mass of the blind spot, capped at 1. A law with one outcome is exact
+    instead: a deviation of mass u is unsupported, and goes unseen with probability ``(1 - u)^n``. Raises ``ValueError``
+    for what ``partition`` or ``detectable_tv`` refuse.
+    """
+    cells = partition(law, samples, minimum_expected)
+    check_plan(cells.cells, false_alarm, miss)
+    if cells.cells == 1 and not cells.pooled:
+        return -math.expm1(math.log(miss) / samples)
+    return min(1.0, detectable_tv(samples, cells.cells, false_alarm, miss) + cells.pooled_mass)
+
+
+def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
+    """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``, and one fewer is too few.
+
+    Found by doubling, then bisection. More samples can detect a little less, when an outcome leaves the pooled cell and
+    adds a degree of freedom, so a smaller number below the last doubling may do as well: the answer is always enough.
+    Raises ``ValueError`` if 10**8 samples are not enough.
+    """
+    check_probability(tv, "tv")
+
+    def enough(samples: int) -> bool:
+        return detectable_total_variation(law, samples, false_alarm, miss, minimum_expected) <= tv
+
+    short, long = 0, 1
+    while not enough(long):
+        if long == MOST_SAMPLES:
+            raise ValueError(f"{MOST_SAMPLES} samples do not detect a total variation of {tv}, expected a larger tv")
+        short, long = long, min(2 * long, MOST_SAMPLES)
+    while long - short > 1:
+        middle = (short + long) // 2
+        short, long = (short, middle) if enough(middle) else (middle, long)
+    return long
+
+
+def observed_counts(counts: Counts) -> dict[Any, int]:
+    """Return the positive counts as integers; raises ``ValueError`` for a negative or fractional one."""
+    for outcome, count in counts.items():
+        check_count(count, f"the count of {outcome!r}", least=0)
+    return {outcome: int(count) for outcome, count in counts.items() if count > 0}
+
+
+def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) -> float:
+    """Return ``sum (count - expected)^2 / expected`` over the cells, for counts that are all supported."""
+    pairs = [(observed.get(outcome, 0), mass) for outcome, mass in cells.separate.items()]
+    if cells.pooled:
+        pairs.append((sum(observed.get(outcome, 0) for outcome in cells.pooled), cells.pooled_mass))
+    return math.fsum((count - samples * mass) ** 2 / (samples * mass) for count, mass in pairs)
+
+
+def observed_tv(observed: dict[Any, int], cells: Partition, samples: int) -> float:
+    """Return the total variation between the empirical law and the law, as the mass the law has in excess."""
+    supported = cells.separate | cells.pooled
+    return math.fsum(max(mass - observed.get(outcome, 0) / samples, 0.0) for outcome, mass in supported.items())

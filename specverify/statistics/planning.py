@@ -1,0 +1,94 @@
+"""What Pearson's chi-square test can see: the total variation that a given number of samples detects, and back.
+
+Write p for the null law on ``cells`` cells, p' for the true law, n for the number of samples. The statistic is
+``sum (count - n p)^2 / (n p)``. Under p it tends to a chi-square with ``cells - 1`` degrees of freedom, under p' to a
+noncentral one with noncentrality ``lambda = n sum (p' - p)^2 / p`` (Patnaik 1949; Cressie and Read 1984).
+
+Which laws are the hardest to see? By Cauchy-Schwarz, with ``2 TV = sum |p' - p| = sum (|p' - p| / sqrt p) sqrt p``,
+
+    (2 TV)^2 <= sum (p' - p)^2 / p * sum p = lambda / n,    hence    lambda >= 4 n TV^2,
+
+with equality when ``|p' - p| / p`` is constant and the cells that gain weigh 1/2. The power increases with lambda, so
+a test that rejects noncentrality ``lambda*`` with probability ``1 - miss`` rejects every law at total variation at
+least ``sqrt(lambda* / (4 n))`` with at least that probability.
+
+That includes laws that leave the support of p, when one unsupported sample refutes. Let such samples have probability
+u and write v for the total variation between p and p' conditioned on the support: ``TV <= u + (1 - u) v``. All n
+samples are supported and the statistic stays small with probability ``(1 - u)^n M(4 n v^2)``, M(lambda) being the
+noncentral cdf at the critical value. M is a Poisson(lambda / 2) mixture, so ``d log M / d lambda >= -1/2``; along
+``u + (1 - u) v = TV`` the logarithm of the product has derivative at most ``n (4 v (1 - v) - 1) / (1 - u) <= 0`` in u.
+Moving the deviation off the support only makes it easier to see.
+
+Everything here is asymptotic in n; ``specverify.statistics.calibration`` says how far the declared level is off.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
+
+from specverify.statistics.checks import check_count, check_probability
+
+
+def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:
+    """Return the smallest total variation d in [0, 1] such that every law at TV >= d from the null is detected.
+
+    Detected: rejected at level ``false_alarm`` with probability at least ``1 - miss``, from ``samples`` independent
+    samples judged on ``cells`` cells. An answer of 1.0 promises nothing about the statistic and is still true: a law
+    at TV 1 lives on outcomes of probability zero and its first sample refutes it. That is the answer for one cell,
+    whose count is always n. Raises ``ValueError`` for probabilities outside (0, 1) or adding up to 1 or more, and for
+    counts below 1.
+    """
+    check_count(samples, "samples")
+    check_plan(cells, false_alarm, miss)
+    if cells == 1:
+        return 1.0
+    return min(1.0, math.sqrt(noncentrality_needed(cells, false_alarm, miss) / (4 * samples)))
+
+
+def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> int:
+    """Return the smallest number of samples at which ``detectable_tv`` is at most ``tv``, in (0, 1).
+
+    Raises ``ValueError`` for what ``detectable_tv`` refuses, and for one cell: no number of samples is enough there.
+    """
+    check_probability(tv, "tv")
+    check_plan(cells, false_alarm, miss)
+    if cells == 1:
+        raise ValueError(f"one cell cannot show a total variation of {tv}, expected at least 2 cells")
+    return math.ceil(Fraction(noncentrality_needed(cells, false_alarm, miss)) / (4 * Fraction(tv) ** 2))
+
+
+@lru_cache(maxsize=4096)
+def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
+    """Return ``lambda*``, the noncentrality at which the test at level ``false_alarm`` misses with probability ``miss``.
+
+    The miss falls from ``1 - false_alarm`` at 0 towards 0, so there is one root; the bracket is found by doubling from
+    the scale on which it lies, the standard deviation ``sqrt(2 (cells - 1))`` of the statistic under the null.
+    """
+    check_plan(cells, false_alarm, miss)
+    check_count(cells, "cells", least=2)
+    freedom = cells - 1
+    critical = float(chi2.isf(false_alarm, freedom))
+
+    def excess(noncentrality: float) -> float:
+        return float(ncx2.cdf(critical, freedom, noncentrality)) - miss
+
+    upper = math.sqrt(2 * freedom)
+    while excess(upper) > 0:
+        upper *= 2
+    return float(brentq(excess, 0.0, upper, maxiter=500))
+
+
+def check_plan(cells: int, false_alarm: float, miss: float) -> None:
+    """Raise ``ValueError`` unless the three describe a test that does better than a coin of bias ``false_alarm``."""
+    check_count(cells, "cells")
+    check_probability(false_alarm, "false_alarm")
+    check_probability(miss, "miss")
+    if false_alarm + miss >= 1:
+        raise ValueError(
+            f"false_alarm + miss is {false_alarm + miss}, expected less than 1: a coin that ignores the samples does it"
+        )

@@ -1,0 +1,71 @@
+"""Which outcomes of a law get a cell of their own, and which share one.
+
+The partition is a function of the law and of the number of samples, never of the counts. A partition chosen after
+looking at the counts changes the law of the statistic: merging whatever looks odd hides it, splitting it off
+manufactures it, and the declared level means nothing either way. It is also what lets the power be planned before the
+first sample is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from specverify.statistics.checks import check_count, check_minimum_expected
+
+# Mapping is invariant in its keys: Mapping[Hashable, ...] would refuse a dict keyed by tuples of tokens.
+Probabilities: TypeAlias = Mapping[Any, float]
+Counts: TypeAlias = Mapping[Any, int]
+
+
+class Partition(NamedTuple):
+    """The outcomes of positive probability: those with a cell of their own, and those that share the pooled cell."""
+
+    separate: dict[Any, float]
+    pooled: dict[Any, float]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, the pooled one included if there is one."""
+        return len(self.separate) + bool(self.pooled)
+
+    @property
+    def pooled_mass(self) -> float:
+        """Probability of the pooled cell under the law, 0 without one."""
+        return math.fsum(self.pooled.values())
+
+
+def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
+    """Return the partition of ``law`` at which ``samples`` samples are judged.
+
+    Outcomes with an expected count below ``minimum_expected`` are pooled. If even together they expect less, the least
+    likely of the others (the first in the law's order among equals) joins them. Every cell then expects at least
+    ``minimum_expected`` samples, unless all outcomes together expect less and share one cell. A cell is only called
+    pooled if it holds two outcomes or more. Raises ``ValueError`` for an illegal law, count or threshold.
+    """
+    check_count(samples, "samples")
+    check_minimum_expected(minimum_expected)
+    supported = normalised(law)
+    threshold = minimum_expected / samples
+    pooled = {outcome: mass for outcome, mass in supported.items() if mass < threshold}
+    separate = {outcome: mass for outcome, mass in supported.items() if mass >= threshold}
+    if pooled and separate and math.fsum(pooled.values()) < threshold:
+        least = min(separate, key=separate.__getitem__)
+        pooled[least] = separate.pop(least)
+    return Partition(separate, pooled) if len(pooled) != 1 else Partition(supported, {})
+
+
+def normalised(law: Probabilities) -> dict[Any, float]:
+    """Return the outcomes of positive probability with probabilities in float64 that sum to 1.
+
+    Raises ``ValueError`` if a probability is negative or not a number, or if they do not sum to 1 within 1e-9 for each
+    outcome listed. An outcome that can happen must keep a positive probability: one that underflowed to 0 refutes.
+    """
+    for outcome, mass in law.items():
+        if not mass >= 0:
+            raise ValueError(f"the law gives {outcome!r} probability {mass}, expected a number of at least 0")
+    total = math.fsum(law.values())
+    if not abs(total - 1) <= 1e-9 * len(law):
+        raise ValueError(f"the law's {len(law)} probabilities sum to {total}, expected 1 within 1e-9 each")
+    return {outcome: float(mass) / total for outcome, mass in law.items() if mass > 0}

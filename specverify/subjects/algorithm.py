@@ -1,0 +1,82 @@
+"""A registry row as a subject: enumerable in every example, and sampled at sizes beyond enumeration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
+from specverify.law import target_law
+from specverify.subjects.subject import SampledSetting, Subject, Variant
+from specverify.tables import mixed_with, softmax_table
+
+SAMPLED_SIZES = ((8, 1.0, 3), (64, 0.5, 2))
+"""(vocabulary, temperature, horizon) of the statistical settings of every row."""
+
+
+def algorithm_subject(algorithm: Algorithm, prefix: str = "reference") -> Subject:
+    """Return the subject ``prefix:name`` of a registry row."""
+    return Subject(
+        name=f"{prefix}:{algorithm.name}",
+        summary=algorithm.summary,
+        claims=algorithm.claims,
+        variants=tuple(_variant(algorithm, options) for options in algorithm.examples),
+        settings=tuple(sampled_setting(algorithm, *size) for size in SAMPLED_SIZES),
+        paper=algorithm.paper,
+    )
+
+
+def sampled_setting(
+    algorithm: Algorithm, vocabulary: int, temperature: float, horizon: int, detect: float = 0.05
+) -> SampledSetting:
+    """Return a float64 setting of ``algorithm`` at its last example's options."""
+    options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
+    make = partial(_float_task, vocabulary, temperature, horizon)
+    declared = algorithm.declared_law
+    return SampledSetting(
+        name=f"V={vocabulary} T={temperature:g} horizon={horizon} {_label(options)}",
+        sample=partial(_sample, algorithm, dict(options), make),
+        law=partial(_law, algorithm, dict(options), make),
+        detect=detect,
+        target=None if declared is None else partial(_target_law, make),
+    )
+
+
+PROMPT = (0, 1, 0, 2, 0, 1)
+"""Repeats itself, so that n-gram drafters have something to say."""
+
+
+def _float_task(vocabulary: int, temperature: float, horizon: int) -> Task:
+    target = softmax_table(vocabulary, temperature, seed=1)
+    draft: LanguageModel = mixed_with(target, softmax_table(vocabulary, temperature, seed=2), share=0.4)
+    return Task(target, draft, horizon=horizon)
+
+
+def _sample(algorithm: Algorithm, options: dict[str, Any], make: Any, number: int, seed: int) -> Mapping[Tokens, int]:
+    decoder, draws = algorithm.build(make(), **options), Sampled(seed)
+    return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
+
+
+def _law(algorithm: Algorithm, options: dict[str, Any], make: Any) -> Mapping[Tokens, float]:
+    if algorithm.declared_law is None:
+        return target_law(make(), PROMPT)
+    return algorithm.declared_law(make(), PROMPT, **options)
+
+
+def _target_law(make: Any) -> Mapping[Tokens, float]:
+    return target_law(make(), PROMPT)
+
+
+def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
+    declared = algorithm.declared_law
+    return Variant(
+        label=_label(options),
+        build=partial(algorithm.build, **options),
+        declared_law=None if declared is None else partial(declared, **options),
+    )
+
+
+def _label(options: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items())

@@ -1,0 +1,273 @@
+"""The real ``model.generate(...)`` of transformers, unmodified, as a sampled subject.
+
+``assisted_counts`` and ``prompt_lookup_counts`` draw from the library's two speculative paths, ``plain_counts`` from
+its target-only path, and ``exact_law`` is what all three must follow: the target's own law, enumerated by
+teacher-forced forwards without ``generate``. Each setting is complete: nothing is left to a default of the library.
+
+What the library's source requires and its signature does not say:
+
+* The number of drafted tokens, its schedule and the confidence threshold are read from the *assistant's*
+  ``generation_config``; the "heuristic" schedule also writes back to it, so calls would not be independent.
+* ``top_k`` defaults to 50; only an explicit 0 turns it off.
+* An unset end-of-sequence id is filled in from the model's ``generation_config``, so that one must be empty too.
+* The assistant applies the warpers twice (the target's list is handed on and built again), so it drafts at the squared
+  temperature. It reports the very pmf it drew from, so this costs acceptance and changes no law.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from reference.rounds import AcceptanceStatistics, commit
+from reference.types import Tokens
+from specverify.subjects.huggingface_models import (
+    SETTINGS,
+    EngineSetting,
+    build_assistant,
+    build_model,
+    build_target,
+    check_setting,
+)
+
+try:
+    import torch
+    from transformers import (
+        GenerationConfig,
+        LogitsProcessorList,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:
+    raise ImportError(
+        'the Hugging Face subject needs torch and transformers: pip install "specverify-suite[hf]"'
+    ) from error
+
+__all__ = [
+    "SETTINGS",
+    "EngineSetting",
+    "assisted_activity",
+    "assisted_counts",
+    "build_model",
+    "check_setting",
+    "exact_law",
+    "law_of",
+    "next_token_pmfs",
+    "plain_counts",
+    "prompt_lookup_activity",
+    "prompt_lookup_counts",
+    "warpers",
+]
+
+PLAIN_BATCH = 4096
+"""Sequences per target-only ``generate`` call."""
+
+
+def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
+    """Count the new tokens of ``samples`` independent calls of assisted generation (about 100 calls a second).
+
+    Nothing is cut or cleaned: tokens behind an end-of-sequence id or beyond the horizon would be counted as emitted.
+    Raises ``ValueError`` for a setting that ``check_setting`` refuses.
+    """
+    return _counts(_assisted(setting), samples, seed)
+
+
+def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
+    """Count the new tokens of ``samples`` independent calls of prompt-lookup generation, as ``assisted_counts``."""
+    return _counts(_prompt_lookup(setting), samples, seed)
+
+
+def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
+    """Count the new tokens of the target alone, in batches; the padding behind an end-of-sequence id is cut off."""
+    check_setting(setting)
+    target = build_target(setting)
+    counts: Counter[Tokens] = Counter()
+    with _quiet_and_seeded(seed):
+        for drawn in range(0, samples, PLAIN_BATCH):
+            size = min(PLAIN_BATCH, samples - drawn)
+            rows = target.generate(
+                **_inputs(setting), generation_config=_sampling_config(setting, num_return_sequences=size)
+            )
+            new = rows[:, len(setting.prompt) :].tolist()
+            counts.update(commit(tuple(row), setting.horizon, setting.eos)[0] for row in new)
+    return counts
+
+
+def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
+    """Return what assisted generation drafted and accepted in fact over ``calls`` calls, as seen by the target.
+
+    A subject that never drafts passes every test of its law and proves nothing; look here first.
+    """
+    return _activity(_assisted(setting), len(setting.prompt), calls, seed)
+
+
+def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
+    """Return what prompt lookup drafted and accepted in fact, as ``assisted_activity``."""
+    return _activity(_prompt_lookup(setting), len(setting.prompt), calls, seed)
+
+
+def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
+    """Return new tokens -> probability for the target alone; the values sum to 1 within float64 rounding."""
+    return law_of(build_target(setting), setting)
+
+
+def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
+    """Return the law of sampling ``target`` under ``setting``: one batched forward per depth, no cache, no generate.
+
+    Float32 logits pass the library's public warpers and are normalised in float64. Sequences of probability 0 are
+    left out. Raises ``ValueError`` for a setting that ``check_setting`` refuses.
+    """
+    check_setting(setting)
+    law: dict[Tokens, float] = {}
+    unfinished: dict[Tokens, float] = {(): 1.0}
+    while unfinished:
+        extended: dict[Tokens, float] = {}
+        rows = next_token_pmfs(target, setting, list(unfinished))
+        for (new, weight), row in zip(unfinished.items(), rows, strict=True):
+            extended |= {(*new, token): weight * mass for token, mass in enumerate(row) if mass > 0}
+        finished = {new for new in extended if len(new) == setting.horizon or new[-1] in setting.eos}
+        law |= {new: extended[new] for new in finished}
+        unfinished = {new: weight for new, weight in extended.items() if new not in finished}
+    return {new: law[new] for new in sorted(law)}
+
+
+def next_token_pmfs(target: Any, setting: EngineSetting, new: list[Tokens]) -> list[list[float]]:
+    """Return the warped next-token pmf ``[vocabulary]`` after the prompt and each of ``new`` (all of one length)."""
+    ids: Any = torch.tensor([setting.prompt + tokens for tokens in new], device=target.device)
+    with torch.no_grad(), _one_thread():
+        logits = target(ids).logits[:, -1].float()
+    pmfs: list[list[float]] = warpers(setting)(ids, logits).double().softmax(-1).tolist()
+    return pmfs
+
+
+def warpers(setting: EngineSetting) -> LogitsProcessorList:
+    """Return the library's warpers of ``setting`` in the library's order: temperature, top-k, top-p."""
+    chosen = LogitsProcessorList([TemperatureLogitsWarper(float(setting.temperature))])
+    if setting.top_k:
+        chosen.append(TopKLogitsWarper(setting.top_k))
+    if setting.top_p is not None and setting.top_p < 1:
+        chosen.append(TopPLogitsWarper(setting.top_p))
+    return chosen
+
+
+class _Engine(NamedTuple):
+    """One way to call ``generate``: the target (to look at its forwards) and a draw of new tokens."""
+
+    target: Any
+    draw: Callable[[], Tokens]
+
+
+def _assisted(setting: EngineSetting) -> _Engine:
+    check_setting(setting)
+    return _engine(setting, _sampling_config(setting), assistant_model=build_assistant(setting))
+
+
+def _prompt_lookup(setting: EngineSetting) -> _Engine:
+    check_setting(setting)
+    return _engine(
+        setting, _sampling_config(setting, prompt_lookup_num_tokens=setting.gamma, max_matching_ngram_size=2)
+    )
+
+
+def _engine(setting: EngineSetting, config: Any, **options: Any) -> _Engine:
+    target, inputs, start = build_target(setting), _inputs(setting), len(setting.prompt)
+
+    def draw() -> Tokens:
+        rows = target.generate(**inputs, generation_config=config, **options)
+        return tuple(rows[0, start:].tolist())
+
+    return _Engine(target, draw)
+
+
+def _sampling_config(setting: EngineSetting, **options: Any) -> Any:
+    """Return every sampling parameter set explicitly; padding is possible only behind an end-of-sequence id."""
+    config: Any = GenerationConfig  # its constructor is not annotated
+    return config(
+        do_sample=True,
+        temperature=float(setting.temperature),
+        top_k=setting.top_k or 0,
+        top_p=1.0 if setting.top_p is None else setting.top_p,
+        max_new_tokens=setting.horizon,
+        eos_token_id=list(setting.eos) or None,
+        pad_token_id=setting.eos[0] if setting.eos else None,
+        **options,
+    )
+
+
+def _inputs(setting: EngineSetting) -> dict[str, Any]:
+    ids = torch.tensor([setting.prompt])
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def _counts(engine: _Engine, samples: int, seed: int) -> Counter[Tokens]:
+    with _quiet_and_seeded(seed):
+        return Counter(engine.draw() for _ in range(samples))
+
+
+class _Fed(NamedTuple):
+    """One forward of the target: cache entries held before it, and the token ids fed."""
+
+    held: int
+    tokens: Tokens
+
+
+def _activity(engine: _Engine, prompt_length: int, calls: int, seed: int) -> AcceptanceStatistics:
+    statistics = AcceptanceStatistics(0, 0, 0, 0, 0)
+    forwards: list[_Fed] = []
+
+    def record(_: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        ids = named["input_ids"] if "input_ids" in named else positional[0]
+        forwards.append(_Fed(named["past_key_values"].get_seq_length(), tuple(ids[0].tolist())))
+
+    hook = engine.target.register_forward_pre_hook(record, with_kwargs=True)
+    with _quiet_and_seeded(seed):
+        for _ in range(calls):
+            forwards.clear()
+            new = engine.draw()
+            of_call = _statistics(forwards, new, prompt_length)
+            statistics = AcceptanceStatistics(*(a + b for a, b in zip(statistics, of_call, strict=True)))
+    hook.remove()
+    return statistics
+
+
+def _statistics(forwards: list[_Fed], new: Tokens, prompt_length: int) -> AcceptanceStatistics:
+    """Read the drafts of one call off the target's inputs: what was fed behind the known tokens."""
+    drafted = reached = accepted = 0
+    for fed in forwards:
+        known = max(prompt_length, fed.held + 1)
+        draft, kept = fed.tokens[known - fed.held :], new[known - prompt_length :]
+        matches = [token == emitted for token, emitted in zip(draft, kept, strict=False)]
+        agreed = matches.index(False) if False in matches else len(matches)
+        drafted, accepted = drafted + len(draft), accepted + agreed
+        reached += min(agreed + 1, len(matches))
+    return AcceptanceStatistics(len(forwards), len(new), drafted, reached, accepted)
+
+
+@contextmanager
+def _quiet_and_seeded(seed: int) -> Iterator[None]:
+    """Seed torch and restore its state afterwards. The library logs a deprecation notice about the arguments that its
+    own assisted path passes to the assistant's ``generate``; no setting of ours avoids it, so only errors are shown."""
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity(logging.ERROR)
+    try:
+        with torch.random.fork_rng(devices=[]), _one_thread():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run on one thread: for models this small, waiting for a second one costs more than it computes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,151 @@
+"""Table language models: rational, dependent on the whole context, in every awkward shape.
+
+A model whose rows do not depend on the context hides every index error, so each row is drawn from a generator seeded by
+all tokens so far. Shapes are pairs (p, q), because what a verifier must survive is the relation of the two.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Tokens, one_hot
+
+Weights = tuple[int, ...]
+
+
+def rational_pmf(weights: Weights) -> Pmf:
+    """Return integer weights as an object array of ``Fraction``."""
+    total = sum(weights)
+    return np.array([Fraction(weight, total) for weight in weights], dtype=object)
+
+
+def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """All tokens possible under both."""
+    return _positive(rng, vocabulary), _positive(rng, vocabulary)
+
+
+def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """One heavy token in each, mostly the same one: low entropy, long accepted runs."""
+    heavy = rng.randrange(vocabulary)
+    other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
+    return _heavy(rng, vocabulary, heavy), _heavy(rng, vocabulary, other)
+
+
+def zeros(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """About half of the entries 0, independently in p and q; token 0 as likely as the others."""
+    return _sparse(rng, vocabulary), _sparse(rng, vocabulary)
+
+
+def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """Supports that do not meet: every draft must be rejected."""
+    side = [rng.random() < 0.5 for _ in range(vocabulary)]
+    side[rng.randrange(vocabulary)] ^= len(set(side)) == 1
+    weights = _positive(rng, vocabulary)
+    return tuple(w * s for w, s in zip(weights, side, strict=True)), tuple(
+        w * (not s) for w, s in zip(weights, side, strict=True)
+    )
+
+
+def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """p = q: nothing may be rejected."""
+    weights = _sparse(rng, vocabulary)
+    return weights, weights
+
+
+def point_target(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """One-hot target rows (temperature 0) under a soft draft."""
+    return _point(rng, vocabulary), _positive(rng, vocabulary)
+
+
+def point_draft(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """A deterministic drafter under a soft target."""
+    return _positive(rng, vocabulary), _point(rng, vocabulary)
+
+
+def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """Uniform rows, or rows of two values: every argmax is tied."""
+    return _tied(rng, vocabulary), _tied(rng, vocabulary)
+
+
+SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
+    shape.__name__: shape for shape in (generic, peaked, zeros, disjoint, equal, point_target, point_draft, ties)
+}
+
+
+def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) as full-context rational tables of a named shape."""
+    rows = SHAPES[shape]
+
+    @lru_cache(maxsize=None)
+    def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
+        p, q = rows(random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary)
+        return rational_pmf(p), rational_pmf(q)
+
+    return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
+
+
+def softmax_table(vocabulary: int, temperature: float, seed: int, spread: float = 2.0) -> LanguageModel:
+    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``."""
+
+    @lru_cache(maxsize=None)
+    def row(tokens: Tokens) -> Pmf:
+        key = [seed, vocabulary, *tokens]
+        logits = np.random.default_rng(key).normal(0, spread, vocabulary) / temperature
+        weights = np.exp(logits - logits.max())
+        return weights / weights.sum()
+
+    return row
+
+
+def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
+    """Return a drafter that resembles the target: (1 - share) p + share of another model."""
+
+    @lru_cache(maxsize=None)
+    def row(tokens: Tokens) -> Pmf:
+        return (1 - share) * target(tokens) + share * other(tokens)
+
+    return row
+
+
+def as_float64(model: LanguageModel) -> LanguageModel:
+    """Return the model with float64 rows."""
+    return lru_cache(maxsize=None)(lambda tokens: np.array(model(tokens), dtype=np.float64))
+
+
+def one_hot_rows(model: LanguageModel) -> LanguageModel:
+    """Return the model at temperature 0: all mass on the first largest entry."""
+
+    def row(tokens: Tokens) -> Any:
+        pmf = model(tokens)
+        return one_hot(int(np.argmax(pmf)), pmf)
+
+    return row
+
+
+def _positive(rng: random.Random, vocabulary: int) -> Weights:
+    return tuple(rng.randint(1, 5) for _ in range(vocabulary))
+
+
+def _heavy(rng: random.Random, vocabulary: int, token: int) -> Weights:
+    return tuple(rng.randint(8, 20) if index == token else 1 for index in range(vocabulary))
+
+
+def _sparse(rng: random.Random, vocabulary: int) -> Weights:
+    weights = [rng.choice((0, 0, 1, 2, 3)) for _ in range(vocabulary)]
+    weights[rng.randrange(vocabulary)] = rng.randint(1, 3)
+    return tuple(weights)
+
+
+def _point(rng: random.Random, vocabulary: int) -> Weights:
+    chosen = rng.randrange(vocabulary)
+    return tuple(int(token == chosen) for token in range(vocabulary))
+
+
+def _tied(rng: random.Random, vocabulary: int) -> Weights:
+    return tuple(rng.choice((1, 2)) for _ in range(vocabulary)) if rng.random() < 0.5 else (1,) * vocabulary

@@ -1,0 +1,67 @@
+"""Verdicts as data: what was asked, what was found, how strong the evidence is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Status(StrEnum):
+    """UNKNOWN is a verdict: it is never turned into a pass."""
+
+    HOLDS = "holds"
+    DECLARED_BIAS = "declared bias"
+    """The law is not the target's, was declared so, and is exactly the declared one."""
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+    UNUSABLE = "unusable"
+    """The subject raised, or broke the contract of its kind, so nothing can be said."""
+    NOT_APPLICABLE = "not applicable"
+
+
+class Evidence(StrEnum):
+    """The four strengths, strongest first."""
+
+    PROVED = "proved"
+    EXACT = "exact"
+    STATISTICAL = "statistical"
+    EQUAL = "equal"
+
+
+class Counterexample(NamedTuple):
+    """A failure that a stranger can check: the setting, what should be and is, why, and how to see it again."""
+
+    let: tuple[str, ...]
+    then: str
+    because: tuple[str, ...] = ()
+    again: str = ""
+    """The argument of ``specverify replay``."""
+
+
+class Examination(NamedTuple):
+    """What one check found on one case."""
+
+    statement: str
+    """One sentence."""
+    failed: bool = False
+    unknown: bool = False
+    rational: bool = True
+    """Whether the evidence is equality of rationals."""
+    counterexample: Counterexample | None = None
+    figures: Mapping[str, Any] = {}
+    """JSON-able numbers: runs, tv, rounds ..."""
+
+
+class Verdict(NamedTuple):
+    """What one check says of one subject, over all its cases."""
+
+    subject: str
+    check: str
+    status: Status
+    statement: str
+    claim: str | None = None
+    evidence: Evidence | None = None
+    counterexample: Counterexample | None = None
+    figures: Mapping[str, Any] = {}
+    seconds: float = 0.0

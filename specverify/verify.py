@@ -1,0 +1,178 @@
+"""Running checks on subjects: every case of every check, first failure reported, nothing turned into a pass."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from reference import Claim
+from specverify.checks import Check, Conditions
+from specverify.draws import NotAFunctionOfItsDraws
+from specverify.enumeration import EnumerationTooLarge
+from specverify.identifier import Replay, encode
+from specverify.subjects.subject import Case, Subject
+from specverify.verdict import Evidence, Examination, Status, Verdict
+
+SUMMED = ("runs", "unmerged_runs", "samples")
+
+
+class _OutOfTime(BaseException):  # a subject's `except Exception` must not swallow it
+    pass
+
+
+class Plan(NamedTuple):
+    """What to run on a subject."""
+
+    checks: tuple[Check, ...]
+    conditions: Conditions = Conditions()
+    seconds: float = 600.0
+    """Time limit of one check on one subject."""
+    jobs: int = 1
+    """Worker processes for sampled settings."""
+
+
+def verify_subject(
+    subject: Subject, plan: Plan, progress: Callable[[str], None] = lambda check: None
+) -> Iterator[Verdict]:
+    """Yield the verdict of every check of the plan, also of those that do not apply."""
+    blocked: str | None = None
+    for check in plan.checks:
+        progress(check.name)
+        started = time.perf_counter()
+        verdict = _not_applicable(subject, check) or (
+            _verdict(subject, check, Status.UNKNOWN, blocked) if blocked else run_check(subject, check, plan)
+        )
+        if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
+            blocked = "it is not a function of its draws, so it has no law to compare"
+        yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
+    """Run one check on all its cases, within the time limit."""
+    try:
+        with _time_limit(plan.seconds):
+            return _over_cases(subject, check, check.cases(subject), plan)
+    except _OutOfTime:
+        return _verdict(subject, check, Status.UNKNOWN, f"not finished after {plan.seconds:g} s")
+    except EnumerationTooLarge as refusal:
+        return _verdict(subject, check, Status.UNKNOWN, str(refusal))
+    except NotAFunctionOfItsDraws as fault:
+        return _verdict(subject, check, Status.UNKNOWN, f"not a function of its draws: {fault}")
+    except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
+        return _verdict(subject, check, Status.UNUSABLE, _one_sentence(error))
+
+
+def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
+    """Run one check on one case: what a replay does."""
+    return _judge(case.subject, check, [(case, check.examine(case, conditions))], conditions)
+
+
+def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Plan) -> Verdict:
+    if check.evidence is Evidence.STATISTICAL and plan.jobs > 1:
+        from joblib import Parallel, delayed
+
+        listed = list(cases)
+        found = Parallel(n_jobs=plan.jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
+        return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
+    examined = []
+    for case in cases:
+        examined.append((case, check.examine(case, plan.conditions)))
+        if examined[-1][1].failed:
+            break
+    return _judge(subject, check, examined, plan.conditions)
+
+
+def _judge(
+    subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions
+) -> Verdict:
+    figures = _merged([examination.figures for _, examination in examined])
+    figures["cases"] = len(examined)
+    figures["rational"] = all(examination.rational for _, examination in examined)
+    failed = next(((case, item) for case, item in examined if item.failed), None)
+    unknown = next((item for _, item in examined if item.unknown), None)
+    if failed:
+        case, item = failed
+        again = encode(_replay(case, check, conditions))
+        verdict = _verdict(subject, check, Status.REFUTED, item.statement)
+        figures["tv"] = item.figures.get("tv", 0.0)
+        figures["rational"] = item.rational
+        example = item.counterexample._replace(again=again) if item.counterexample else None
+        return verdict._replace(counterexample=example, figures=figures)
+    if unknown:
+        return _verdict(subject, check, Status.UNKNOWN, unknown.statement)._replace(figures=figures)
+    if not examined:
+        return _verdict(subject, check, Status.UNKNOWN, "no case applies, so nothing was examined")
+    status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
+    return _verdict(subject, check, status, examined[-1][1].statement)._replace(figures=figures)
+
+
+def _not_applicable(subject: Subject, check: Check) -> Verdict | None:
+    reason = check.obstacle(subject)
+    if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
+        reason = f"it does not claim to be {check.claim.value}"
+    return None if reason is None else _verdict(subject, check, Status.NOT_APPLICABLE, reason)
+
+
+def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
+    """Return the claims and what follows from them: LOSSLESS for every target includes one-hot targets."""
+    return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
+
+
+def _verdict(subject: Subject, check: Check, status: Status, statement: str | None) -> Verdict:
+    claim = check.claim.value if check.claim else None
+    return Verdict(subject.name, check.name, status, statement or "", claim, check.evidence)
+
+
+def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
+    return Replay(
+        case.subject.name,
+        check.name,
+        case.variant.label if case.variant else "",
+        case.scenario.name if case.scenario else "",
+        case.setting.name if case.setting else "",
+        conditions.seed,
+    )
+
+
+def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for item in figures:
+        for name, value in item.items():
+            if name not in merged:
+                merged[name] = value
+            elif name in SUMMED or isinstance(value, list):
+                merged[name] = merged[name] + value
+            elif isinstance(value, (int, float)):
+                merged[name] = max(merged[name], value)
+    return merged
+
+
+def _one_sentence(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
