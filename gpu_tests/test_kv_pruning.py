@@ -1,7 +1,7 @@
 """Key-value caches of real models after a speculative round: what is kept must be what a fresh prefill computes.
 
 Everything is float64. Both sides compute the same sums of at most 32 products, grouped differently, through two layers:
-a few dozen roundings of 1.1e-16, amplified by weights of size 0.5 to 2. ``BOUND`` leaves three orders of magnitude. (The
+a few dozen roundings of 1.1e-16, amplified by weights of size about 1. ``BOUND`` leaves two orders of magnitude. (The
 Llama norm works in float32, but rounds inputs that agree to 1e-15 to the same float32 values.) The planted mistakes at
 the end show that the comparison sees real errors: each is off by more than ``VISIBLE``, nine orders of magnitude above.
 """

@@ -97,8 +97,9 @@ def test_too_few_samples_to_reject_anything_is_unknown(samples):
 
 
 def test_a_control_that_is_not_rejected_is_unknown():
-    # 35 samples leave 3 cells; the largest perturbation, half of the mass, is nearer than what they detect.
-    fits = [confirmed_fit(sampler_of(LAW), LAW, **PLAN | {"samples": 35}, seed=seed) for seed in range(200)]
+    # 50 samples detect only 0.97 at this level: the largest perturbation, half of the mass, is rejected now and then.
+    plan = PLAN | {"samples": 50, "false_alarm": 1e-12}
+    fits = [confirmed_fit(sampler_of(LAW), LAW, **plan, seed=seed) for seed in range(60)]
     assert all(fit.detectable_tv < 1 for fit in fits)
     assert {(fit.verdict, fit.control) for fit in fits} == {(FitVerdict.FITS, True), (FitVerdict.UNKNOWN, False)}
 

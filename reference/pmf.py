@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -39,7 +40,7 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
     else:
         total, negative = float(pmf.sum()), bool((pmf < 0).any())
         tolerance = _TOLERANCE.get(str(pmf.dtype).removeprefix("torch."), 1e-9)
-    if total != total:
+    if math.isnan(total):
         raise ValueError(f"{what} contains NaN, expected finite probabilities")
     if negative:
         raise ValueError(f"{what} has a negative entry ({min(pmf.tolist())}), expected probabilities >= 0")

@@ -30,7 +30,9 @@ class Draws(Protocol):
 class LanguageModel(Protocol):
     """Any callable from all tokens so far to the pmf ``[vocabulary]`` of the next one."""
 
-    def __call__(self, tokens: Tokens, /) -> Pmf: ...
+    def __call__(self, tokens: Tokens, /) -> Pmf:
+        """Return p(. | tokens)."""
+        ...
 
 
 class Draft(NamedTuple):
@@ -60,7 +62,9 @@ class Verified(NamedTuple):
 class Verifier(Protocol):
     """Decides which drafted tokens stay and which token follows them."""
 
-    def __call__(self, draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified: ...
+    def __call__(self, draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        """Return the tokens to emit after ``prefix``."""
+        ...
 
 
 class Drafter(NamedTuple):

@@ -13,9 +13,10 @@ from specverify.subjects.subject import Subject
 
 
 def _huggingface(name: str) -> Subject:
-    from specverify.subjects import huggingface
+    from specverify.subjects import huggingface  # noqa: PLC0415 - needs the extra hf
 
-    return huggingface.SUBJECTS[name]()
+    subject: Subject = huggingface.SUBJECTS[name]()
+    return subject
 
 
 ENGINES: dict[str, str] = {

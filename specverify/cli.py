@@ -1,4 +1,4 @@
-"""The command line. Exit status: 0 all hold, 1 something is refuted, 2 unusable call or subject, 3 something UNKNOWN."""
+"""The command line. Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -59,7 +59,7 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command("list")
 def list_everything(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List algorithms, engines, checks and mutants."""
-    data = {
+    data: dict[str, list[dict[str, Any]]] = {
         "algorithms": [
             {
                 "name": f"reference:{row.name}",
@@ -89,9 +89,9 @@ def list_everything(as_json: Annotated[bool, typer.Option("--json", help="Print 
         return
     for title, rows in data.items():
         console.print(f"\n[bold]{title}[/bold]")
-        width = max(len(str(row["name"])) for row in rows)
+        width = max(len(row["name"]) for row in rows)
         for row in rows:
-            console.print(f"  {escape(str(row['name'])):<{width}}  {escape(_described(row))}", soft_wrap=True)
+            console.print(f"  {escape(row['name']):<{width}}  {escape(_described(row))}", soft_wrap=True)
 
 
 @app.command()
@@ -225,14 +225,12 @@ def _alarm(alarm: float) -> float:
     return alarm
 
 
-def _described(row: dict[str, object]) -> str:
-    claims = row.get("claims")
-    notes = [str(claims and ", ".join(claims) or "")] if isinstance(claims, list) else []  # noqa: RUF021
-    notes += ["declared bias"] if row.get("declared_bias") else []
-    notes += [str(row["evidence"])] if "evidence" in row else []
-    notes += [f"killed by {row['killed_by']}; {row['citation']}"] if "killed_by" in row else []
-    notes += [str(row["paper"])] if "paper" in row else []
-    return f"{row['summary']}" + (f"  [{'; '.join(notes)}]" if notes else "")
+def _described(row: dict[str, Any]) -> str:
+    notes = [", ".join(row.get("claims", ())), "declared bias" if row.get("declared_bias") else ""]
+    notes += [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
+    notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]
+    said = "; ".join(note for note in notes if note)
+    return f"{row['summary']}  [{said}]"
 
 
 def _stop(sentence: str) -> NoReturn:

@@ -1,7 +1,7 @@
 """Interpreters of ``reference.types.Draws``: who answers a program's random decisions.
 
-``Sampled`` (from reference) samples; ``specverify.enumeration`` answers with every outcome in turn; the ones here replay
-one path, couple two implementations, let Hypothesis choose, or write down what was asked.
+``Sampled`` (from reference) samples; ``specverify.enumeration`` answers with every outcome in turn; the ones here
+replay one path, couple two implementations, let Hypothesis choose, or write down what was asked.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class FromHypothesis:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Draw an outcome of positive probability, labelled with the site."""
-        from hypothesis.strategies import sampled_from
+        from hypothesis.strategies import sampled_from  # noqa: PLC0415 - an extra, needed here alone
 
         return self._data.draw(sampled_from(support(check_pmf(pmf, f"the pmf at {site}"))), label=str(site))
 

@@ -38,15 +38,12 @@ def law_counterexample(case: Case, law: Mapping[Any, Any], expected: Mapping[Any
 
 def outcome_counterexample(case: Case, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
     """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
-    assert case.variant is not None  # noqa: S101 - exact checks have a variant
-    assert case.scenario is not None  # noqa: S101 - and a scenario
+    assert case.variant is not None
+    assert case.scenario is not None
     seen: dict[Tokens, dict[str, Pmf]] = {}
     task = _recording(case_task(case), seen)
     program = whole_run(case.variant.build(task), case.scenario.prompt)
-    offending = []
-    for path in islice(paths(program), MOST_PATHS):
-        if offends(path.outcome):
-            offending.append(path)
+    offending = [path for path in islice(paths(program), MOST_PATHS) if offends(path.outcome)]
     heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
     seen.clear()
     for path in heaviest:
@@ -60,8 +57,8 @@ def outcome_counterexample(case: Case, offends: Callable[[Tokens], bool], then: 
 
 def describe_case(case: Case) -> str:
     """Return the setting in one line: vocabulary, options, prompt, limits."""
-    assert case.variant is not None  # noqa: S101 - exact checks have a variant
-    assert case.scenario is not None  # noqa: S101 - and a scenario
+    assert case.variant is not None
+    assert case.scenario is not None
     scenario = case.scenario
     tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
     line = f"vocabulary {{{tokens}}}, {case.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
@@ -81,10 +78,14 @@ def shown_pmf(pmf: Pmf) -> str:
 def _story(decisions: tuple[Decision, ...]) -> str:
     parts = []
     for decision in decisions:
-        phrase = _PHRASES.get(decision.site[0] if decision.site else None, lambda d: f"{d.site} gives {d.outcome}")
+        phrase = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)
         weight = decision.weights[decision.outcome]
         parts.append(phrase(decision) + (f" ({shown(weight)})" if weight != 1 else ""))
     return ", ".join(parts) or "without any draw"
+
+
+def _any_site(decision: Decision) -> str:
+    return f"{decision.site} gives {decision.outcome}"
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:
@@ -104,7 +105,4 @@ def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
 
         return answer
 
-    return task._replace(
-        target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q")
-    )
-
+    return task._replace(target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q"))

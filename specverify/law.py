@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Coverage(NamedTuple):
 class Law(NamedTuple):
     """Outcome -> probability, exact or float64; ``missing`` is the probability of what was not enumerated."""
 
-    probabilities: Mapping[Hashable, Any]
+    probabilities: Mapping[Any, Any]
     missing: Any = 0
     runs: int = 0
     """How often the program ran to compute this."""

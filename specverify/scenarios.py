@@ -7,7 +7,7 @@ point masses, ties, prompts of one token, and end-of-sequence tokens inside acce
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from reference import Task, Tokens
@@ -34,7 +34,7 @@ class Scenario(NamedTuple):
         return word + (f"-e{eos}" if eos else "") + ("-greedy" if self.greedy else "")
 
 
-@lru_cache(maxsize=None)
+@cache
 def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
     """Return the task of a scenario, its models as tables of ``Fraction`` or of float64."""
     target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """p = q: nothing may be rejected."""
+    """P = q: nothing may be rejected."""
     weights = _sparse(rng, vocabulary)
     return weights, weights
 
@@ -82,7 +82,7 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
     """Return (target, draft) as full-context rational tables of a named shape."""
     rows = SHAPES[shape]
 
-    @lru_cache(maxsize=None)
+    @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
         p, q = rows(random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary)
         return rational_pmf(p), rational_pmf(q)
@@ -93,7 +93,7 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
 def softmax_table(vocabulary: int, temperature: float, seed: int, spread: float = 2.0) -> LanguageModel:
     """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def row(tokens: Tokens) -> Pmf:
         key = [seed, vocabulary, *tokens]
         logits = np.random.default_rng(key).normal(0, spread, vocabulary) / temperature
@@ -106,7 +106,7 @@ def softmax_table(vocabulary: int, temperature: float, seed: int, spread: float 
 def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
     """Return a drafter that resembles the target: (1 - share) p + share of another model."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def row(tokens: Tokens) -> Pmf:
         return (1 - share) * target(tokens) + share * other(tokens)
 

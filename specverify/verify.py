@@ -76,7 +76,7 @@ def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
 
 def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Plan) -> Verdict:
     if check.evidence is Evidence.STATISTICAL and plan.jobs > 1:
-        from joblib import Parallel, delayed
+        from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to sample
 
         listed = list(cases)
         found = Parallel(n_jobs=plan.jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
@@ -89,9 +89,7 @@ def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Pla
     return _judge(subject, check, examined, plan.conditions)
 
 
-def _judge(
-    subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions
-) -> Verdict:
+def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:
     figures = _merged([examination.figures for _, examination in examined])
     figures["cases"] = len(examined)
     figures["rational"] = all(examination.rational for _, examination in examined)

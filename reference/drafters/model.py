@@ -10,9 +10,7 @@ from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, c
 def model_drafter(draft: LanguageModel) -> Drafter:
     """Draft token by token from ``draft``; the pmf returned for each token is the one it was drawn from."""
 
-    def propose(
-        draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
-    ) -> Draft:
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
         pmfs: tuple[Pmf, ...] = ()
         while len(drafted) < gamma:

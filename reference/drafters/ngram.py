@@ -92,4 +92,4 @@ def ngram_drafter(table: NgramTable, filler_top_k: int = 1, highest_id: bool = F
             pairs += [(history, token) for token in sorted({tokens[position], *likely})]
         return state.count_each(pairs)
 
-    return Drafter(init=lambda prompt: table.observe(prompt), propose=propose, observe=observe)
+    return Drafter(init=table.observe, propose=propose, observe=observe)

@@ -1,4 +1,4 @@
-"""Prompt lookup: copy what followed the last tokens the first time they occurred (Saxena 2023, "prompt lookup decoding").
+"""Prompt lookup: copy what followed the last tokens the first time they occurred (Saxena, 2023).
 
 The longest suffix first, down to one token; of several occurrences the leftmost that has a continuation. Draws nothing.
 """

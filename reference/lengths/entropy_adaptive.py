@@ -5,7 +5,7 @@ drafter's distribution at temperature 1, before any truncation, at the first dra
 H_norm = H / ln V in [0, 1],
 
     raw    = gamma_min + (gamma_max - gamma_min) (1 - H_norm)
-    smooth = raw in the first round, then beta * smooth + (1 - beta) * raw      (stays real: rounding it would freeze it)
+    smooth = raw in the first round, then beta * smooth + (1 - beta) * raw     (stays real: rounding would freeze it)
     gamma  = floor(smooth + 1/2), clipped to [gamma_min, gamma_max]
 
 The bound by the end of the sequence comes afterwards and does not feed back. q0 is read before anything of the block

@@ -19,7 +19,7 @@ def examine_outcomes(fault: Fault, held: str) -> Callable[[Case, Conditions], Ex
     """Return the examination that finds the heaviest outcome with a fault."""
 
     def examine(case: Case, conditions: Conditions) -> Examination:
-        assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+        assert case.scenario is not None
         law, task, prompt = case_law(case, conditions.runs), case_task(case), case.scenario.prompt
         faulty = {new: mass for new, mass in law.probabilities.items() if mass > 0 and fault(task, prompt, new)}
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}

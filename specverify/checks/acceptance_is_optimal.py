@@ -19,9 +19,9 @@ from specverify.verdict import Counterexample, Evidence, Examination
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Compare P(first i accepted) in the first rounds with its closed form."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     decoder, target = case_decoder(case), case_task(case).target
-    assert decoder.propose is not None  # noqa: S101 - the obstacle says so
+    assert decoder.propose is not None
     propose = decoder.propose
     runs, slack = 0, 0 if case.subject.rational else 1e-9
     for state in states_after_one_round(decoder, decoder.init(case.scenario.prompt)):
@@ -38,7 +38,9 @@ def examine(case: Case, conditions: Conditions) -> Examination:
         for i in sorted(actual):
             if abs(actual[i] - best.get(i, 0)) > slack:
                 return _not_optimal(case, state.tokens, i, actual[i], best.get(i, 0), runs)
-    return Examination("drafts are accepted as often as possible", rational=case.subject.rational, figures={"runs": runs})
+    return Examination(
+        "drafts are accepted as often as possible", rational=case.subject.rational, figures={"runs": runs}
+    )
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any]]:

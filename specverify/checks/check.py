@@ -57,7 +57,7 @@ def needs_variants(subject: Subject) -> str | None:
 @lru_cache(maxsize=4096)
 def case_law(case: Case, runs: int) -> Law:
     """Return the law of the new tokens in a case; several checks read the same one."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     return decoder_law(case_decoder(case), case.scenario.prompt, runs)
 
 
@@ -76,5 +76,5 @@ def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> lis
 
 def vocabulary_of(case: Case) -> int:
     """Return the number of tokens in a case."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     return len(case_task(case).target(case.scenario.prompt))

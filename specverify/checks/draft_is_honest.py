@@ -27,7 +27,7 @@ def obstacle(subject: Subject) -> str | None:
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Compare the law of every drafted token with its declared pmf, in the first rounds."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     decoder = case_decoder(case)
     runs = 0
     for state in states_after_one_round(decoder, decoder.init(case.scenario.prompt)):
@@ -47,7 +47,7 @@ def _draft_laws(case: Case, state: State) -> tuple[dict[tuple[Any, Any], dict[in
     decoder, like = case_decoder(case), case_task(case).target(state.tokens)
     laws: dict[tuple[Any, Any], dict[int, Any]] = defaultdict(lambda: defaultdict(int))
     runs = 0
-    assert decoder.propose is not None  # noqa: S101 - the obstacle says so
+    assert decoder.propose is not None
     propose = decoder.propose
     for path in paths(lambda draws: propose(draws, state)):
         draft: Draft = path.outcome
@@ -59,9 +59,7 @@ def _draft_laws(case: Case, state: State) -> tuple[dict[tuple[Any, Any], dict[in
     return laws, runs
 
 
-def _dishonest(
-    case: Case, state: State, before: Any, declared: Any, token: int, actual: Any, runs: int
-) -> Examination:
+def _dishonest(case: Case, state: State, before: Any, declared: Any, token: int, actual: Any, runs: int) -> Examination:
     statement = f"a drafted token declared with probability {shown(declared[token])} is drawn with {shown(actual)}"
     return Examination(
         statement,

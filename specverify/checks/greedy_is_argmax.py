@@ -11,7 +11,7 @@ from specverify.verdict import Evidence, Examination
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Compare with the point mass on the greedy continuation."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     return compare_law(case, conditions, greedy_law(case_task(case), case.scenario.prompt), "greedy decoding's")
 
 

@@ -16,9 +16,9 @@ def obstacle(subject: Subject) -> str | None:
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Compare with the declared law; the figures hold its total variation from the target."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
-    assert case.variant is not None  # noqa: S101 - and a variant
-    assert case.variant.declared_law is not None  # noqa: S101 - the obstacle says so
+    assert case.scenario is not None
+    assert case.variant is not None
+    assert case.variant.declared_law is not None
     task = case_task(case)
     declared = case.variant.declared_law(task, case.scenario.prompt)
     found = compare_law(case, conditions, declared, "the declared one")

@@ -12,7 +12,7 @@ from specverify.verdict import Evidence, Examination
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Enumerate the decoder and compare with the product of the target's conditionals."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     return compare_law(case, conditions, target_law(case_task(case), case.scenario.prompt), "the target's")
 
 

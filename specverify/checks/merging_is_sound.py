@@ -16,7 +16,7 @@ from specverify.verdict import Evidence, Examination
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Enumerate the whole run path by path and compare with the law merged round by round."""
-    assert case.scenario is not None  # noqa: S101 - exact cases have a scenario
+    assert case.scenario is not None
     merged = case_law(case, conditions.runs)
     unmerged = program_law(whole_run(case_decoder(case), case.scenario.prompt), conditions.runs)
     distance = total_variation(merged, unmerged.probabilities)

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from reference import Tokens
 from specverify.checks.check import Check, Conditions
-from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for
+from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
 from specverify.subjects.subject import Case, SampledSetting, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
@@ -47,7 +47,7 @@ def fit_row(
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{against}".encode())
     if len(law) == 1:
         return _point_mass_row(subject, setting, law, against, conditions, seed)
-    samples = samples_for(law, setting.detect, math.sqrt(conditions.false_alarm), conditions.miss / 2)
+    samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
         setting.sample, law, samples=samples, false_alarm=conditions.false_alarm, miss=conditions.miss, seed=seed
     )
@@ -126,7 +126,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Judge one setting."""
-    assert case.setting is not None  # noqa: S101 - cases of this check have one
+    assert case.setting is not None
     setting = case.setting
     rows = rows_of(case.subject.name, setting, conditions)
     figures: dict[str, Any] = {

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, argmax, chain_decoder, constant
-from reference import model_drafter
+from reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    argmax,
+    chain_decoder,
+    constant,
+    model_drafter,
+)
 from reference.models import draft_model
 from specverify.mutants.mutant import Mutant, planted
 

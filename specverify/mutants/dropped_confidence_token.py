@@ -15,9 +15,7 @@ def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Decoder:
     """Confidence stopping that takes the last token back."""
     drafter = model_drafter(draft_model(task))
 
-    def propose(
-        draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]
-    ) -> Draft:
+    def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, count, stop_after)
         unsure = bool(draft.tokens) and stop_after(draft.pmfs[-1], draft.tokens[-1])
         return chain(draft.tokens[:-1], draft.pmfs[:-1]) if unsure else draft

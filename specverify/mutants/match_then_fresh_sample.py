@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, chain_decoder, constant
-from reference import ngram_drafter, ngram_table
+from reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    chain_decoder,
+    constant,
+    ngram_drafter,
+    ngram_table,
+)
 from specverify.mutants.mutant import Mutant, planted
 
 

@@ -1,4 +1,4 @@
-"""The shape of a planted bug: a registry row with one thing wrong, where it was seen, and the check that must see it."""
+"""The shape of a planted bug: a row with one thing wrong, where it was seen, and the check that must see it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from reference import ALGORITHMS, Algorithm, Decoder, Task, Verifier, chain_decoder, constant, model_drafter
 from reference.models import draft_model
-
 
 
 class Mutant(NamedTuple):

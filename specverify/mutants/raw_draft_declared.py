@@ -16,9 +16,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
     raw = draft_model(task)
     drafter = model_drafter(lambda tokens: top_k(raw(tokens), 1))
 
-    def propose(
-        draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]
-    ) -> Draft:
+    def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         tokens = drafter.propose(draws, state, prefix, count, stop_after).tokens
         return chain(tokens, tuple(raw(prefix + tokens[:i]) for i in range(len(tokens))))
 

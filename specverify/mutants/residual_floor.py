@@ -17,15 +17,15 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
-            excess = np.maximum(p - q, FLOOR if p.dtype == object else float(FLOOR))
-            return Verified(
-                (*draft.tokens[:i], draws.categorical(excess / excess.sum(), ("residual", i))), accepted=i
-            )
+            excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
+            return Verified((*draft.tokens[:i], draws.categorical(excess / excess.sum(), ("residual", i))), accepted=i)
     return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
 
 
 MUTANT = Mutant(
-    planted("speculative-sampling", "residual-floor", "clamps the residual at epsilon, not at 0", with_verifier(verify)),
+    planted(
+        "speculative-sampling", "residual-floor", "clamps the residual at epsilon, not at 0", with_verifier(verify)
+    ),
     citation="ScaleLLM PR #202 (6dd58279)",
     killed_by="tokens_are_supported",
 )

@@ -17,7 +17,10 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
 
 MUTANT = Mutant(
     planted(
-        "speculative-sampling", "residual-from-target", "a rejection draws from p, not the residual", with_verifier(verify)
+        "speculative-sampling",
+        "residual-from-target",
+        "a rejection draws from p, not the residual",
+        with_verifier(verify),
     ),
     citation="rtp-llm commit 2d9860463; romsto/Speculative-Decoding commits 53922df, 0b1fa52 (skip_sample_adjustment)",
     killed_by="law_is_target",

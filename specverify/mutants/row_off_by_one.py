@@ -16,7 +16,9 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
 
 
 MUTANT = Mutant(
-    planted("speculative-sampling", "row-off-by-one", "judges draft i by the row before its own", with_verifier(verify)),
+    planted(
+        "speculative-sampling", "row-off-by-one", "judges draft i by the row before its own", with_verifier(verify)
+    ),
     citation="FlashInfer PR #425; transformers PR #28166",
     killed_by="law_is_target",
 )

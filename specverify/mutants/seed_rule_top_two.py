@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, chain_decoder, constant
-from reference import ngram_drafter, ngram_table, top_tokens
+from reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    chain_decoder,
+    constant,
+    ngram_drafter,
+    ngram_table,
+    top_tokens,
+)
 from specverify.mutants.mutant import Mutant, planted
 
 

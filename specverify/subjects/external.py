@@ -83,7 +83,7 @@ def _load(name: str) -> Any:
         sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # noqa: BLE001 - a subject's import may raise anything
+    except Exception as error:
         raise UnusableSubject(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
         raise UnusableSubject(f"{module_name} has no attribute {attribute!r}")

@@ -10,8 +10,8 @@ What the library's source requires and its signature does not say:
   ``generation_config``; the "heuristic" schedule also writes back to it, so calls would not be independent.
 * ``top_k`` defaults to 50; only an explicit 0 turns it off.
 * An unset end-of-sequence id is filled in from the model's ``generation_config``, so that one must be empty too.
-* The assistant applies the warpers twice (the target's list is handed on and built again), so it drafts at the squared
-  temperature. It reports the very pmf it drew from, so this costs acceptance and changes no law.
+* The assistant applies the warpers twice (the target's list is handed to it and built again), so it drafts at the
+  squared temperature. It reports the very pmf it drew from: acceptance changes, the law does not.
 """
 
 from __future__ import annotations
@@ -251,7 +251,8 @@ def _statistics(forwards: list[_Fed], new: Tokens, prompt_length: int) -> Accept
 @contextmanager
 def _quiet_and_seeded(seed: int) -> Iterator[None]:
     """Seed torch and restore its state afterwards. The library logs a deprecation notice about the arguments that its
-    own assisted path passes to the assistant's ``generate``; no setting of ours avoids it, so only errors are shown."""
+    own assisted path passes to the assistant's ``generate``; no setting of ours avoids it, so only errors are shown.
+    """
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity(logging.ERROR)
     try:

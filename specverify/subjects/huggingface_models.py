@@ -85,9 +85,9 @@ def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
     """Return a float32 causal language model in eval mode on the CPU; equal arguments give equal weights.
 
     ``architecture`` is a key of ``ARCHITECTURES``. Matrices are normal with standard deviation ``WEIGHT_SCALE``, norms
-    are 1 and biases 0, drawn in the order of parameter names, so that the library's initialisation plays no part; torch's
-    global generator is left as it was. No special token is set: both config classes default to an end-of-sequence id (2 for Llama). Raises ``ValueError`` for
-    an unknown architecture or fewer than 2 tokens.
+    are 1 and biases 0, drawn in the order of parameter names: the library's initialisation plays no part, and torch's
+    global generator is left as it was. No special token is set, where the config classes have an end-of-sequence id by
+    default (2 for Llama). Raises ``ValueError`` for an unknown architecture or fewer than 2 tokens.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(f"the architecture is {architecture!r}, expected one of {', '.join(ARCHITECTURES)}")

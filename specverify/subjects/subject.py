@@ -60,11 +60,11 @@ class Case(NamedTuple):
 
 def case_task(case: Case) -> Task:
     """Return the task of an enumerable case, in the arithmetic its subject can do."""
-    assert case.scenario is not None  # noqa: S101 - cases of exact checks always have one
+    assert case.scenario is not None
     return scenario_task(case.scenario, case.subject.rational)
 
 
 def case_decoder(case: Case) -> Decoder:
     """Return the decoder of an enumerable case."""
-    assert case.variant is not None  # noqa: S101 - as above
+    assert case.variant is not None
     return case.variant.build(case_task(case))

@@ -1,0 +1,86 @@
+import os
+import tomllib
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["tests"]
+nox.options.error_on_missing_interpreters = True
+
+CONSTRAINTS = os.environ.get("SPECVERIFY_CONSTRAINTS", "constraints.txt")
+
+
+def install(session: nox.Session, *extras: str) -> None:
+    """Install this project with ``extras``; torch alone and first, so that the tested build is the one taken."""
+    if {"hf", "torch", "all"} & set(extras):
+        session.install("-c", CONSTRAINTS, "torch")
+    session.install("-c", CONSTRAINTS, f".[{','.join(extras)}]" if extras else ".")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run exact laws, Hypothesis and unit tests, and gpu_tests on the CPU."""
+    install(session, "hf", "dev")
+    if session.posargs:
+        session.run("pytest", *session.posargs)
+        return
+    session.run("pytest", "-n", "2", "property_tests")
+    session.run("pytest", "-n", "2", "gpu_tests", "--device", "cpu")
+
+
+@nox.session
+def stats(session: nox.Session) -> None:
+    """Sample every algorithm and engine under one alarm budget; print one table."""
+    install(session, "hf")
+    session.run("specverify", "stats", *session.posargs)
+
+
+@nox.session
+def properties(session: nox.Session) -> None:
+    """Run the property tests alone, with many more Hypothesis examples."""
+    install(session, "dev")
+    session.run("pytest", "-n", "2", "property_tests", "--hypothesis-profile", "thorough", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and the direction of imports."""
+    session.install("-c", CONSTRAINTS, "ruff", "import-linter")
+    session.install("-c", CONSTRAINTS, ".")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types, strictly, in both packages."""
+    install(session, "hf", "dev")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks; timing decides no test."""
+    install(session, "hf", "dev")
+    session.run("pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "-s", *session.posargs)
+
+
+@nox.session
+def notebooks(session: nox.Session) -> None:
+    """Execute every notebook headless."""
+    install(session, "hf", "notebooks")
+    for notebook in sorted(Path("notebooks").glob("*.ipynb")):
+        session.run("jupyter", "execute", str(notebook), *session.posargs)
+
+
+@nox.session
+def minimums(session: nox.Session) -> None:
+    """Run the property tests on the lowest dependencies that pyproject.toml admits."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    wanted = (*project["dependencies"], *project["optional-dependencies"]["dev"])
+    tools = ("ruff", "mypy", "scipy-stubs", "import-linter")
+    session.install(*(name.replace(">=", "==") for name in wanted if not name.startswith(tools)))
+    session.install("--no-deps", ".")
+    session.run("pytest", "-n", "2", "property_tests", *session.posargs)
