@@ -41,7 +41,7 @@ def next_logits(architecture: str, seed: int, device: torch.device) -> Logits:
     model = build_model(architecture, VOCABULARY, seed).to(device=device, dtype=torch.float64)
 
     @cache
-    def logits(tokens: Tokens) -> torch.Tensor:
+    def logits(tokens: Tokens) -> Any:
         with torch.no_grad():
             return model(torch.tensor([tokens], device=device)).logits[0, -1]
 
@@ -161,6 +161,7 @@ def test_assisted_greedy_generation_of_the_library(architecture: str, dtype: tor
 
 def library_runs(architecture: str, dtype: torch.dtype, device: torch.device) -> Iterator[tuple[Any, ...]]:
     rng = np.random.default_rng(1)
+    generation_config: Any = GenerationConfig  # its constructor is not annotated
     for seed in SEEDS:
         target, assistant = (
             build_model(architecture, VOCABULARY, weights).to(device=device, dtype=dtype)
@@ -171,5 +172,5 @@ def library_runs(architecture: str, dtype: torch.dtype, device: torch.device) ->
             assistant.generation_config.num_assistant_tokens = 1 + length
             assistant.generation_config.num_assistant_tokens_schedule = "constant"
             assistant.generation_config.assistant_confidence_threshold = 0.0
-            config = GenerationConfig(do_sample=False, max_new_tokens=12, eos_token_id=eos, pad_token_id=eos)
+            config = generation_config(do_sample=False, max_new_tokens=12, eos_token_id=eos, pad_token_id=eos)
             yield {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, target, assistant, config

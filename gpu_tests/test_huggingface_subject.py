@@ -59,8 +59,11 @@ def test_exact_law_is_a_law_and_does_not_hang_on_float32(setting: EngineSetting,
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_plain_generation_follows_the_exact_law(setting: EngineSetting) -> None:
-    """TV of 40 000 draws from at most 200 outcomes: expected .5 sqrt(2 * 200 / (pi 40000)) = .028 at the very most, and
-    one draw moves it by 1/40000, so that it exceeds .028 + .012 with probability exp(-2 * 40000 * .012^2) = 1e-5."""
+    """TV of 40 000 draws from at most 200 outcomes stays below .04 but once in 100 000 runs.
+
+    Its expectation is at most .5 sqrt(2 * 200 / (pi 40000)) = .028; one draw moves it by 1/40000, so that it exceeds
+    .028 + .012 with probability exp(-2 * 40000 * .012^2) = 1e-5 at most.
+    """
     law, samples = exact_law(setting), 40_000
     counts = plain_counts(setting, samples, seed=0)
     assert counts.keys() <= law.keys()

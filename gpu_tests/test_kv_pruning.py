@@ -29,7 +29,7 @@ ROUNDS = [(gamma, accepted) for gamma in range(len(DRAFTS) + 1) for accepted in 
 class Fed(NamedTuple):
     """A cache after a forward, and the logits of the next token ``[vocabulary]``."""
 
-    cache: DynamicCache
+    cache: Any
     logits: torch.Tensor
 
 
@@ -38,7 +38,7 @@ def model(request: pytest.FixtureRequest, device: torch.device) -> Any:
     return build_model(request.param, VOCABULARY, seed=0).to(device=device, dtype=torch.float64)
 
 
-def feed(model: Any, cache: DynamicCache, tokens: tuple[int, ...]) -> Fed:
+def feed(model: Any, cache: Any, tokens: tuple[int, ...]) -> Fed:
     ids = torch.tensor([tokens], device=model.device)
     with torch.no_grad():
         answer = model(input_ids=ids, past_key_values=cache, use_cache=True)
@@ -49,7 +49,7 @@ def prefill(model: Any, tokens: tuple[int, ...]) -> Fed:
     return feed(model, DynamicCache(), tokens)
 
 
-def crop_by_library(cache: DynamicCache, keep: int) -> None:
+def crop_by_library(cache: Any, keep: int) -> None:
     """The library crops by a negative number of entries to remove; removing none must not reach it as -0."""
     surplus = cache.get_seq_length() - keep
     assert surplus >= 0
@@ -57,7 +57,7 @@ def crop_by_library(cache: DynamicCache, keep: int) -> None:
         cache.crop(-surplus)
 
 
-def crop_by_reference(cache: DynamicCache, keep: int) -> None:
+def crop_by_reference(cache: Any, keep: int) -> None:
     for layer in cache.layers:
         layer.keys, layer.values = crop(layer.keys, keep), crop(layer.values, keep)
 
@@ -69,7 +69,7 @@ def relative_difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def cache_difference(model: Any, cache: DynamicCache, kept: tuple[int, ...]) -> float:
+def cache_difference(model: Any, cache: Any, kept: tuple[int, ...]) -> float:
     """The largest relative difference of any layer's keys or values from a fresh prefill of ``kept``."""
     fresh = prefill(model, kept).cache
     pairs = zip(cache.layers, fresh.layers, strict=True)
@@ -84,13 +84,13 @@ def logits_difference(model: Any, logits: torch.Tensor, tokens: tuple[int, ...])
     return relative_difference(logits, prefill(model, tokens).logits)
 
 
-def verified(model: Any, gamma: int) -> DynamicCache:
+def verified(model: Any, gamma: int) -> Any:
     """The target's cache after a verifying pass: all known tokens and all drafts."""
     cache = prefill(model, KNOWN[:-1]).cache
     return feed(model, cache, tokens_to_feed(KNOWN, len(KNOWN) - 1) + DRAFTS[:gamma]).cache
 
 
-def drafted(model: Any, gamma: int) -> DynamicCache:
+def drafted(model: Any, gamma: int) -> Any:
     """The drafter's cache after drafting: it was never fed its own last token, nor anything for gamma = 0."""
     cache = prefill(model, KNOWN[:-1]).cache
     for i in range(gamma):
@@ -103,7 +103,7 @@ def after(accepted: int) -> tuple[int, ...]:
     return (*KNOWN, *DRAFTS[:accepted], EMITTED)
 
 
-def check_round(model: Any, cache: DynamicCache, keep: int, accepted: int) -> None:
+def check_round(model: Any, cache: Any, keep: int, accepted: int) -> None:
     """The kept entries, and the cache and logits once the rest is fed, equal a fresh prefill."""
     tokens = after(accepted)
     assert cache_difference(model, cache, tokens[:keep]) < BOUND

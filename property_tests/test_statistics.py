@@ -7,6 +7,7 @@ it that improbable. All seeds are fixed.
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -31,10 +32,10 @@ from specverify.statistics import (
 
 IMPROBABLE = 1e-6
 
-UNIFORM = {token: 1 / 8 for token in range(8)}
+UNIFORM = dict.fromkeys(range(8), 1 / 8)
 PEAKED = {"a": 0.9, "b": 0.05, "c": 0.03, "d": 0.02}
 GEOMETRIC = {token: 0.5 ** (token + 1) for token in range(30)} | {30: 0.5**30}
-WIDE = {token: 1 / 200 for token in range(200)}
+WIDE = dict.fromkeys(range(200), 1 / 200)
 
 exhaustive = settings(derandomize=True, deadline=None, max_examples=200)
 probabilities = st.floats(1e-9, 0.4)
@@ -211,10 +212,11 @@ def test_one_cell_detects_nothing():
     assert detectable_tv(10**9, 1, 1e-3, 1e-3) == 1.0
 
 
-def test_a_law_with_one_outcome_is_planned_exactly():
-    detectable = detectable_total_variation({"x": 1.0}, 100, 1e-3, 0.05)
-    assert (1 - detectable) ** 100 == pytest.approx(0.05, rel=1e-12)
-    assert samples_for({"x": 1.0}, detectable * (1 + 1e-9), 1e-3, 0.05) == 100
+@pytest.mark.parametrize("samples", [1, 3, 100, 10_000])
+def test_a_law_with_one_outcome_is_planned_exactly(samples):
+    detectable = detectable_total_variation({"x": 1.0}, samples, 1e-3, 0.05)
+    assert (1 - detectable) ** samples == pytest.approx(0.05, rel=1e-9)
+    assert samples_for({"x": 1.0}, detectable * (1 + 1e-9), 1e-3, 0.05) == samples
 
 
 @pytest.mark.parametrize("law", [UNIFORM, PEAKED, GEOMETRIC, WIDE], ids=["uniform", "peaked", "geometric", "wide"])
@@ -262,6 +264,18 @@ def test_every_cell_expects_enough_samples(law, samples, minimum_expected):
     expected += [samples * cells.pooled_mass] if cells.pooled else []
     assert len(expected) == cells.cells
     assert cells.cells == 1 or min(expected) >= minimum_expected * (1 - 1e-12)
+
+
+def test_the_blind_spot_is_invisible_and_declared():
+    law = {"often": 0.7} | dict.fromkeys(range(300), 0.001)
+    biased = {"often": 0.7, 0: 0.3}
+    assert distance(biased, law) == pytest.approx(0.299, rel=1e-9)
+    fits = [goodness_of_fit(counts, law) for counts in draws(law | {x: biased.get(x, 0.0) for x in law}, 1000, 300, 8)]
+    assert at_most(sum(fit.p_value <= 1e-3 for fit in fits), 300, 1.5e-3)
+    assert {(fit.cells, fit.pooled_cells) for fit in fits} == {(2, 300)}
+    declared = detectable_total_variation(law, 1000, 1e-3, 1e-3)
+    assert declared == pytest.approx(detectable_tv(1000, 2, 1e-3, 1e-3) + 0.3, rel=1e-12)
+    assert declared > distance(biased, law)
 
 
 def test_a_pooled_cell_that_expects_too_little_takes_the_least_likely_of_the_others():
@@ -394,6 +408,5 @@ def test_the_alarm_budget_is_never_exceeded(total, parts):
     ],
 )
 def test_a_refusal_says_what_was_wrong_and_what_was_expected(call, message):
-    with pytest.raises(ValueError) as refusal:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         call()
-    assert str(refusal.value).startswith(message)

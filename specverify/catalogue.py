@@ -13,10 +13,9 @@ from specverify.subjects.subject import Subject
 
 
 def _huggingface(name: str) -> Subject:
-    from specverify.subjects import huggingface  # noqa: PLC0415 - needs the extra hf
+    from specverify.subjects.huggingface_subjects import SUBJECTS  # noqa: PLC0415 - needs the extra hf
 
-    subject: Subject = huggingface.SUBJECTS[name]()
-    return subject
+    return SUBJECTS[name]()
 
 
 ENGINES: dict[str, str] = {

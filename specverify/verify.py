@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from reference import Claim
 from specverify.checks import Check, Conditions
+from specverify.checks.check import beyond_reach
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.identifier import Replay, encode
@@ -81,12 +82,16 @@ def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Pla
         listed = list(cases)
         found = Parallel(n_jobs=plan.jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
         return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
-    examined = []
+    examined, skipped = [], 0
     for case in cases:
+        if beyond_reach(case):
+            skipped += 1
+            continue
         examined.append((case, check.examine(case, plan.conditions)))
         if examined[-1][1].failed:
             break
-    return _judge(subject, check, examined, plan.conditions)
+    verdict = _judge(subject, check, examined, plan.conditions)
+    return verdict._replace(figures={**verdict.figures, "skipped": skipped}) if skipped else verdict
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:

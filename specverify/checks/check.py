@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from reference import Claim, Decoder, State
-from specverify.enumeration import decoder_law, paths
+from specverify.enumeration import decoder_law, estimated_paths, paths, whole_run
 from specverify.law import Law
 from specverify.scenarios import SCENARIOS, Scenario
 from specverify.subjects.subject import Case, Subject, case_decoder, case_task
@@ -59,6 +59,14 @@ def case_law(case: Case, runs: int) -> Law:
     """Return the law of the new tokens in a case; several checks read the same one."""
     assert case.scenario is not None
     return decoder_law(case_decoder(case), case.scenario.prompt, runs)
+
+
+@lru_cache(maxsize=4096)
+def beyond_reach(case: Case, runs: int = 4000) -> bool:
+    """Return whether a whole decode has too many paths to follow: about ``runs`` is what one case may take."""
+    if not case.subject.whole or case.scenario is None:
+        return False
+    return estimated_paths(whole_run(case_decoder(case), case.scenario.prompt)) > runs
 
 
 def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> list[State]:

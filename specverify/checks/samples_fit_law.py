@@ -7,14 +7,13 @@ beside it. A declared bias must fit its own law and must be rejected against the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from reference import Tokens
 from specverify.checks.check import Check, Conditions
-from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
+from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.subject import Case, SampledSetting, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
@@ -41,15 +40,24 @@ class FitRow(NamedTuple):
 
 
 def fit_row(
-    subject: str, setting: SampledSetting, law: Mapping[Tokens, float], against: str, conditions: Conditions
+    subject: str,
+    setting: SampledSetting,
+    law: Mapping[Tokens, float],
+    against: str,
+    conditions: Conditions,
+    confirmation_factor: int = 4,
 ) -> FitRow:
-    """Sample ``setting`` and judge it against ``law``."""
+    """Sample ``setting`` and judge it against ``law``; a suspicion is confirmed on that many times the samples."""
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{against}".encode())
-    if len(law) == 1:
-        return _point_mass_row(subject, setting, law, against, conditions, seed)
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
-        setting.sample, law, samples=samples, false_alarm=conditions.false_alarm, miss=conditions.miss, seed=seed
+        setting.sample,
+        law,
+        samples=samples,
+        false_alarm=conditions.false_alarm,
+        miss=conditions.miss,
+        seed=seed,
+        confirmation_factor=confirmation_factor,
     )
     shown = fit.first if fit.second is None else fit.second
     return FitRow(
@@ -70,32 +78,6 @@ def fit_row(
     )
 
 
-def _point_mass_row(
-    subject: str, setting: SampledSetting, law: Mapping[Tokens, float], against: str, conditions: Conditions, seed: int
-) -> FitRow:
-    """Judge a deterministic law: one deviating sample refutes, and n samples miss TV d with probability (1 - d)^n."""
-    samples = math.ceil(math.log(conditions.miss) / math.log1p(-setting.detect))
-    fit = goodness_of_fit(setting.sample(samples, seed), law)
-    verdict = FitVerdict.REFUTED if fit.unsupported else FitVerdict.FITS
-    detectable = 1 - conditions.miss ** (1 / samples)
-    return FitRow(
-        subject,
-        setting.name,
-        against,
-        samples,
-        fit.cells,
-        fit.pooled_cells,
-        fit.statistic,
-        fit.p_value,
-        fit.tv_observed,
-        detectable,
-        verdict.value,
-        verdict is FitVerdict.FITS,
-        0,
-        f"the impossible {fit.unsupported[0]} was sampled" if fit.unsupported else "",
-    )
-
-
 def rows_of(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the row against the setting's law and, for a declared bias that can be seen, the one against p."""
     law = setting.law()
@@ -104,7 +86,7 @@ def rows_of(subject: str, setting: SampledSetting, conditions: Conditions) -> li
         target = setting.target()
         bias = sum(max(law.get(key, 0.0) - target.get(key, 0.0), 0.0) for key in law)
         if bias > setting.detect:
-            row = fit_row(subject, setting, target, "target", conditions)
+            row = fit_row(subject, setting, target, "target", conditions, confirmation_factor=1)
             rows.append(row._replace(as_expected=row.verdict == FitVerdict.REFUTED.value))
     return rows
 

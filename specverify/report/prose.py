@@ -34,7 +34,9 @@ def scope(verdict: Verdict) -> str:
     """Say what the verdict covers."""
     figures = verdict.figures
     parts = [f"{figures['cases']} cases"] if "cases" in figures else []
-    if "rounds" in figures:
+    if figures.get("skipped"):
+        parts.append(f"{figures['skipped']} larger ones out of reach path by path")
+    if figures.get("rounds_of_two"):
         parts.append(f"up to {figures['rounds']} rounds")
         parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
     if figures.get("bias"):

@@ -1,4 +1,4 @@
-"""The validation shared by the planned statistics: every refusal is one sentence naming what, where and what instead."""
+"""The validation shared by the planned statistics: every refusal is one sentence naming what, where and the remedy."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> in
 
 @lru_cache(maxsize=4096)
 def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
-    """Return ``lambda*``, the noncentrality at which the test at level ``false_alarm`` misses with probability ``miss``.
+    """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``.
 
     The miss falls from ``1 - false_alarm`` at 0 towards 0, so there is one root; the bracket is found by doubling from
     the scale on which it lies, the standard deviation ``sqrt(2 (cells - 1))`` of the statistic under the null.

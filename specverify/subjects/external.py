@@ -1,13 +1,15 @@
 """Somebody else's decoder, named as ``package.module:attribute``.
 
-The attribute is an ``Algorithm`` row, or a function that decodes:
+The attribute is an ``Algorithm`` row, or a function, told apart by its parameters:
 
+    one_round(draws, target, draft, tokens) -> new tokens, at least one
     decode(draws, target, draft, prompt, *, horizon) -> new tokens
     decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
-pmf ``[vocabulary]``. The whole decode is enumerated path by path. A function that cannot compute with exact rationals
-(object arrays of ``Fraction``) is given float64 pmfs.
+pmf ``[vocabulary]``. One round is the better shape: its law is pushed forward round by round and equal texts merge. A
+whole decode is followed path by path, so only small cases are in reach. A function that cannot compute with exact
+rationals (object arrays of ``Fraction``) is given float64 pmfs.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
-from reference.rounds import initial_state
+from reference.rounds import commit, initial_state
 from specverify.draws import Tape
 from specverify.scenarios import SCENARIOS, scenario_task
 from specverify.subjects.algorithm import algorithm_subject
@@ -42,28 +44,62 @@ def external_subject(name: str) -> Subject:
     return decode_subject(found, name)
 
 
-def decode_subject(decode: Decode, name: str) -> Subject:
-    """Return the subject of a decode function; claims LOSSLESS, because that is what speculation promises."""
-    takes_eos = _check_signature(decode, name)
+def decode_subject(function: Decode, name: str) -> Subject:
+    """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
+    shape = _shape(function, name)
     subject = Subject(
         name=name,
-        summary=(inspect.getdoc(decode) or "a decode function").partition("\n")[0],
+        summary=(inspect.getdoc(function) or "a function that decodes").partition("\n")[0],
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        variants=(Variant("as given", partial(whole_decode, decode, takes_eos)),),
-        stops_at_eos=takes_eos,
+        variants=(Variant("as given", partial(shape.build, function)),),
+        stops_at_eos=shape.stops_at_eos,
+        whole=shape.whole,
     )
     return subject._replace(rational=_computes_with_rationals(subject.variants[0]))
 
 
-def whole_decode(decode: Decode, takes_eos: bool, task: Task) -> Decoder:
-    """Return the decoder whose single round is the whole of ``decode``."""
+def one_round(function: Decode, task: Task) -> Decoder:
+    """Return the decoder whose rounds are ``function``; what it emits is cut at the horizon."""
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
-        limits = {"horizon": task.horizon, **({"eos": task.eos} if takes_eos else {})}
-        new = _as_tokens(decode(draws, task.target, task.draft, state.tokens, **limits))
+        new, remaining = commit(
+            _as_tokens(function(draws, task.target, task.draft, state.tokens)), state.remaining, task.eos
+        )
+        return State(state.tokens + new, remaining), Round(new, (), 0, 0)
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
+
+
+def whole_decode(function: Decode, task: Task) -> Decoder:
+    """Return the decoder whose single round is the whole of ``function``."""
+    return _whole(function, task, {"horizon": task.horizon})
+
+
+def whole_decode_with_eos(function: Decode, task: Task) -> Decoder:
+    """Return the same for a function that is told the end-of-sequence tokens."""
+    return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
+
+
+def _whole(function: Decode, task: Task, limits: dict[str, Any]) -> Decoder:
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        new = _as_tokens(function(draws, task.target, task.draft, state.tokens, **limits))
         return State(state.tokens + new, 0), Round(new, (), 0, 0)
 
     return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
+
+
+class _Shape(NamedTuple):
+    build: Callable[[Decode, Task], Decoder]
+    keywords: dict[str, Any]
+    stops_at_eos: bool
+    whole: bool
+
+
+_SHAPES = (
+    _Shape(whole_decode_with_eos, {"horizon": 1, "eos": ()}, stops_at_eos=True, whole=True),
+    _Shape(whole_decode, {"horizon": 1}, stops_at_eos=False, whole=True),
+    _Shape(one_round, {}, stops_at_eos=False, whole=False),
+)
 
 
 def _as_tokens(answer: Any) -> Tokens:
@@ -71,7 +107,7 @@ def _as_tokens(answer: Any) -> Tokens:
         return tuple(int(token) for token in answer)
     except TypeError:
         raise UnusableSubject(
-            f"decode returned {type(answer).__name__}, expected the new tokens as a sequence of integers"
+            f"it returned {type(answer).__name__}, expected the new tokens as a sequence of integers"
         ) from None
 
 
@@ -93,18 +129,18 @@ def _load(name: str) -> Any:
     return found
 
 
-def _check_signature(decode: Decode, name: str) -> bool:
-    expected = "decode(draws, target, draft, prompt, *, horizon[, eos])"
+def _shape(function: Decode, name: str) -> _Shape:
+    expected = "(draws, target, draft, tokens) for one round or (draws, target, draft, prompt, *, horizon[, eos])"
     try:
-        signature = inspect.signature(decode)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise UnusableSubject(f"{name} has no signature that can be read, expected {expected}") from None
-    for takes_eos in (True, False):
+    for shape in _SHAPES:
         try:
-            signature.bind(None, None, None, (), horizon=1, **({"eos": ()} if takes_eos else {}))
+            signature.bind(None, None, None, (), **shape.keywords)
         except TypeError:
             continue
-        return takes_eos
+        return shape
     raise UnusableSubject(f"{name} takes {signature}, expected {expected}")
 
 

@@ -115,7 +115,7 @@ def _llama(vocabulary: int) -> Any:
             num_attention_heads=HEADS,
             num_key_value_heads=1,
             max_position_embeddings=POSITIONS,
-            **_NO_SPECIAL_TOKENS,
+            **_COMMON,
         )
     )
 
@@ -128,12 +128,12 @@ def _gpt2(vocabulary: int) -> Any:
             n_layer=LAYERS,
             n_head=HEADS,
             n_positions=POSITIONS,
-            **_NO_SPECIAL_TOKENS,
+            **_COMMON,
         )
     )
 
 
-_NO_SPECIAL_TOKENS: dict[str, Any] = {
+_COMMON: dict[str, Any] = {
     "bos_token_id": None,
     "eos_token_id": None,
     "pad_token_id": None,

@@ -46,6 +46,8 @@ class Subject(NamedTuple):
     """Whether it computes with exact rationals; else its laws are float64 with a rounding bound."""
     stops_at_eos: bool = True
     """Whether it is told the end-of-sequence tokens."""
+    whole: bool = False
+    """Whether its only round is the whole decode, so that nothing can be merged and only small cases are in reach."""
     paper: str = ""
 
 

@@ -1,0 +1,308 @@
+"""The coupling of p and q in exact arithmetic: one-step laws, optimality, bounds, and its numbers on a known pair."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rational import P, Q, always, as_law, distance, law_of, pmf, project, vector
+
+from reference import accept_probability, chain, flip, overlap, residual, total_variation
+from reference.coupling import positive_part
+from reference.verifiers.sample_and_match import sample_and_match
+from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.mutants import match_then_fresh_sample, raw_draft_declared, residual_from_target
+from specverify.strategies import pmf_pairs, pmfs
+
+pairs = st.integers(1, 5).flatmap(pmf_pairs)
+EPSILON = sys.float_info.epsilon
+
+
+def accept_vector(p, q):
+    return pmf(*(accept_probability(p, q, token) for token in range(len(p))))
+
+
+def first_token(verify, p, q):
+    """Draft one token from q, verify it, return the first token that comes out."""
+
+    def program(draws):
+        drafted = draws.categorical(q, ("draft", 0))
+        return verify(draws, always(p), (), chain((drafted,), (q,))).tokens[0]
+
+    return program
+
+
+# The pieces, for every pair
+
+
+@given(pairs)
+def test_accepted_and_replaced_mass_sum_to_one(pair):
+    p, q = pair
+    assert np.minimum(p, q).sum() + positive_part(p - q).sum() == 1
+
+
+@given(pairs)
+def test_overlap_is_the_sum_of_minima_and_one_minus_total_variation(pair):
+    p, q = pair
+    assert overlap(p, q) == np.minimum(p, q).sum() == 1 - total_variation(p, q)
+
+
+@given(pairs)
+def test_total_variation_is_half_the_absolute_difference_and_symmetric(pair):
+    p, q = pair
+    assert total_variation(p, q) == abs(p - q).sum() / 2 == total_variation(q, p)
+
+
+@given(pairs)
+def test_accept_probability_is_the_clipped_ratio(pair):
+    p, q = pair
+    for token in range(len(p)):
+        ratio = min(Fraction(1), p[token] / q[token]) if q[token] else Fraction(p[token] > 0)
+        assert accept_probability(p, q, token) == ratio
+
+
+@given(pairs)
+def test_accept_probability_is_zero_exactly_where_the_target_is(pair):
+    p, q = pair
+    values = accept_vector(p, q)
+    assert [value == 0 for value in values] == [mass == 0 for mass in p]
+    assert all(0 <= value <= 1 for value in values)
+
+
+@given(pairs)
+def test_the_residual_is_a_pmf_that_supports_only_what_the_draft_left_short(pair):
+    p, q = pair
+    replaced = residual(p, q)
+    assert replaced.sum() == 1
+    if total_variation(p, q) > 0:
+        assert [mass > 0 for mass in replaced] == [mass > proposed for mass, proposed in zip(p, q, strict=True)]
+
+
+@given(st.integers(1, 5).flatmap(pmfs))
+def test_equal_pmfs_leave_the_target_as_residual_and_always_accept(p):
+    assert residual(p, p).tolist() == p.tolist()
+    assert overlap(p, p) == 1
+
+
+@given(pairs.filter(lambda pair: not any(pair[0] * pair[1])))
+def test_disjoint_supports_never_accept_and_leave_the_whole_target(pair):
+    p, q = pair
+    assert overlap(p, q) == 0
+    assert residual(p, q).tolist() == p.tolist()
+
+
+@given(pairs)
+def test_the_pieces_change_none_of_their_inputs(pair):
+    p, q = pair
+    before = p.tolist(), q.tolist()
+    residual(p, q), overlap(p, q), total_variation(p, q), accept_vector(p, q)
+    assert (p.tolist(), q.tolist()) == before
+
+
+# One step
+
+
+@given(pairs)
+def test_the_one_step_law_in_closed_form_is_the_target(pair):
+    p, q = pair
+    accepted = q * accept_vector(p, q)
+    assert (accepted + (1 - accepted.sum()) * residual(p, q)).tolist() == p.tolist()
+
+
+@given(pairs)
+def test_the_verifier_turns_a_drafted_token_into_a_target_draw(pair):
+    p, q = pair
+    assert law_of(first_token(speculative_sampling, p, q)) == as_law(p)
+
+
+@given(pairs)
+def test_sample_and_match_turns_any_drafted_token_into_a_target_draw(pair):
+    p, q = pair
+    assert law_of(first_token(sample_and_match, p, q)) == as_law(p)
+
+
+@given(pairs, st.data())
+def test_no_lossless_rule_accepts_more_often(pair, data):
+    """Accepted mass m = q a of a lossless rule obeys m <= p and m <= q; every such m is min(p, s q) for some s."""
+    p, q = pair
+    shares = [data.draw(st.fractions(0, 1, max_denominator=6), label="share") for _ in p]
+    accepted = [min(mass, share * proposed) for mass, share, proposed in zip(p, shares, q, strict=True)]
+    assert sum(accepted) <= overlap(p, q)
+
+
+@given(pairs, st.data())
+def test_acceptance_beyond_the_overlap_is_paid_for_in_total_variation(pair, data):
+    """For any accept vector a and any fallback f: TV(law, p) >= P(out = d) - alpha."""
+    p, q = pair
+    accept = pmf(*(data.draw(st.fractions(0, 1, max_denominator=6), label="accept") for _ in p))
+    fallback = data.draw(pmfs(len(p)), label="fallback")
+    law = q * accept + (1 - (q * accept).sum()) * fallback
+    kept = (q * (accept + (1 - accept) * fallback)).sum()
+    assert total_variation(law, p) >= kept - overlap(p, q)
+
+
+# Float64 and bounds
+
+
+@given(pairs)
+def test_float64_agrees_with_fractions_within_a_few_epsilon(pair):
+    """Roundings of size epsilon/2: two conversions and a quotient; or V conversions, differences and additions.
+
+    A residual is divided by its mass, so its absolute error is bounded after weighting by that mass.
+    """
+    p, q = pair
+    x, y = p.astype(np.float64), q.astype(np.float64)
+    bound = (len(p) + 5) * EPSILON
+    for token in range(len(p)):
+        assert abs(accept_probability(x, y, token) - float(accept_probability(p, q, token))) <= 2 * EPSILON
+    assert abs(total_variation(x, y) - float(total_variation(p, q))) <= bound
+    assert abs(overlap(x, y) - float(overlap(p, q))) <= bound
+    weighted = float(total_variation(p, q)) * abs(residual(x, y) - residual(p, q).astype(np.float64))
+    assert weighted.max() <= bound
+
+
+def divergence(p, q):
+    terms = [(float(a), float(b)) for a, b in zip(p, q, strict=True) if a > 0]
+    return math.inf if any(b == 0 for _, b in terms) else math.fsum(a * math.log(a / b) for a, b in terms)
+
+
+@given(pairs)
+def test_acceptance_obeys_pinsker_and_bretagnolle_huber_in_both_directions(pair):
+    p, q = pair
+    for kl in (max(divergence(p, q), 0.0), max(divergence(q, p), 0.0)):
+        alpha = float(overlap(p, q)) + 1e-12
+        assert alpha >= 1 - math.sqrt(kl / 2)
+        assert alpha >= 1 - math.sqrt(1 - math.exp(-kl)) >= math.exp(-kl) / 2
+
+
+@pytest.mark.parametrize(("p", "q"), [((".9", ".1"), (".5", ".5")), ((".55", ".45"), (".5", ".5"))])
+def test_the_reciprocal_of_one_plus_divergence_is_no_lower_bound(p, q):
+    p, q = pmf(*p), pmf(*q)
+    assert float(overlap(p, q)) < 1 / (1 + divergence(p, q))
+
+
+# The known pair, p = (1/5, 3/10, 1/2) and q = (3/5, 3/10, 1/10)
+
+
+def test_the_known_pair_has_its_distance_overlap_and_residual():
+    assert (total_variation(P, Q), overlap(P, Q)) == (Fraction(2, 5), Fraction(3, 5))
+    assert residual(P, Q).tolist() == [0, 0, 1]
+
+
+def test_the_law_of_an_accepted_token_is_the_normalised_minimum():
+    def program(draws):
+        drafted = draws.categorical(Q, ("draft", 0))
+        verified = speculative_sampling(draws, always(P), (), chain((drafted,), (Q,)))
+        return verified.accepted, verified.tokens[0]
+
+    accepted = {token: mass for (count, token), mass in law_of(program).items() if count == 1}
+    alpha = sum(accepted.values())
+    assert alpha == Fraction(3, 5)
+    assert [accepted[token] / alpha for token in range(3)] == [Fraction(1, 3), Fraction(1, 2), Fraction(1, 6)]
+
+
+def acceptance(verify, p, q):
+    def program(draws):
+        drafted = draws.categorical(q, ("draft", 0))
+        return verify(draws, always(p), (), chain((drafted,), (q,))).accepted
+
+    return law_of(program).get(1, 0)
+
+
+@given(pairs)
+def test_sample_and_match_accepts_a_sampled_draft_less_often_than_the_coupling(pair):
+    p, q = pair
+    assert acceptance(sample_and_match, p, q) == (p * q).sum() <= overlap(p, q)
+    assert acceptance(speculative_sampling, p, q) == overlap(p, q)
+
+
+def test_sample_and_match_accepts_thirteen_fiftieths_of_the_known_pair():
+    assert acceptance(sample_and_match, P, Q) == Fraction(13, 50)
+
+
+def test_a_point_draft_can_be_accepted_more_often_than_a_sampled_one():
+    p, q = pmf(".9", ".1"), pmf(".55", ".45")
+    guess = pmf(1, 0)
+    assert (acceptance(sample_and_match, p, guess), overlap(p, q)) == (Fraction(9, 10), Fraction(65, 100))
+
+
+def test_the_coupling_beats_classical_rejection_sampling_on_the_known_pair():
+    """Rejection sampling needs p <= M q and accepts 1 in M."""
+    assert 1 / max(P / Q) == Fraction(1, 5) < overlap(P, Q)
+
+
+# Rules that are not lossless have a law of their own
+
+
+def rule(accept, fallback, p=P, q=Q):
+    """Draft d ~ q, keep it with probability accept(d), else draw from fallback(d)."""
+
+    def program(draws):
+        drafted = draws.categorical(q, ("draft", 0))
+        if flip(draws, accept(drafted), ("accept", 0)):
+            return drafted
+        return draws.categorical(fallback(drafted), ("residual", 0))
+
+    return program
+
+
+def without(p, token):
+    kept = pmf(*(mass * (index != token) for index, mass in enumerate(p)))
+    return kept / kept.sum()
+
+
+def ratio(token):
+    return accept_probability(P, Q, token)
+
+
+@pytest.mark.parametrize(
+    ("program", "law", "bias"),
+    [
+        (rule(ratio, lambda _: residual(P, Q)), (".2", ".3", ".5"), "0"),
+        (first_token(residual_from_target.verify, P, Q), (".28", ".42", ".30"), ".2"),
+        (rule(ratio, lambda _: P), (".28", ".42", ".30"), ".2"),
+        (rule(ratio, lambda token: without(P, token)), (".20", ".45", ".35"), ".15"),
+        (rule(lambda token: Fraction(bool(P[token] >= Q[token])), lambda _: P), (".12", ".48", ".40"), ".18"),
+    ],
+    ids=["residual", "planted resampling from p", "resampling from p", "clamped scalar residual", "accept iff p >= q"],
+)
+def test_the_known_pair_under_a_rule_has_its_law_and_bias(program, law, bias):
+    found = law_of(program)
+    assert vector(found, 3) == pmf(*law).tolist()
+    assert distance(found, as_law(P)) == Fraction(bias)
+
+
+def test_drawing_again_after_a_missed_guess_gives_the_guess_too_much():
+    p, guess = pmf(".4", ".3", ".3"), pmf(1, 0, 0)
+    found = law_of(first_token(match_then_fresh_sample.verify, p, guess))
+    assert vector(found, 3) == pmf(".64", ".18", ".18").tolist()
+    assert distance(found, as_law(p)) == Fraction("0.24")
+
+
+def test_declaring_another_pmf_than_the_sampled_one_biases_the_known_example():
+    """Tokens come from the two most probable of q = (.5, .3, .2), the ratio and the residual use the whole q."""
+    p, raw, sampled = pmf(".2", ".3", ".5"), pmf(".5", ".3", ".2"), pmf("5/8", "3/8", 0)
+    found = law_of(
+        rule(lambda token: accept_probability(p, raw, token), lambda _: residual(p, raw), p=p, q=sampled)
+    )
+    assert vector(found, 3) == pmf(".25", ".375", ".375").tolist()
+    assert distance(found, as_law(p)) == Fraction("0.125")
+
+
+def test_a_planted_undeclared_truncation_shows_in_the_law_of_one_round():
+    from reference import Task
+
+    decoder = raw_draft_declared.build(Task(always(P), always(Q), horizon=2), gamma=1)
+    law = law_of(lambda draws: decoder.step(draws, decoder.init((0,)))[1].tokens)
+    assert project(law, lambda tokens: tokens[0]) == {0: Fraction(1, 3), 2: Fraction(2, 3)}
+
+
+@pytest.mark.parametrize("function", [overlap, residual, total_variation])
+def test_pmfs_of_different_lengths_are_refused_in_one_sentence(function):
+    with pytest.raises(ValueError, match="p has 3 tokens, q has 2; expected one size"):
+        function(P, pmf("1/2", "1/2"))

@@ -1,0 +1,44 @@
+"""What an import brings in: the reference stands on NumPy alone, the instrument leaves deep learning out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"torch", "transformers", "scipy", "hypothesis", "z3", "pytest"}
+
+
+def loaded_by(module):
+    """Return the top-level modules that a fresh interpreter holds after importing ``module``."""
+    program = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("reference", HEAVY | {"specverify", "typer", "rich", "joblib"}),
+        ("specverify", HEAVY),
+        ("specverify.enumeration", HEAVY),
+        ("specverify.cli", {"torch", "transformers", "z3", "pytest", "hypothesis", "dask"}),
+    ],
+)
+def test_an_import_leaves_heavy_libraries_out(module, forbidden):
+    loaded = loaded_by(module)
+    assert module.partition(".")[0] in loaded
+    assert loaded & forbidden == set()
+
+
+def test_strategies_without_hypothesis_name_the_extra():
+    program = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "try:\n    import specverify.strategies\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == 'specverify.strategies needs Hypothesis: pip install "specverify-suite[dev]"\n'

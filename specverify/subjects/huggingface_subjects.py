@@ -1,0 +1,75 @@
+"""The engine subjects of transformers: each setting sampled with speculation and, beside it, without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+
+from reference import AcceptanceStatistics, Claim
+from specverify.subjects.huggingface import (
+    assisted_activity,
+    assisted_counts,
+    exact_law,
+    plain_counts,
+    prompt_lookup_activity,
+    prompt_lookup_counts,
+)
+from specverify.subjects.huggingface_models import SETTINGS, EngineSetting
+from specverify.subjects.subject import SampledSetting, Subject
+
+DETECT = 0.06
+"""Total variation to be seen in an engine: a call takes 4 to 10 ms, so every halving costs four times the minutes."""
+DETECT_PLAIN = 0.03
+"""The same for target-only generation, which is batched."""
+ACTIVITY_CALLS = 100
+
+
+def assisted() -> Subject:
+    """Return assisted generation with a draft model."""
+    return _subject("hf:assisted", "assisted generation with a draft model", assisted_counts, assisted_activity)
+
+
+def prompt_lookup() -> Subject:
+    """Return assisted generation with drafts copied from the prompt."""
+    return _subject("hf:prompt-lookup", "prompt-lookup generation", prompt_lookup_counts, prompt_lookup_activity)
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {"hf:assisted": assisted, "hf:prompt-lookup": prompt_lookup}
+
+Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
+Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]
+
+
+def _subject(name: str, what: str, counts: Counts, activity: Activity) -> Subject:
+    speculative = tuple(
+        SampledSetting(
+            name=setting.name,
+            sample=partial(counts, setting),
+            law=partial(exact_law, setting),
+            detect=DETECT,
+            activity=partial(_activity, activity, setting),
+        )
+        for setting in SETTINGS
+    )
+    plain = tuple(
+        SampledSetting(
+            f"{setting.name}, no speculation", partial(plain_counts, setting), partial(exact_law, setting), DETECT_PLAIN
+        )
+        for setting in SETTINGS
+    )
+    return Subject(
+        name=name,
+        summary=f"{what}, the unmodified generate() of transformers {version('transformers')} on tiny Llama and GPT-2 models",
+        claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+        settings=speculative + plain,
+        paper="Hugging Face transformers, src/transformers/generation",
+    )
+
+
+def _activity(activity: Activity, setting: EngineSetting) -> str:
+    seen = activity(setting, ACTIVITY_CALLS, 0)
+    return (
+        f"{seen.tokens} tokens in {seen.rounds} target forwards, {seen.accepted} of {seen.reached} "
+        f"reached drafts accepted, over {ACTIVITY_CALLS} calls"
+    )
