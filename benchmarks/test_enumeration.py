@@ -6,7 +6,7 @@ the horizon. Merging equal states after each round is one saving, drafting no fu
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import pytest
 
@@ -39,7 +39,7 @@ def with_full_drafts(task: Task, gamma: int) -> Decoder:
 def number_of_paths(decoder: Decoder) -> int:
     """Count the paths of a whole run without following them: paths of a round times paths of what comes after."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def count(state: State) -> int:
         if not state.remaining:
             return 1

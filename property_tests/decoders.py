@@ -27,7 +27,12 @@ def without_eos(draws, target, draft, prompt, *, horizon):
 
 def float_only(draws, target, draft, prompt, *, horizon, eos=()):
     """Right, through logarithms: exact rationals are beyond it."""
-    return correct(draws, lambda tokens: np.exp2(np.log2(1 + target(tokens))) - 1, draft, prompt, horizon=horizon, eos=eos)
+
+    def rounded(tokens):
+        row = np.exp2(np.log2(1 + target(tokens))) - 1
+        return np.where(row > 1e-12, row, 0)
+
+    return correct(draws, rounded, draft, prompt, horizon=horizon, eos=eos)
 
 
 def biased(draws, target, draft, prompt, *, horizon, eos=()):
@@ -37,6 +42,34 @@ def biased(draws, target, draft, prompt, *, horizon, eos=()):
         p, guess = target(prompt + new), argmax(draft(prompt + new))
         new = (*new, guess if guess == argmax(p) else draws.categorical(p, ("target", len(new))))
     return new
+
+
+def one_round(draws, target, draft, tokens):
+    """Speculative sampling of two drafted tokens, written out."""
+    drafted = ()
+    while len(drafted) < 2:
+        drafted = (*drafted, draws.categorical(draft(tokens + drafted), ("draft", len(drafted))))
+    for i, token in enumerate(drafted):
+        p, q = target(tokens + drafted[:i]), draft(tokens + drafted[:i])
+        ratio = min(p[token] / q[token], 1)
+        if draws.categorical([ratio, 1 - ratio], ("accept", i)) == 1:
+            excess = np.where(p > q, p - q, 0 * p)
+            return (*drafted[:i], draws.categorical(excess / excess.sum(), ("residual", i)))
+    return (*drafted, draws.categorical(target(tokens + drafted), ("bonus",)))
+
+
+def one_round_without_residual(draws, target, draft, tokens):
+    """One drafted token; after a rejection the target is sampled."""
+    p, q = target(tokens), draft(tokens)
+    token = draws.categorical(q, ("draft", 0))
+    ratio = min(p[token] / q[token], 1)
+    accepted = draws.categorical([ratio, 1 - ratio], ("accept", 0)) == 0
+    return (token,) if accepted else (draws.categorical(p, ("residual", 0)),)
+
+
+def empty_round(draws, target, draft, tokens):
+    """Emit nothing, again and again."""
+    return ()
 
 
 def raises(draws, target, draft, prompt, *, horizon, eos=()):
@@ -66,6 +99,11 @@ def hidden(draws, target, draft, prompt, *, horizon, eos=()):
 def no_sequence(draws, target, draft, prompt, *, horizon, eos=()):
     """Answer one token instead of a sequence."""
     return draws.categorical(target(prompt), ("target", 0))
+
+
+def fractional_tokens(draws, target, draft, prompt, *, horizon, eos=()):
+    """Answer numbers that are no token ids."""
+    return [token + 0.9 for token in correct(draws, target, draft, prompt, horizon=horizon, eos=eos)]
 
 
 def other_parameters(model, prompt):

@@ -1,4 +1,4 @@
-"""What several property tests need: pmfs of fractions, models without context, laws of one round."""
+"""What several property tests need: pmfs of fractions, models without context, laws of one token."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import settings
 
+from reference import chain
 from specverify.enumeration import program_law
 
 
@@ -39,6 +40,16 @@ def as_law(row):
 def vector(law, vocabulary):
     """Return the law of a token as a list over the vocabulary."""
     return [law.get(token, 0) for token in range(vocabulary)]
+
+
+def first_token(verify, p, q):
+    """Return the program that drafts one token from q, verifies it, and returns the first token that comes out."""
+
+    def program(draws):
+        drafted = draws.categorical(q, ("draft", 0))
+        return verify(draws, always(p), (), chain((drafted,), (q,))).tokens[0]
+
+    return program
 
 
 def distance(one, other):

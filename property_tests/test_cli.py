@@ -137,7 +137,7 @@ def test_the_schema_is_a_schema_and_refuses_another_status():
 # Somebody else's decoder
 
 
-@pytest.mark.parametrize("name", ["correct", "without_eos"])
+@pytest.mark.parametrize("name", ["correct", "without_eos", "one_round"])
 def test_a_correct_function_holds_as_rationals(name):
     result = run("verify", f"decoders:{name}", "--check", "law_is_target", "--check", "program_is_its_draws")
     assert result.exit_code == HOLDS, result.output
@@ -150,8 +150,9 @@ def test_a_float_function_holds_within_rounding():
     assert "exact, float64 (rounding below" in result.output
 
 
-def test_a_biased_function_is_refuted_and_can_be_replayed():
-    result = run("verify", "decoders:biased", "--check", "law_is_target")
+@pytest.mark.parametrize("name", ["biased", "one_round_without_residual"])
+def test_a_biased_function_is_refuted_and_can_be_replayed(name):
+    result = run("verify", f"decoders:{name}", "--check", "law_is_target")
     assert result.exit_code == REFUTED
     assert run("replay", re.search(r"specverify replay (\S+)", result.output)[1]).exit_code == REFUTED
 
@@ -191,7 +192,19 @@ def test_a_function_of_something_else_than_its_draws_is_refuted_and_has_no_law()
 def test_a_function_that_answers_no_sequence_is_unusable():
     result = run("verify", "decoders:no_sequence", "--check", "law_is_target")
     assert result.exit_code == UNUSABLE
-    assert "decode returned int, expected the new tokens as a sequence" in " ".join(result.output.split())
+    assert "returned int, expected the new tokens as a sequence of integers" in " ".join(result.output.split())
+
+
+def test_tokens_that_are_no_integers_are_unusable():
+    result = run("verify", "decoders:fractional_tokens", "--check", "law_is_target")
+    assert result.exit_code == UNUSABLE
+    assert "expected the new tokens as a sequence of integers" in " ".join(result.output.split())
+
+
+def test_a_round_that_emits_nothing_is_unusable():
+    result = run("verify", "decoders:empty_round", "--check", "law_is_target")
+    assert result.exit_code == UNUSABLE
+    assert "a round committed no token" in " ".join(result.output.split())
 
 
 def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
@@ -214,7 +227,7 @@ def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
         (["verify", "no_such_module:decode"], "cannot import no_such_module: ModuleNotFoundError"),
         (["verify", "decoders:nothing"], "decoders has no attribute 'nothing'"),
         (["verify", "decoders:NOT_CALLABLE"], "decoders:NOT_CALLABLE is a int, expected a decode function"),
-        (["verify", "decoders:other_parameters"], "takes (model, prompt), expected decode(draws, target, draft, prompt"),
+        (["verify", "decoders:other_parameters"], "decoders:other_parameters takes (model, prompt), expected (draws, "),
         (["verify", "decoders:"], "'decoders:' is not a subject: expected package.module:callable"),
         (["replay", "nonsense"], "'nonsense' is not a replay identifier: expected the word a report printed"),
     ],

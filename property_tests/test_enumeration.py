@@ -1,4 +1,4 @@
-"""Exact laws by enumeration, the interpreters of draws, and what happens when a program is not what it should be."""
+"""Exact laws by enumeration, and what happens when a program is not what it should be."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rational import P, Q, as_law, examples, law_of, pmf, project
 
-from reference import ALGORITHMS, Decoder, Round, State, Task, flip, generate
+from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
-from specverify.draws import Decision, FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
+from specverify.draws import Decision, NotAFunctionOfItsDraws
 from specverify.enumeration import (
     MOST_DECISIONS,
     EnumerationTooLarge,
@@ -172,10 +172,21 @@ def test_the_estimate_of_an_unbalanced_tree_is_right_on_average():
     assert estimated_paths(two_draws, probes=3000) == pytest.approx(5, abs=0.2)
 
 
+def test_the_estimate_takes_a_list_of_probabilities_as_every_interpreter_does():
+    assert estimated_paths(lambda draws: draws.categorical([Fraction(1, 3), Fraction(2, 3)], ("coin",))) == 2
+
+
+def test_a_list_of_integers_is_an_exact_pmf():
+    """A certain coin, min(p/q, 1) = 1, is often written [1, 0]: it must not turn a rational law into a rounded one."""
+    assert is_rational(program_law(lambda draws: draws.categorical([1, 0], ("coin",))))
+
+
 def test_a_hopeless_enumeration_is_refused_with_an_estimate():
     target, draft = table_pair("generic", 4, 0)
     decoder = speculative_sampling.build(Task(target, draft, horizon=9), gamma=8)
-    with pytest.raises(EnumerationTooLarge, match=r"one round from \(0,\) has about .* paths, and the budget is 50 runs"):
+    with pytest.raises(
+        EnumerationTooLarge, match=r"one round from \(0,\) has about .* paths, and the budget is 50 runs"
+    ):
         decoder_law(decoder, (0,), budget=50)
 
 
@@ -204,7 +215,9 @@ def test_a_changed_pmf_is_named():
     def program(draws):
         draws.categorical(next(rows), ("row",))
 
-    with pytest.raises(NotAFunctionOfItsDraws, match=r"pmf \(1/2, 1/2\) and is at \('row',\) with pmf \(1/5, 3/10, 1/2\)"):
+    with pytest.raises(
+        NotAFunctionOfItsDraws, match=r"pmf \(1/2, 1/2\) and is at \('row',\) with pmf \(1/5, 3/10, 1/2\)"
+    ):
         list(paths(program))
 
 
@@ -233,85 +246,3 @@ def test_a_round_that_commits_nothing_is_refused():
     stuck = Decoder(init=lambda prompt: State(prompt, 3), step=lambda draws, state: (state, Round((), (), 0, 0)))
     with pytest.raises(ValueError, match=r"a round committed no token after \(0,\), expected at least one"):
         decoder_law(stuck, (0,))
-
-
-# Interpreters
-
-
-@given(st.integers(0, 4))
-def test_a_replayed_path_is_the_path(index):
-    path = list(paths(two_draws))[index]
-    draws = Replayed(path.choices)
-    assert two_draws(draws) == path.outcome
-    assert draws.used == len(path.choices)
-
-
-@pytest.mark.parametrize(
-    ("choices", "sentence"),
-    [
-        ((), r"a draw at \('first',\) after the 0 recorded ones"),
-        ((1,), r"a draw at \('second', 1\) after the 1 recorded ones"),
-        ((3,), r"draw 0 at \('first',\) cannot be 3: it has probability 0 there"),
-        ((1, -1), r"draw 1 at \('second', 1\) cannot be -1"),
-    ],
-)
-def test_choices_of_another_path_are_refused(choices, sentence):
-    with pytest.raises(NotAFunctionOfItsDraws, match=sentence):
-        two_draws(Replayed(choices))
-
-
-@given(st.integers(0, 10_000))
-def test_a_tape_answers_by_site_and_occurrence_whatever_the_order(seed):
-    one, other = Tape(seed), Tape(seed)
-    first = [one.uniform(("a",)), one.uniform(("b", 1)), one.uniform(("a",))]
-    second = [other.uniform(("b", 1)), other.uniform(("a",)), other.uniform(("a",))]
-    assert first == [second[1], second[0], second[2]]
-    assert len(set(first)) == 3
-    assert all(0 <= uniform < 1 for uniform in first)
-
-
-def test_tapes_of_different_seeds_differ_and_given_uniforms_win():
-    assert Tape(0).uniform(("a",)) != Tape(1).uniform(("a",))
-    tape = Tape(0, {(("a",), 1): 0.75})
-    assert (tape.uniform(("a",)), tape.uniform(("a",))) == (Tape(0).uniform(("a",)), 0.75)
-    assert Tape(0, {(("x",), 0): 0.5}).categorical(P, ("x",)) == 2
-
-
-def test_uniforms_of_a_tape_fill_the_unit_interval():
-    uniforms = [Tape(seed).uniform(("a",)) for seed in range(400)]
-    assert all(any(lower <= uniform < lower + 0.1 for uniform in uniforms) for lower in (0.1 * i for i in range(10)))
-
-
-@given(st.data())
-def test_adversarial_draws_are_possible_ones(data):
-    row = data.draw(pmfs(4))
-    assert FromHypothesis(data).categorical(row, ("any",)) in support(row)
-
-
-def test_narrated_draws_are_the_inner_ones_written_down():
-    narrated = Narrated(Tape(3))
-    assert two_draws(narrated) == two_draws(Tape(3))
-    assert [decision.site[0] for decision in narrated.decisions][0] == "first"
-    assert tuple(decision.outcome for decision in narrated.decisions) == two_draws(Tape(3))
-
-
-@given(tasks(3, 1, 5), prompts(3), st.integers(0, 99))
-def test_what_was_narrated_can_be_replayed(task, prompt, seed):
-    decoder = speculative_sampling.build(task, gamma=2)
-    narrated = Narrated(Tape(seed))
-    first = generate(decoder, prompt, narrated)
-    again = generate(decoder, prompt, Replayed([decision.outcome for decision in narrated.decisions]))
-    assert again == first
-
-
-@pytest.mark.parametrize("draws", [Replayed((0,)), Tape(0), Narrated(Tape(0))], ids=["replayed", "tape", "narrated"])
-def test_every_interpreter_refuses_what_is_no_pmf(draws):
-    with pytest.raises(ValueError, match=r"the pmf at \('x',\) sums to 9/10, expected 1"):
-        draws.categorical(pmf("1/2", "2/5"), ("x",))
-
-
-@given(st.fractions(0, 1, max_denominator=9))
-def test_a_coin_comes_up_with_its_probability(probability):
-    law = law_of(lambda draws: flip(draws, probability, ("coin",)))
-    assert law.get(True, 0) == probability
-    assert sum(law.values()) == 1

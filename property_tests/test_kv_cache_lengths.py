@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reference import crop, keep_lengths, tokens_to_feed
 
+
 @pytest.mark.parametrize("gamma", range(9))
 @pytest.mark.parametrize("known", range(1, 7))
 def test_kept_lengths_leave_out_every_rejected_draft_and_what_was_never_fed(known, gamma):
@@ -52,7 +53,7 @@ def play(rounds, prompt_length=2):
         if gamma:
             draft = np.concatenate([draft, tokens_to_feed(tokens, len(draft)), drafts[:-1]]).astype(int)
         target = np.concatenate([target, tokens_to_feed(tokens, len(target)), drafts]).astype(int)
-        keep = keep_lengths(known, gamma, accepted)
+        keep = keep_lengths(known, gamma, accepted, draft_held=len(draft))
         target, draft = crop(target, keep.target, axis=0), crop(draft, keep.draft, axis=0)
         tokens = (*tokens, *right, known + accepted)
         assert tuple(target) == tokens[:-1]

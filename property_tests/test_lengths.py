@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from reference import (
     generate,
     normalized_entropy,
 )
-from reference.algorithms import dynamic_k, egag, speculative_sampling
+from reference.algorithms import confidence_stopping, dynamic_k, egag, speculative_sampling
 from specverify.draws import Tape
 from specverify.strategies import pmfs, prompts, tasks
 from specverify.tables import table_pair
@@ -156,7 +157,7 @@ def test_k_stays_within_its_bounds_and_moves_by_at_most_one(rounds):
     rule = accepted_ratio()
     found = [rule.init, *ks(rule, rounds)]
     assert all(3 <= k <= 12 for k in found)
-    assert all(abs(after - before) <= 1 for before, after in zip(found, found[1:], strict=False))
+    assert all(abs(after - before) <= 1 for before, after in pairwise(found))
 
 
 def test_k_climbs_to_the_maximum_when_all_is_accepted_and_falls_to_the_minimum_when_nothing_is():
@@ -194,8 +195,6 @@ def test_the_unlikely_token_is_kept_and_ends_the_draft():
     rule = confidence(Fraction(1, 2), 4)
     assert [rule.stop_after(pmf("1/2", "1/4", "1/4"), token) for token in range(3)] == [False, True, True]
     task = Task(always(UNIFORM), always(UNIFORM), horizon=9)
-    from reference.algorithms import confidence_stopping
-
     decoder = confidence_stopping.build(task, threshold=0.5, gamma=4)
     assert [len(round_.draft) for round_ in generate(decoder, (0,), Sampled(0)).rounds[:1]] == [1]
 

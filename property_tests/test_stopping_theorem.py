@@ -6,6 +6,7 @@ Rules are small drafters put into the ordinary round; laws are enumerated, so ex
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from rational import P, Q, always, as_law, distance, examples, law_of, pmf, proj
 
 from reference import (
     Drafter,
+    Draws,
     LengthRule,
     Plan,
     Task,
@@ -109,13 +111,14 @@ def test_a_length_read_from_the_context_is_exact(task, prompt):
     assert law_with(task, prompt, model_drafter(task.draft), rule) == target_law(task, prompt)
 
 
-class Revealed:
+class Revealed(NamedTuple):
     """Answers acceptance coins from those flipped while drafting, everything else from ``inner``."""
 
-    def __init__(self, inner, coins):
-        self.inner, self.coins = inner, coins
+    inner: Draws
+    coins: list[int]
 
     def categorical(self, row, site):
+        """Return the coin, or what ``inner`` draws."""
         if site[0] == "accept" and site[1] < len(self.coins):
             return self.coins[site[1]]
         return self.inner.categorical(row, site)
@@ -232,6 +235,8 @@ def test_dropping_is_exact_when_the_replacement_knows_what_can_be_kept(pair, dro
 def test_dropping_nothing_accepts_as_often_as_the_coupling(pair):
     p, q = pair
     task = Task(always(p), always(q), horizon=2)
-    decoder = chain_decoder(task, trimmed_drafter(task, lambda draft, rows: len(draft.tokens)), constant(1), speculative_sampling)
+    decoder = chain_decoder(
+        task, trimmed_drafter(task, lambda draft, rows: len(draft.tokens)), constant(1), speculative_sampling
+    )
     law = law_of(lambda draws: decoder.step(draws, decoder.init((0,)))[1].accepted)
     assert law.get(1, 0) == overlap(p, q)

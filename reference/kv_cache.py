@@ -6,7 +6,8 @@ Count known tokens, not cache entries. A round starts with ``known`` tokens comm
 last token and holds ``known + gamma - 1``. After accepting n drafts and emitting one more token, ``known + n + 1``
 tokens are known, and every entry of a rejected draft must go.
 
-Always crop *to* a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache.
+Always crop *to* a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache. Where a
+library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ class KeepLengths(NamedTuple):
     draft: int
 
 
-def keep_lengths(known: int, gamma: int, accepted: int) -> KeepLengths:
+def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None = None) -> KeepLengths:
     """Return how many entries each cache keeps after ``accepted`` of ``gamma`` drafts were accepted.
 
     When every draft was accepted the drafter has never been fed its last token: it keeps one entry fewer, and two
-    tokens must be fed to it next. Raises ``ValueError`` for counts that no round can produce.
+    tokens must be fed to it next. ``draft_held`` is what its cache holds before the crop, for rounds in which it was
+    not fed as usual: after such a round, one with gamma 0 leaves it two tokens behind. Raises ``ValueError`` for
+    counts that no round can produce.
     """
     if known < 1:
         raise ValueError(f"{known} tokens are known, expected at least 1: a round starts from a non-empty sequence")
@@ -35,7 +38,10 @@ def keep_lengths(known: int, gamma: int, accepted: int) -> KeepLengths:
         raise ValueError(f"gamma is {gamma}, expected at least 0")
     if not 0 <= accepted <= gamma:
         raise ValueError(f"{accepted} drafts accepted, expected a number between 0 and gamma = {gamma}")
-    return KeepLengths(target=known + accepted, draft=min(known + accepted, known + gamma - 1))
+    held = known + gamma - 1 if draft_held is None else draft_held
+    if held < 0:
+        raise ValueError(f"the drafter's cache holds {held} entries, expected at least 0")
+    return KeepLengths(target=known + accepted, draft=min(known + accepted, held))
 
 
 def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:

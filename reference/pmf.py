@@ -16,9 +16,9 @@ _TOLERANCE = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-
 
 
 def as_pmf(values: Any) -> Pmf:
-    """Return ``values`` as an array; lists of ``Fraction`` become object arrays, other lists float64."""
+    """Return ``values`` as an array; lists of ``Fraction`` and integers become object arrays, others float64."""
     if isinstance(values, (list, tuple)):
-        exact = any(isinstance(value, Fraction) for value in values)
+        exact = all(isinstance(value, (Fraction, int)) for value in values)
         return np.array(values, dtype=object if exact else np.float64)
     return values
 

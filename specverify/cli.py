@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -29,12 +30,12 @@ from specverify.stats import plan_statistics, run_statistics
 from specverify.subjects.external import UnusableSubject
 from specverify.subjects.subject import Case, Subject
 from specverify.verdict import Evidence, Status, Verdict
-from specverify.verify import Plan, run_case, verify_subject
+from specverify.verify import Plan, run_case, settled, verify_subject
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
 AlarmOption = Annotated[float, typer.Option(help="False-alarm budget of the whole run.")]
@@ -135,7 +136,7 @@ def replay(identifier: Annotated[str, typer.Argument(help="What a report printed
     try:
         wanted = decode(identifier)
         check = _checks([wanted.check])[0]
-        case = _case(_subject(wanted.subject), wanted.variant, wanted.scenario, wanted.setting)
+        case = _case(settled(_subject(wanted.subject)), wanted.variant, wanted.scenario, wanted.setting)
     except ValueError as error:
         _stop(str(error))
     verdict = run_case(case, check, Conditions(seed=wanted.seed))

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, check_pmf
-from specverify.draws import Decision, NotAFunctionOfItsDraws
+from specverify.draws import Decision, NotAFunctionOfItsDraws, support
 from specverify.law import Coverage, Law
 
 Outcome = TypeVar("Outcome")
@@ -35,6 +35,12 @@ class Path(NamedTuple, Generic[Outcome]):
     weight: Any
     choices: tuple[int, ...]
     decisions: tuple[Decision, ...]
+
+
+class Undecided(NamedTuple):
+    """The end of a run in which some draws were never looked at: every outcome with its share of the path."""
+
+    outcomes: tuple[tuple[Any, Any], ...]
 
 
 class _Branch:
@@ -106,7 +112,9 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> 
     exhausted = False
     for path in paths(program):
         runs += 1
-        law[path.outcome] = law.get(path.outcome, 0) + path.weight
+        ends = path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),)
+        for outcome, share in ends:
+            law[outcome] = law.get(outcome, 0) + path.weight * share
         found = found + path.weight
         decisions = max(decisions, len(path.choices))
         if runs == budget:
@@ -185,7 +193,7 @@ def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
     class Probe:
         def categorical(self, pmf: Pmf, site: Site) -> int:
             nonlocal product
-            possible = [outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0]
+            possible = support(check_pmf(pmf, f"the pmf at {site}"))
             product *= len(possible)
             return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
 

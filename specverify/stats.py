@@ -13,7 +13,7 @@ from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import SampledSetting
 
-SIZES = ((8, 0.5, 3), (8, 1.5, 3), (32, 0.7, 2), (64, 0.6, 2))
+SIZES = ((8, 0.5, 3), (8, 1.5, 3), (32, 0.4, 3), (64, 0.3, 3))
 """(vocabulary, temperature, horizon) of every reference row."""
 REFERENCE_TV = 0.02
 """The total variation every reference row must be able to see; engines declare their own."""

@@ -44,6 +44,11 @@ def verify_subject(
 ) -> Iterator[Verdict]:
     """Yield the verdict of every check of the plan, also of those that do not apply."""
     blocked: str | None = None
+    try:
+        with _time_limit(plan.seconds):
+            subject = settled(subject)
+    except _OutOfTime:
+        blocked = f"its first decode did not finish within {plan.seconds:g} s"
     for check in plan.checks:
         progress(check.name)
         started = time.perf_counter()
@@ -53,6 +58,11 @@ def verify_subject(
         if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
             blocked = "it is not a function of its draws, so it has no law to compare"
         yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def settled(subject: Subject) -> Subject:
+    """Return the subject with the arithmetic it can do found out."""
+    return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 
 def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:

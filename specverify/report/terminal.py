@@ -72,7 +72,7 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:
-        confirmed = f" (confirmed on {row.confirmed_on})" if row.confirmed_on else ""
+        confirmed = f" (again on {row.confirmed_on})" if row.confirmed_on else ""
         table.add_row(
             row.subject,
             row.setting,

@@ -12,7 +12,7 @@ from specverify.law import target_law
 from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.tables import mixed_with, softmax_table
 
-SAMPLED_SIZES = ((8, 1.0, 3), (64, 0.5, 2))
+SAMPLED_SIZES = ((8, 1.0, 3), (64, 0.3, 3))
 """(vocabulary, temperature, horizon) of the statistical settings of every row."""
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -47,15 +48,16 @@ def external_subject(name: str) -> Subject:
 def decode_subject(function: Decode, name: str) -> Subject:
     """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
     shape = _shape(function, name)
-    subject = Subject(
+    variant = Variant("as given", partial(shape.build, function))
+    return Subject(
         name=name,
         summary=(inspect.getdoc(function) or "a function that decodes").partition("\n")[0],
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        variants=(Variant("as given", partial(shape.build, function)),),
+        variants=(variant,),
         stops_at_eos=shape.stops_at_eos,
         whole=shape.whole,
+        probe=partial(_computes_with_rationals, variant),
     )
-    return subject._replace(rational=_computes_with_rationals(subject.variants[0]))
 
 
 def one_round(function: Decode, task: Task) -> Decoder:
@@ -104,7 +106,7 @@ _SHAPES = (
 
 def _as_tokens(answer: Any) -> Tokens:
     try:
-        return tuple(int(token) for token in answer)
+        return tuple(operator.index(token) for token in answer)
     except TypeError:
         raise UnusableSubject(
             f"it returned {type(answer).__name__}, expected the new tokens as a sequence of integers"

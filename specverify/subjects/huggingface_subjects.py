@@ -60,7 +60,7 @@ def _subject(name: str, what: str, counts: Counts, activity: Activity) -> Subjec
     )
     return Subject(
         name=name,
-        summary=f"{what}, the unmodified generate() of transformers {version('transformers')} on tiny Llama and GPT-2 models",
+        summary=f"{what}: generate() of transformers {version('transformers')}, unmodified, on tiny Llama and GPT-2",
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
         settings=speculative + plain,
         paper="Hugging Face transformers, src/transformers/generation",

@@ -44,6 +44,8 @@ class Subject(NamedTuple):
     settings: tuple[SampledSetting, ...] = ()
     rational: bool = True
     """Whether it computes with exact rationals; else its laws are float64 with a rounding bound."""
+    probe: Callable[[], bool] | None = None
+    """Finds out ``rational`` by running the subject, where that is not known beforehand."""
     stops_at_eos: bool = True
     """Whether it is told the end-of-sequence tokens."""
     whole: bool = False
