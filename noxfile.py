@@ -20,12 +20,13 @@ def install(session: nox.Session, *extras: str) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run exact laws, Hypothesis and unit tests, and gpu_tests on the CPU."""
+    """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
     install(session, "hf", "dev")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
     session.run("pytest", "-n", "2", "property_tests")
+    session.run("pytest", "-n", "2", "engine_tests")
     session.run("pytest", "-n", "2", "gpu_tests", "--device", "cpu")
 
 

@@ -67,6 +67,6 @@ def project(law, function):
 
 
 def examples(count):
-    """Return Hypothesis settings for tests that enumerate: ``count`` examples, twenty times as many when thorough."""
+    """Return Hypothesis settings for tests that enumerate: ``count`` examples, five times as many when thorough."""
     thorough = settings().max_examples > 100
-    return settings(max_examples=20 * count if thorough else count)
+    return settings(max_examples=5 * count if thorough else count)

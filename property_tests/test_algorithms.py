@@ -230,6 +230,14 @@ def test_both_n_gram_rows_emit_the_same_greedy_text(task, prompt, order, gamma):
     assert one.probabilities == other.probabilities
 
 
+def test_the_n_gram_rows_break_ties_at_opposite_ends_of_the_vocabulary():
+    """After (0, 2, 0, 1, 0) both 1 and 2 have followed 0 once."""
+    task = Task(always(P), horizon=2)
+    decoders = [row.build(task, order=2, gamma=1) for row in (nasd, napd)]
+    drafts = [decoder.propose(Tape(0), decoder.init((0, 2, 0, 1, 0))).tokens for decoder in decoders]
+    assert drafts == [(1,), (2,)]
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", ["generic", "zeros", "peaked", "disjoint", "equal"])
 def test_the_first_i_drafts_are_accepted_with_the_mass_of_their_minima(shape, seed):

@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 from rational import always, pmf
 
 from reference import (
+    LengthRule,
+    Plan,
     Sampled,
     Task,
     accepted_ratio,
+    chain_decoder,
     confidence,
     constant,
     entropy_adaptive,
     entropy_gamma,
     generate,
+    model_drafter,
     normalized_entropy,
 )
 from reference.algorithms import confidence_stopping, dynamic_k, egag, speculative_sampling
+from reference.lengths.constant import never
+from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.draws import Tape
 from specverify.strategies import pmfs, prompts, tasks
 from specverify.tables import table_pair
@@ -138,6 +144,13 @@ def test_equal_bounds_are_plain_speculative_sampling_round_by_round(task, prompt
     plain = speculative_sampling.build(task, gamma=gamma)
     found, expected = (generate(decoder, prompt, Tape(seed)).rounds for decoder in (adaptive, plain))
     assert [round_._replace(trace=()) for round_ in found] == list(expected)
+
+
+def test_a_rule_is_told_what_was_drafted_not_what_it_planned():
+    """The horizon leaves room for two drafts of the five planned; both are accepted."""
+    told = LengthRule(None, lambda state, prefix: Plan(5, state), never, lambda state, *counts: counts)
+    decoder = chain_decoder(Task(always(ONE_HOT), horizon=3), model_drafter(always(ONE_HOT)), told, speculative)
+    assert decoder.step(Tape(0), decoder.init((0,)))[0].length == (2, 2)
 
 
 # Dynamic k

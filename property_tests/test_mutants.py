@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,14 @@ def test_the_replay_of_a_counterexample_is_refuted_again(mutant):
     case = Case(subject, variant, scenario_named(wanted.scenario))
     again = run_case(case, BY_NAME[wanted.check], Conditions(seed=wanted.seed))
     assert again.status is Status.REFUTED
+
+
+def test_the_paths_of_a_counterexample_come_heaviest_first():
+    stories = [refutation(mutant).counterexample.because for mutant in MUTANTS]
+    weights = [[Fraction(story.rpartition("contributes ")[2]) for story in because] for because in stories]
+    assert max(map(len, weights)) > 1
+    assert weights == [sorted(row, reverse=True) for row in weights]
+    assert all(sum(row) <= 1 for row in weights)
 
 
 @every_mutant

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from reference import ALGORITHMS
 from specverify.mutants import MUTANTS
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.external import UnusableSubject, external_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.external import external_subject
+from specverify.subjects.subject import Subject, UnusableSubject
 
 
 def _huggingface(name: str) -> Subject:

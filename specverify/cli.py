@@ -27,8 +27,7 @@ from specverify.report.terminal import print_failures, print_subject, print_summ
 from specverify.scenarios import scenario_named
 from specverify.statistics import divide_alarm
 from specverify.stats import plan_statistics, run_statistics
-from specverify.subjects.external import UnusableSubject
-from specverify.subjects.subject import Case, Subject
+from specverify.subjects.subject import Case, Subject, UnusableSubject
 from specverify.verdict import Evidence, Status, Verdict
 from specverify.verify import Plan, run_case, settled, verify_subject
 
@@ -205,15 +204,16 @@ def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
     for name in names or ():
         if name not in known:
             _stop(f"there is no check {name!r}, expected one of {', '.join(known)}")
-    return tuple(known[name] for name in names) if names else CHECKS
+    return tuple(check for check in CHECKS if check.name in names) if names else CHECKS
 
 
 def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:
     if setting:
-        chosen = next((item for item in subject.settings if item.name == setting), None)
-        if chosen is None:
+        sampled = next((item for item in subject.settings if item.name == setting), None)
+        program = next((item for item in subject.programs if item.name == setting), None)
+        if sampled is None and program is None:
             raise ValueError(f"{subject.name} has no setting {setting!r} any more")
-        return Case(subject, setting=chosen)
+        return Case(subject, setting=sampled, program=program)
     option = next((item for item in subject.variants if item.label == variant), None)
     if option is None:
         raise ValueError(f"{subject.name} has no variant {variant!r} any more")

@@ -112,8 +112,7 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> 
     exhausted = False
     for path in paths(program):
         runs += 1
-        ends = path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),)
-        for outcome, share in ends:
+        for outcome, share in outcomes_of(path.outcome):
             law[outcome] = law.get(outcome, 0) + path.weight * share
         found = found + path.weight
         decisions = max(decisions, len(path.choices))
@@ -121,6 +120,11 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> 
             exhausted = True
             break
     return Law(law, 1 - found if exhausted else 0, runs, decisions)
+
+
+def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
+    """Return what a run can end with and the share of each: one outcome, unless some draws were never looked at."""
+    return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
 
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:

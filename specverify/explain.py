@@ -7,9 +7,9 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from reference import LanguageModel, Pmf, Task, Tokens
+from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.draws import Decision, Replayed
-from specverify.enumeration import paths, whole_run
+from specverify.enumeration import outcomes_of, paths, whole_run
 from specverify.subjects.subject import Case, case_task
 from specverify.verdict import Counterexample
 
@@ -33,6 +33,26 @@ def law_counterexample(case: Case, law: Mapping[Any, Any], expected: Mapping[Any
         lambda outcome: outcome == worst,
         f"the new tokens should be {worst} with probability {shown(expected.get(worst, 0))}, "
         f"but are with {shown(law.get(worst, 0))}",
+    )
+
+
+def program_counterexample(
+    name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+) -> Counterexample:
+    """Explain the same for an engine: the calls of its library are the decisions."""
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    found = [
+        (path.weight * share, path)
+        for path in islice(paths(program), MOST_PATHS)
+        for outcome, share in outcomes_of(path.outcome)
+        if outcome == worst
+    ]
+    heaviest = sorted(found, key=lambda item: -item[0])[:3]
+    return Counterexample(
+        let=(f"setting {name}",),
+        then=f"the new tokens should be {worst} with probability {shown(expected.get(worst, 0))}, "
+        f"but are with {shown(law.get(worst, 0))}",
+        because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
     )
 
 
@@ -85,7 +105,8 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _any_site(decision: Decision) -> str:
-    return f"{decision.site} gives {decision.outcome}"
+    call, *where = decision.site or ("a draw",)
+    return f"{call} at {' '.join(map(str, where[:1]))} gives {decision.outcome}"
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:

@@ -57,8 +57,10 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
     return Distance(min(low, high), max(low, high))
 
 
-def rounding_bound(law: Law, vocabulary: int) -> float:
-    """Return how far in total variation float64 rounding can move an enumerated law; 0 for rationals.
+def rounding_bound(law: Law, vocabulary: int, epsilon: float = sys.float_info.epsilon) -> float:
+    """Return how far in total variation rounding can move an enumerated law; 0 for rationals.
+
+    ``epsilon`` is the spacing of the floats near 1 that pmfs are computed in, float64 unless told.
 
     One decision is computed from its pmfs by at most 2 V additions and V + 4 other roundings, so its conditional law is
     off by at most (4 V + 16) epsilon in total variation (a residual's relative error grows as its mass shrinks, but it
@@ -67,7 +69,7 @@ def rounding_bound(law: Law, vocabulary: int) -> float:
     """
     if is_rational(law):
         return 0.0
-    return sys.float_info.epsilon * (law.decisions * (4 * vocabulary + 16) + law.runs)
+    return epsilon * law.decisions * (4 * vocabulary + 16) + sys.float_info.epsilon * law.runs
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:

@@ -13,8 +13,8 @@ from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import SampledSetting
 
-SIZES = ((8, 0.5, 3), (8, 1.5, 3), (32, 0.4, 3), (64, 0.3, 3))
-"""(vocabulary, temperature, horizon) of every reference row."""
+SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
+"""(vocabulary, temperature, top-k, horizon) of every reference row."""
 REFERENCE_TV = 0.02
 """The total variation every reference row must be able to see; engines declare their own."""
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, one_hot
+from reference import LanguageModel, Pmf, Tokens, one_hot, softmax
+from reference import top_k as keep_top_k
 
 Weights = tuple[int, ...]
 
@@ -90,15 +91,17 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
 
 
-def softmax_table(vocabulary: int, temperature: float, seed: int, spread: float = 2.0) -> LanguageModel:
-    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``."""
+def softmax_table(
+    vocabulary: int, temperature: float, seed: int, spread: float = 2.0, top_k: int | None = None
+) -> LanguageModel:
+    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``, truncated."""
 
     @cache
     def row(tokens: Tokens) -> Pmf:
         key = [seed, vocabulary, *tokens]
         logits = np.random.default_rng(key).normal(0, spread, vocabulary) / temperature
-        weights = np.exp(logits - logits.max())
-        return weights / weights.sum()
+        pmf = softmax(logits)
+        return pmf if top_k is None else keep_top_k(pmf, top_k)
 
     return row
 

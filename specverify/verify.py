@@ -12,12 +12,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import reference
 from reference import Claim
 from specverify.checks import Check, Conditions
 from specverify.checks.check import beyond_reach
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.identifier import Replay, encode
+from specverify.intercept.deferred import NeedsValue
 from specverify.subjects.subject import Case, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
@@ -74,6 +76,9 @@ def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
         return _verdict(subject, check, Status.UNKNOWN, f"not finished after {plan.seconds:g} s")
     except EnumerationTooLarge as refusal:
         return _verdict(subject, check, Status.UNKNOWN, str(refusal))
+    except NeedsValue as refusal:
+        sampled = ": see samples_fit_law" if subject.settings else ""
+        return _verdict(subject, check, Status.UNKNOWN, f"cannot be enumerated, only sampled{sampled}: {refusal}")
     except NotAFunctionOfItsDraws as fault:
         return _verdict(subject, check, Status.UNKNOWN, f"not a function of its draws: {fault}")
     except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
@@ -149,7 +154,7 @@ def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
         check.name,
         case.variant.label if case.variant else "",
         case.scenario.name if case.scenario else "",
-        case.setting.name if case.setting else "",
+        case.setting.name if case.setting else case.program.name if case.program else "",
         conditions.seed,
     )
 
@@ -168,9 +173,16 @@ def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _one_sentence(error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = next((item for item in reversed(frames) if not _is_ours(item.filename)), frames[-1])
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+def _is_ours(filename: str) -> bool:
+    return Path(filename).is_relative_to(Path(__file__).parent) or Path(filename).is_relative_to(
+        Path(reference.__file__).parent
+    )
 
 
 @contextmanager

@@ -6,17 +6,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from specverify.checks.check import Conditions, case_law, vocabulary_of
-from specverify.explain import law_counterexample, shown
+from specverify.enumeration import program_law
+from specverify.explain import law_counterexample, program_counterexample, shown
 from specverify.law import is_rational, rounding_bound, total_variation
-from specverify.subjects.subject import Case
+from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Examination
+
+
+def compare_program(program: EngineProgram, conditions: Conditions) -> Examination:
+    """Enumerate an engine at one setting and compare with the law it promises."""
+    expected = program.law()
+    with program.open() as run:
+        law = program_law(run, conditions.runs)
+        distance = total_variation(law, expected)
+        bound = rounding_bound(law, program.vocabulary, program.epsilon)
+        figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
+        if distance.low > bound:
+            example = program_counterexample(program.name, run, law.probabilities, expected)
+            statement = f"{program.name}: TV = {shown(distance.low)} from the target's"
+            return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
+    if distance.high > bound:
+        cut = f"{program.name}: probability {shown(law.missing)} was not enumerated within {law.runs} runs"
+        return Examination(cut, unknown=True, rational=False, figures=figures)
+    return Examination("the law is the target's", rational=False, figures=figures)
 
 
 def compare_law(case: Case, conditions: Conditions, expected: Mapping[Any, Any], what: str) -> Examination:
     """Compare the law of a case with ``expected``, which ``what`` names: equal, refuted, or unknown where cut off."""
     law = case_law(case, conditions.runs)
     distance = total_variation(law, expected)
-    bound = rounding_bound(law, vocabulary_of(case))
+    bound = rounding_bound(law, vocabulary_of(case), case.subject.epsilon)
     figures = {
         "runs": law.runs,
         "rounds": law.coverage.rounds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
-from specverify.checks.check import Check, Conditions, exact_cases, states_after_one_round
+from specverify.checks.check import Check, Conditions, exact_cases, slack, states_after_one_round
 from specverify.checks.draft_is_honest import obstacle
 from specverify.enumeration import paths
 from specverify.explain import describe_case, shown
@@ -23,7 +23,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     decoder, target = case_decoder(case), case_task(case).target
     assert decoder.propose is not None
     propose = decoder.propose
-    runs, slack = 0, 0 if case.subject.rational else 1e-9
+    runs = 0
     for state in states_after_one_round(decoder, decoder.init(case.scenario.prompt)):
         best: dict[int, Any] = {}
         for path in paths(lambda draws, state=state: propose(draws, state)):  # type: ignore[misc]
@@ -36,7 +36,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
             for i in range(1, round_path.outcome[1].accepted + 1):
                 actual[i] = actual.get(i, 0) + round_path.weight
         for i in sorted(actual):
-            if abs(actual[i] - best.get(i, 0)) > slack:
+            if abs(actual[i] - best.get(i, 0)) > slack(case, 2 * i):
                 return _not_optimal(case, state.tokens, i, actual[i], best.get(i, 0), runs)
     return Examination(
         "drafts are accepted as often as possible", rational=case.subject.rational, figures={"runs": runs}

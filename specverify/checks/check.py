@@ -82,6 +82,14 @@ def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> lis
     return [state for state in found if state.remaining > 0]
 
 
+def slack(case: Case, decisions: int) -> float:
+    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals.
+
+    See ``law.rounding_bound``: (4 V + 16) epsilon per decision.
+    """
+    return 0.0 if case.subject.rational else decisions * (4 * vocabulary_of(case) + 16) * case.subject.epsilon
+
+
 def vocabulary_of(case: Case) -> int:
     """Return the number of tokens in a case."""
     assert case.scenario is not None

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import Any
 
 from reference import Draft, State, as_pmf, one_hot
-from specverify.checks.check import Check, Conditions, exact_cases, states_after_one_round
+from specverify.checks.check import Check, Conditions, exact_cases, slack, states_after_one_round
 from specverify.enumeration import paths
 from specverify.explain import describe_case, shown, shown_pmf
 from specverify.subjects.subject import Case, Subject, case_decoder, case_task
@@ -37,7 +37,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
             total = sum(law.values())
             for token, mass in enumerate(declared):
                 actual = law.get(token, 0) / total
-                if abs(actual - mass) > (0 if case.subject.rational else 1e-9):
+                if abs(actual - mass) > slack(case, len(before) + 1):
                     return _dishonest(case, state, before, declared, token, actual, runs)
     held = "every draft is drawn from the pmf it declares"
     return Examination(held, rational=case.subject.rational, figures={"runs": runs})

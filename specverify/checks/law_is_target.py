@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from reference import Claim
-from specverify.checks._laws import compare_law
+from specverify.checks._laws import compare_law, compare_program
 from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
 from specverify.law import target_law
-from specverify.subjects.subject import Case, case_task
+from specverify.subjects.subject import Case, Subject, case_task
 from specverify.verdict import Evidence, Examination
+
+
+def obstacle(subject: Subject) -> str | None:
+    """The subject must be enumerable, by its own draws or by its library's."""
+    return None if subject.programs else needs_variants(subject)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every variant in every scenario, and every engine program."""
+    yield from exact_cases(lambda scenario: True)(subject)
+    for program in subject.programs:
+        yield Case(subject, program=program)
 
 
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Enumerate the decoder and compare with the product of the target's conditionals."""
+    if case.program is not None:
+        return compare_program(case.program, conditions)
     assert case.scenario is not None
     return compare_law(case, conditions, target_law(case_task(case), case.scenario.prompt), "the target's")
 
@@ -21,7 +37,7 @@ CHECK = Check(
     summary="the joint law of the output is the target's, by enumeration",
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
-    obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: True),
+    obstacle=obstacle,
+    cases=cases,
     examine=examine,
 )

@@ -20,7 +20,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     merged = case_law(case, conditions.runs)
     unmerged = program_law(whole_run(case_decoder(case), case.scenario.prompt), conditions.runs)
     distance = total_variation(merged, unmerged.probabilities)
-    bound = rounding_bound(merged, vocabulary_of(case)) + rounding_bound(unmerged, vocabulary_of(case))
+    bound = sum(rounding_bound(law, vocabulary_of(case), case.subject.epsilon) for law in (merged, unmerged))
     figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     rational = is_rational(merged) and is_rational(unmerged)
     if merged.missing > 0 or unmerged.missing > 0:

@@ -24,7 +24,9 @@ def strength(verdict: Verdict) -> str:
     if verdict.evidence is Evidence.EXACT:
         if figures.get("rational"):
             return "exact, equal as rationals"
-        return f"exact, float64 (rounding below {figures.get('rounding', 1e-9):.1g})"
+        if "tv" not in figures:
+            return "exact, within rounding"
+        return f"exact, TV {figures['tv']:.1g} (rounding below {figures['rounding']:.1g})"
     if verdict.evidence is Evidence.STATISTICAL and "tv_detectable" in figures:
         return f"statistical, TV {figures['tv_detectable']:.3f} would have been seen"
     return str(verdict.evidence or "")

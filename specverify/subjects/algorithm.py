@@ -12,8 +12,8 @@ from specverify.law import target_law
 from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.tables import mixed_with, softmax_table
 
-SAMPLED_SIZES = ((8, 1.0, 3), (64, 0.3, 3))
-"""(vocabulary, temperature, horizon) of the statistical settings of every row."""
+SAMPLED_SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 1.0, None, 3), (64, 1.0, 8, 3))
+"""(vocabulary, temperature, top-k, horizon) of the statistical settings of every row."""
 
 
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference") -> Subject:
@@ -29,14 +29,20 @@ def algorithm_subject(algorithm: Algorithm, prefix: str = "reference") -> Subjec
 
 
 def sampled_setting(
-    algorithm: Algorithm, vocabulary: int, temperature: float, horizon: int, detect: float = 0.05
+    algorithm: Algorithm,
+    vocabulary: int,
+    temperature: float,
+    top_k: int | None,
+    horizon: int,
+    detect: float = 0.05,
 ) -> SampledSetting:
     """Return a float64 setting of ``algorithm`` at its last example's options."""
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
-    make = partial(_float_task, vocabulary, temperature, horizon)
+    make = partial(float_task, vocabulary, temperature, horizon, top_k)
     declared = algorithm.declared_law
+    truncated = f" top_k={top_k}" if top_k else ""
     return SampledSetting(
-        name=f"V={vocabulary} T={temperature:g} horizon={horizon} {_label(options)}",
+        name=f"V={vocabulary} T={temperature:g}{truncated} horizon={horizon} {_label(options)}",
         sample=partial(_sample, algorithm, dict(options), make),
         law=partial(_law, algorithm, dict(options), make),
         detect=detect,
@@ -48,9 +54,14 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 """Repeats itself, so that n-gram drafters have something to say."""
 
 
-def _float_task(vocabulary: int, temperature: float, horizon: int) -> Task:
-    target = softmax_table(vocabulary, temperature, seed=1)
-    draft: LanguageModel = mixed_with(target, softmax_table(vocabulary, temperature, seed=2), share=0.4)
+def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
+    """Return a float64 table model, truncated if asked for, and a drafter that resembles it but is not truncated alike.
+
+    The drafter then proposes tokens that the target gives probability 0.
+    """
+    target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
+    other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
+    draft: LanguageModel = mixed_with(target, other, share=0.4)
     return Task(target, draft, horizon=horizon)
 
 

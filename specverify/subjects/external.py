@@ -5,6 +5,7 @@ The attribute is an ``Algorithm`` row, or a function, told apart by its paramete
     one_round(draws, target, draft, tokens) -> new tokens, at least one
     decode(draws, target, draft, prompt, *, horizon) -> new tokens
     decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
+    verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
 pmf ``[vocabulary]``. One round is the better shape: its law is pushed forward round by round and equal texts merge. A
@@ -28,13 +29,10 @@ from reference.rounds import commit, initial_state
 from specverify.draws import Tape
 from specverify.scenarios import SCENARIOS, scenario_task
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.subject import Subject, Variant
+from specverify.subjects.subject import Subject, UnusableSubject, Variant
+from specverify.subjects.verifier import verifier_subject
 
 Decode = Callable[..., Any]
-
-
-class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
-    """The subject cannot be loaded, or does not have the shape of one."""
 
 
 def external_subject(name: str) -> Subject:
@@ -48,6 +46,8 @@ def external_subject(name: str) -> Subject:
 def decode_subject(function: Decode, name: str) -> Subject:
     """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
     shape = _shape(function, name)
+    if shape is None:
+        return verifier_subject(function, name)
     variant = Variant("as given", partial(shape.build, function))
     return Subject(
         name=name,
@@ -131,8 +131,10 @@ def _load(name: str) -> Any:
     return found
 
 
-def _shape(function: Decode, name: str) -> _Shape:
-    expected = "(draws, target, draft, tokens) for one round or (draws, target, draft, prompt, *, horizon[, eos])"
+def _shape(function: Decode, name: str) -> _Shape | None:
+    expected = (
+        "(draws, target, draft, tokens), (draws, target, draft, prompt, *, horizon[, eos]) or (p, q, draft_tokens)"
+    )
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -143,6 +145,8 @@ def _shape(function: Decode, name: str) -> _Shape:
         except TypeError:
             continue
         return shape
+    if len(signature.parameters) == len(("p", "q", "draft_tokens")):
+        return None
     raise UnusableSubject(f"{name} takes {signature}, expected {expected}")
 
 

@@ -50,9 +50,11 @@ except ImportError as error:
 
 __all__ = [
     "SETTINGS",
+    "Engine",
     "EngineSetting",
     "assisted_activity",
     "assisted_counts",
+    "assisted_engine",
     "build_model",
     "check_setting",
     "exact_law",
@@ -61,6 +63,8 @@ __all__ = [
     "plain_counts",
     "prompt_lookup_activity",
     "prompt_lookup_counts",
+    "prompt_lookup_engine",
+    "quiet_and_seeded",
     "warpers",
 ]
 
@@ -74,12 +78,12 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
     Nothing is cut or cleaned: tokens behind an end-of-sequence id or beyond the horizon would be counted as emitted.
     Raises ``ValueError`` for a setting that ``check_setting`` refuses.
     """
-    return _counts(_assisted(setting), samples, seed)
+    return _counts(assisted_engine(setting), samples, seed)
 
 
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of ``samples`` independent calls of prompt-lookup generation, as ``assisted_counts``."""
-    return _counts(_prompt_lookup(setting), samples, seed)
+    return _counts(prompt_lookup_engine(setting), samples, seed)
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
@@ -87,7 +91,7 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
     check_setting(setting)
     target = build_target(setting)
     counts: Counter[Tokens] = Counter()
-    with _quiet_and_seeded(seed):
+    with quiet_and_seeded(seed):
         for drawn in range(0, samples, PLAIN_BATCH):
             size = min(PLAIN_BATCH, samples - drawn)
             rows = target.generate(
@@ -103,12 +107,12 @@ def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> Acceptan
 
     A subject that never drafts passes every test of its law and proves nothing; look here first.
     """
-    return _activity(_assisted(setting), len(setting.prompt), calls, seed)
+    return _activity(assisted_engine(setting), len(setting.prompt), calls, seed)
 
 
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     """Return what prompt lookup drafted and accepted in fact, as ``assisted_activity``."""
-    return _activity(_prompt_lookup(setting), len(setting.prompt), calls, seed)
+    return _activity(prompt_lookup_engine(setting), len(setting.prompt), calls, seed)
 
 
 def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
@@ -155,33 +159,45 @@ def warpers(setting: EngineSetting) -> LogitsProcessorList:
     return chosen
 
 
-class _Engine(NamedTuple):
-    """One way to call ``generate``: the target (to look at its forwards) and a draw of new tokens."""
+class Engine(NamedTuple):
+    """One way to call ``generate``: the models it runs, the target first, and a call that returns the new tokens."""
 
-    target: Any
-    draw: Callable[[], Tokens]
+    models: tuple[Any, ...]
+    new_tokens: Callable[[], Any]
+    """A tensor ``[number]`` of the new token ids of one call."""
+
+    @property
+    def target(self) -> Any:
+        """The model whose law is promised."""
+        return self.models[0]
+
+    def draw(self) -> Tokens:
+        """Return the new tokens of one call."""
+        return tuple(self.new_tokens().tolist())
 
 
-def _assisted(setting: EngineSetting) -> _Engine:
+def assisted_engine(setting: EngineSetting) -> Engine:
+    """Return assisted generation with a draft model."""
     check_setting(setting)
     return _engine(setting, _sampling_config(setting), assistant_model=build_assistant(setting))
 
 
-def _prompt_lookup(setting: EngineSetting) -> _Engine:
+def prompt_lookup_engine(setting: EngineSetting) -> Engine:
+    """Return generation with drafts copied from the prompt."""
     check_setting(setting)
     return _engine(
         setting, _sampling_config(setting, prompt_lookup_num_tokens=setting.gamma, max_matching_ngram_size=2)
     )
 
 
-def _engine(setting: EngineSetting, config: Any, **options: Any) -> _Engine:
+def _engine(setting: EngineSetting, config: Any, **options: Any) -> Engine:
     target, inputs, start = build_target(setting), _inputs(setting), len(setting.prompt)
 
-    def draw() -> Tokens:
-        rows = target.generate(**inputs, generation_config=config, **options)
-        return tuple(rows[0, start:].tolist())
+    def new_tokens() -> Any:
+        return target.generate(**inputs, generation_config=config, **options)[0, start:]
 
-    return _Engine(target, draw)
+    assistant = options.get("assistant_model")
+    return Engine((target,) if assistant is None else (target, assistant), new_tokens)
 
 
 def _sampling_config(setting: EngineSetting, **options: Any) -> Any:
@@ -204,8 +220,8 @@ def _inputs(setting: EngineSetting) -> dict[str, Any]:
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
-def _counts(engine: _Engine, samples: int, seed: int) -> Counter[Tokens]:
-    with _quiet_and_seeded(seed):
+def _counts(engine: Engine, samples: int, seed: int) -> Counter[Tokens]:
+    with quiet_and_seeded(seed):
         return Counter(engine.draw() for _ in range(samples))
 
 
@@ -216,7 +232,7 @@ class _Fed(NamedTuple):
     tokens: Tokens
 
 
-def _activity(engine: _Engine, prompt_length: int, calls: int, seed: int) -> AcceptanceStatistics:
+def _activity(engine: Engine, prompt_length: int, calls: int, seed: int) -> AcceptanceStatistics:
     statistics = AcceptanceStatistics(0, 0, 0, 0, 0)
     forwards: list[_Fed] = []
 
@@ -225,7 +241,7 @@ def _activity(engine: _Engine, prompt_length: int, calls: int, seed: int) -> Acc
         forwards.append(_Fed(named["past_key_values"].get_seq_length(), tuple(ids[0].tolist())))
 
     hook = engine.target.register_forward_pre_hook(record, with_kwargs=True)
-    with _quiet_and_seeded(seed):
+    with quiet_and_seeded(seed):
         for _ in range(calls):
             forwards.clear()
             new = engine.draw()
@@ -249,7 +265,7 @@ def _statistics(forwards: list[_Fed], new: Tokens, prompt_length: int) -> Accept
 
 
 @contextmanager
-def _quiet_and_seeded(seed: int) -> Iterator[None]:
+def quiet_and_seeded(seed: int) -> Iterator[None]:
     """Seed torch, show only errors of the library's log, and restore both afterwards.
 
     The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's

@@ -16,7 +16,8 @@ from specverify.subjects.huggingface import (
     prompt_lookup_counts,
 )
 from specverify.subjects.huggingface_models import SETTINGS, EngineSetting
-from specverify.subjects.subject import SampledSetting, Subject
+from specverify.subjects.huggingface_programs import assisted_programs, prompt_lookup_programs
+from specverify.subjects.subject import EngineProgram, SampledSetting, Subject
 
 DETECT = 0.06
 """Total variation to be seen in an engine: a call takes 4 to 10 ms, so every halving costs four times the minutes."""
@@ -27,12 +28,20 @@ ACTIVITY_CALLS = 100
 
 def assisted() -> Subject:
     """Return assisted generation with a draft model."""
-    return _subject("hf:assisted", "assisted generation with a draft model", assisted_counts, assisted_activity)
+    return _subject(
+        "hf:assisted", "assisted generation with a draft model", assisted_counts, assisted_activity, assisted_programs()
+    )
 
 
 def prompt_lookup() -> Subject:
     """Return assisted generation with drafts copied from the prompt."""
-    return _subject("hf:prompt-lookup", "prompt-lookup generation", prompt_lookup_counts, prompt_lookup_activity)
+    return _subject(
+        "hf:prompt-lookup",
+        "prompt-lookup generation",
+        prompt_lookup_counts,
+        prompt_lookup_activity,
+        prompt_lookup_programs(),
+    )
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {"hf:assisted": assisted, "hf:prompt-lookup": prompt_lookup}
@@ -41,7 +50,7 @@ Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
 Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]
 
 
-def _subject(name: str, what: str, counts: Counts, activity: Activity) -> Subject:
+def _subject(name: str, what: str, counts: Counts, activity: Activity, programs: tuple[EngineProgram, ...]) -> Subject:
     speculative = tuple(
         SampledSetting(
             name=setting.name,
@@ -63,6 +72,7 @@ def _subject(name: str, what: str, counts: Counts, activity: Activity) -> Subjec
         summary=f"{what}: generate() of transformers {version('transformers')}, unmodified, on tiny Llama and GPT-2",
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
         settings=speculative + plain,
+        programs=programs,
         paper="Hugging Face transformers, src/transformers/generation",
     )
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from reference import Claim, Decoder, Task, Tokens
+from reference import Claim, Decoder, Draws, Task, Tokens
 from specverify.scenarios import Scenario, scenario_task
+
+
+class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
+    """The subject cannot be loaded, or does not have the shape of one."""
 
 
 class Variant(NamedTuple):
@@ -34,14 +39,28 @@ class SampledSetting(NamedTuple):
     """Says how much was drafted and accepted: a subject that never drafts proves nothing."""
 
 
+class EngineProgram(NamedTuple):
+    """Somebody else's engine at one setting, its random calls answered by draws: one run is one whole decode."""
+
+    name: str
+    open: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
+    """Builds the models once; inside the block the program may be run again and again."""
+    law: Callable[[], Mapping[Tokens, float]]
+    """The law of the new tokens that the engine promises, computed without its speculation."""
+    vocabulary: int
+    epsilon: float = 2.0**-23
+    """Spacing of the floats that the engine computes its pmfs in."""
+
+
 class Subject(NamedTuple):
-    """Anything that decodes. ``variants`` feed the exact checks, ``settings`` the statistical one."""
+    """Anything that decodes. ``variants`` and ``programs`` feed the exact checks, ``settings`` the statistical one."""
 
     name: str
     summary: str
     claims: frozenset[Claim]
     variants: tuple[Variant, ...] = ()
     settings: tuple[SampledSetting, ...] = ()
+    programs: tuple[EngineProgram, ...] = ()
     rational: bool = True
     """Whether it computes with exact rationals; else its laws are float64 with a rounding bound."""
     probe: Callable[[], bool] | None = None
@@ -50,6 +69,8 @@ class Subject(NamedTuple):
     """Whether it is told the end-of-sequence tokens."""
     whole: bool = False
     """Whether its only round is the whole decode, so that nothing can be merged and only small cases are in reach."""
+    epsilon: float = 2.0**-52
+    """Spacing of the floats it computes in, where it does not compute with rationals."""
     paper: str = ""
 
 
@@ -60,6 +81,7 @@ class Case(NamedTuple):
     variant: Variant | None = None
     scenario: Scenario | None = None
     setting: SampledSetting | None = None
+    program: EngineProgram | None = None
 
 
 def case_task(case: Case) -> Task:

@@ -1,0 +1,86 @@
+"""Bare verifiers, enumerated as they are: the correct ones hold exactly, the wrong ones are refuted with their law."""
+
+from __future__ import annotations
+
+import pytest
+import verifiers
+
+from reference import Task
+from specverify.checks import CHECKS, Conditions
+from specverify.enumeration import decoder_law
+from specverify.law import target_law, total_variation
+from specverify.subjects.verifier import build, verifier_subject
+from specverify.tables import as_float64, rational_pmf
+from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.verdict import Status
+from specverify.verify import Plan, verify_subject
+
+CORRECT = (verifiers.race, verifiers.inverse_cdf, verifiers.log_space, verifiers.in_numpy)
+CHEAP = tuple(check for check in CHECKS if check.name in {"law_is_target", "tokens_are_supported"})
+
+
+def verdicts_of(verify, names, gammas=(2,)):
+    checks = tuple(check for check in CHECKS if check.name in names)
+    subject = verifier_subject(verify, verify.__name__, gammas)
+    return {verdict.check: verdict for verdict in verify_subject(subject, Plan(checks, Conditions()))}
+
+
+@pytest.mark.parametrize("verify", CORRECT, ids=lambda verify: verify.__name__)
+def test_a_correct_verifier_is_exact_and_lossless(verify):
+    found = verdicts_of(verify, {"law_is_target", "tokens_are_supported", "acceptance_is_optimal", "greedy_is_argmax"})
+    assert {verdict.status for verdict in found.values()} == {Status.HOLDS}
+    assert found["law_is_target"].figures["tv"] < 1e-12
+    assert found["law_is_target"].figures["rounds_of_two"] >= 2
+
+
+def one_position(p, q):
+    """A task of two tokens whose first row is (p, q) after token 0, and which stays there."""
+    return Task(as_float64(lambda tokens: rational_pmf(p)), as_float64(lambda tokens: rational_pmf(q)), horizon=2)
+
+
+def test_a_uniform_used_twice_is_refuted_with_its_exact_distance():
+    """P = (2, 3, 5)/10, q = (6, 2, 2)/10: token 0 is rejected when u >= 1/3 and replaced from (0, 1/4, 3/4).
+
+    A fresh uniform gives token 1 with 1/4. The old one is uniform on [1/3, 1), so u < 1/4 never happens: token 2.
+    The law of the first token is (.2, .2, .6), at total variation .1.
+    """
+    task = one_position((2, 3, 5), (6, 2, 2))
+    law = decoder_law(build(verifiers.reused_uniform, 1, task), (0,))
+    first = [sum(mass for new, mass in law.probabilities.items() if new[0] == token) for token in range(3)]
+    assert first == pytest.approx([0.2, 0.2, 0.6], abs=1e-12)
+    assert total_variation(law, target_law(task, (0,))).low == pytest.approx(0.1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "verify", [verifiers.reused_uniform, verifiers.one_uniform, verifiers.reseeded], ids=lambda verify: verify.__name__
+)
+def test_a_wrong_verifier_is_refuted(verify):
+    found = verdicts_of(verify, {"law_is_target"})["law_is_target"]
+    assert found.status is Status.REFUTED
+    assert found.counterexample.because
+
+
+def test_a_cumulative_sum_below_one_lets_a_forbidden_token_out():
+    found = verdicts_of(verifiers.unscaled_inverse_cdf, {"tokens_are_supported"}, gammas=(1,))
+    assert found["tokens_are_supported"].status is Status.REFUTED
+
+
+@pytest.mark.parametrize("verify", [verifiers.needs_value, verifiers.shared_clock], ids=lambda verify: verify.__name__)
+def test_what_needs_a_value_is_unknown_by_name_and_never_judged(verify):
+    for verdict in verdicts_of(verify, {"law_is_target", "tokens_are_supported"}).values():
+        assert verdict.status is Status.UNKNOWN
+        assert "cannot be enumerated, only sampled: see samples_fit_law" in verdict.statement
+        assert "verifiers.py:" in verdict.statement
+
+
+def test_what_cannot_be_enumerated_is_sampled():
+    found = verdicts_of(verifiers.needs_value, {"samples_fit_law"})["samples_fit_law"]
+    assert found.status is Status.REFUTED
+
+
+def test_three_lines_in_somebodys_test_file():
+    with pytest.raises(SpeculationRefuted, match=r"LOSSLESS[\s\S]*Let[\s\S]*Then[\s\S]*specverify replay"):
+        check_verifier(verifiers.one_uniform, gammas=(2,))
+    verdicts = check_verifier(verifiers.one_uniform, gammas=(2,), on_fail=None)
+    assert any(verdict.status is Status.REFUTED for verdict in verdicts)
+    assert all(verdict.status is Status.HOLDS for verdict in check_verifier(verifiers.race, gammas=(1,)))

@@ -1,0 +1,112 @@
+"""Bare verifiers in the ways people write them: four correct ones, and wrong ones with a law worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+
+def race(p, q, draft_tokens):
+    """Coins by comparison, the replacement by an exponential race."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if torch.rand(()) >= p[i, token] / q[i, token]:
+            residual = torch.clamp(p[i] - q[i], min=0)
+            clock = torch.empty_like(residual).exponential_()
+            return [*draft_tokens[:i].tolist(), int((residual / clock).argmax())]
+    clock = torch.empty_like(p[-1])
+    clock.exponential_()
+    return [*draft_tokens.tolist(), int((p[-1] / clock).argmax())]
+
+
+def inverse_cdf(p, q, draft_tokens):
+    """All coins at once, the replacement by an inverse-CDF lookup."""
+    drafted = torch.arange(len(draft_tokens))
+    ratio = p[drafted, draft_tokens] / q[drafted, draft_tokens]
+    accepted = int((torch.rand_like(ratio) < ratio).to(torch.int64).cumprod(dim=0).sum())
+    weights = p[accepted]
+    if accepted < len(draft_tokens):
+        weights = torch.clamp(p[accepted] - q[accepted], min=0)
+    cumulative = weights.cumsum(0)
+    token = torch.searchsorted(cumulative, torch.rand(1) * cumulative[-1], right=True)
+    return torch.cat([draft_tokens[:accepted], token])
+
+
+def unscaled_inverse_cdf(p, q, draft_tokens):
+    """Wrong by rounding: a cumulative sum a little below 1 lets the last token out, whatever its probability."""
+    residual = torch.clamp(p[0] - q[0], min=0)
+    first = int(draft_tokens[0])
+    if torch.rand(()) < p[0, first] / q[0, first]:
+        law = p[1]
+        return [first, int(torch.searchsorted(law.cumsum(0), torch.rand(1)).clamp(max=len(law) - 1))]
+    law = residual / residual.sum()
+    return [int(torch.searchsorted(law.cumsum(0), torch.rand(1)).clamp(max=len(law) - 1))]
+
+
+def log_space(p, q, draft_tokens):
+    """Coins in logarithms, the replacement by the Gumbel trick."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not torch.log(torch.rand(())) < torch.log(p[i, token]) - torch.log(q[i, token]):
+            return [*draft_tokens[:i].tolist(), gumbel(torch.clamp(p[i] - q[i], min=0))]
+    return [*draft_tokens.tolist(), gumbel(p[-1])]
+
+
+def gumbel(weights):
+    noise = -torch.log(-torch.log(torch.rand_like(weights)))
+    return int((torch.log(weights) + noise).argmax())
+
+
+def in_numpy(p, q, draft_tokens):
+    """The same with a NumPy generator."""
+    rng = np.random.default_rng()
+    for i, token in enumerate(np.asarray(draft_tokens).tolist()):
+        if not rng.random() * q[i, token] < p[i, token]:
+            residual = np.maximum(p[i] - q[i], 0)
+            return [*draft_tokens[:i], rng.choice(len(residual), p=residual / residual.sum())]
+    return [*draft_tokens, rng.choice(p.shape[1], p=p[-1])]
+
+
+def reused_uniform(p, q, draft_tokens):
+    """Wrong: the uniform that rejected the draft is used again for the replacement's inverse CDF."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        uniform = torch.rand(1)
+        if uniform >= p[i, token] / q[i, token]:
+            residual = torch.clamp(p[i] - q[i], min=0)
+            law = (residual / residual.sum()).cumsum(0)
+            return [*draft_tokens[:i].tolist(), int(torch.searchsorted(law, uniform).clamp(max=len(law) - 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+def one_uniform(p, q, draft_tokens):
+    """Wrong: one uniform decides every position."""
+    uniform = torch.rand(())
+    for i, token in enumerate(draft_tokens.tolist()):
+        if uniform >= p[i, token] / q[i, token]:
+            residual = torch.clamp(p[i] - q[i], min=0)
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(residual, 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+def reseeded(p, q, draft_tokens):
+    """Wrong: the generator is seeded again before every coin, so all positions see one uniform."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        torch.manual_seed(7)
+        if torch.rand(()) >= p[i, token] / q[i, token]:
+            residual = torch.clamp(p[i] - q[i], min=0)
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(residual, 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+def shared_clock(p, q, draft_tokens):
+    """Needs what an enumeration cannot give: the noise of one race decides a second one."""
+    clock = torch.empty_like(p[0]).exponential_()
+    first = int((p[0] / clock).argmax())
+    if first == int(draft_tokens[0]):
+        return [first, int((p[1] / clock).argmax())]
+    return [first]
+
+
+def needs_value(p, q, draft_tokens):
+    """Asks for the value of a uniform."""
+    return [math.floor(torch.rand(()).item() * p.shape[1])]

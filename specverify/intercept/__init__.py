@@ -1,0 +1,1 @@
+"""Other people's random calls, answered by draws."""

@@ -1,0 +1,76 @@
+"""The checks from inside somebody's own test file.
+
+    from specverify.testing import check_verifier
+
+    def test_my_rejection_sampler():
+        check_verifier(my_rejection_sampler)
+
+Each function raises ``SpeculationRefuted`` with the counterexample, or returns the verdicts with ``on_fail=None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from reference import Algorithm
+from specverify.checks import CHECKS, Conditions
+from specverify.report.prose import failure
+from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.external import decode_subject
+from specverify.subjects.subject import Subject
+from specverify.subjects.verifier import verifier_subject
+from specverify.verdict import Evidence, Status, Verdict
+from specverify.verify import Plan, verify_subject
+
+OnFail = Literal["raise"] | None
+
+
+class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
+    """A claim does not hold, or nothing could be said; the message is the report."""
+
+
+def check_verifier(
+    verify: Callable[[Any, Any, Any], Any],
+    *,
+    gammas: tuple[int, ...] = (1, 2, 3),
+    sampled: bool = False,
+    on_fail: OnFail = "raise",
+) -> Sequence[Verdict]:
+    """Examine ``verify(p, q, draft_tokens) -> emitted tokens`` (see ``subjects.verifier``) at several gammas."""
+    return check_subject(verifier_subject(verify, _name(verify), gammas), sampled=sampled, on_fail=on_fail)
+
+
+def check_decoder(
+    decode: Callable[..., Any] | Algorithm, *, sampled: bool = False, on_fail: OnFail = "raise"
+) -> Sequence[Verdict]:
+    """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
+    subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, _name(decode))
+    return check_subject(subject, sampled=sampled, on_fail=on_fail)
+
+
+def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise") -> Sequence[Verdict]:
+    """Run every exact check on a subject, and with ``sampled`` the statistical one too.
+
+    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, unless ``on_fail`` is None.
+    """
+    checks = tuple(check for check in CHECKS if sampled or check.evidence is not Evidence.STATISTICAL)
+    verdicts = [
+        verdict
+        for verdict in verify_subject(subject, Plan(checks, Conditions()))
+        if verdict.status is not Status.NOT_APPLICABLE
+    ]
+    wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.DECLARED_BIAS)]
+    if wrong and on_fail == "raise":
+        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
+    return verdicts
+
+
+def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    if verdict.status is Status.REFUTED:
+        return f"{verdict.subject}: {failure(verdict, verdicts)}"
+    return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+
+
+def _name(function: Any) -> str:
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', function)}"
