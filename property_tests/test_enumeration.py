@@ -17,11 +17,12 @@ from specverify.enumeration import (
     EnumerationTooLarge,
     decoder_law,
     estimated_paths,
+    first_outcomes,
     paths,
     program_law,
     whole_run,
 )
-from specverify.law import Law, is_rational, rounding_bound, target_law, total_variation
+from specverify.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.strategies import pmfs, prompts, tasks
 from specverify.tables import as_float64, table_pair
 
@@ -246,3 +247,19 @@ def test_a_round_that_commits_nothing_is_refused():
     stuck = Decoder(init=lambda prompt: State(prompt, 3), step=lambda draws, state: (state, Round((), (), 0, 0)))
     with pytest.raises(ValueError, match=r"a round committed no token after \(0,\), expected at least one"):
         decoder_law(stuck, (0,))
+
+
+def test_the_shares_of_a_program_add_up_to_its_law():
+    """Enumerated in parts by the outcomes of its first draws, a program has the law it has as a whole."""
+    target, draft = table_pair("generic", 3, 0)
+    decoder = speculative_sampling.build(Task(target, draft, horizon=3), gamma=2)
+    program = whole_run(decoder, (0,))
+    whole = program_law(program)
+    shares = first_outcomes(program, depth=3)
+    parts = [program_law(program, first=share) for share in shares]
+    together = combined_law(parts)
+    assert len(shares) > 3
+    assert whole.probabilities == together.probabilities
+    assert whole.runs == together.runs
+    cut = program_law(program, budget=1, first=shares[0])
+    assert sum(cut.probabilities.values()) + cut.missing == sum(parts[0].probabilities.values())

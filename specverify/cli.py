@@ -114,8 +114,9 @@ def verify(
     found = [_subject(name) for name in names]
     sampled = [item for item in checks if item.evidence is Evidence.STATISTICAL]
     tests = sum(tests_of(setting) for subject in found for setting in subject.settings) if sampled else 0
-    conditions = Conditions(runs, seed, _alarm(alarm) if not tests else divide_alarm(_alarm(alarm), tests).each)
-    plan = Plan(checks, conditions, timeout, jobs or os.cpu_count() or 1)
+    processes = jobs or os.cpu_count() or 1
+    each = divide_alarm(_alarm(alarm), tests).each if tests else _alarm(alarm)
+    plan = Plan(checks, Conditions(runs, seed, each, jobs=processes), timeout, processes)
     verdicts: list[Verdict] = []
     for subject in found:
         with errors.status("") as status:

@@ -8,6 +8,7 @@ not, the error names the site that changed. A budget bounds the runs, and what i
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -58,9 +59,9 @@ class _Branch:
 class Enumerated:
     """Follows the branches of a path, then opens new ones at their first outcome."""
 
-    def __init__(self, branches: list[_Branch]) -> None:
-        """``branches`` is shared with the enumeration and grows as the program draws."""
-        self._branches = branches
+    def __init__(self, branches: list[_Branch], first: tuple[int, ...] = ()) -> None:
+        """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
+        self._branches, self._first = branches, first
         self.depth = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -71,6 +72,8 @@ class Enumerated:
             if self.depth == MOST_DECISIONS:
                 raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
             self._branches.append(_Branch(site, weights))
+            if self.depth < len(self._first):
+                self._branches[-1].index = self._branches[-1].possible.index(self._first[self.depth])
         branch = self._branches[self.depth]
         if branch.site != site or branch.weights != weights:
             raise NotAFunctionOfItsDraws(
@@ -81,11 +84,14 @@ class Enumerated:
         return branch.outcome
 
 
-def paths(program: Callable[[Draws], Outcome]) -> Iterator[Path[Outcome]]:
-    """Yield every path of ``program``, once, depth first. Stop early by not asking for more."""
+def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
+    """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
+
+    ``first`` restricts to the paths whose first draws have these outcomes.
+    """
     branches: list[_Branch] = []
     while True:
-        draws = Enumerated(branches)
+        draws = Enumerated(branches, first)
         outcome = program(draws)
         if draws.depth < len(branches):
             raise NotAFunctionOfItsDraws(
@@ -97,29 +103,49 @@ def paths(program: Callable[[Draws], Outcome]) -> Iterator[Path[Outcome]]:
             weight = weight * branch.weights[branch.outcome]
         decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
         yield Path(outcome, weight, tuple(branch.outcome for branch in branches), decisions)
-        while branches and branches[-1].index == len(branches[-1].possible) - 1:
+        while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
             branches.pop()
-        if not branches:
+        if len(branches) <= len(first):
             return
         branches[-1].index += 1
 
 
-def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> Law:
-    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs."""
+def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
+    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares."""
+    shares: list[tuple[int, ...]] = [()]
+    for _ in range(depth):
+        longer = []
+        for share in shares:
+            path = next(paths(program, share))
+            ends = len(path.decisions) <= len(share)
+            outcomes = () if ends else [j for j, mass in enumerate(path.decisions[len(share)].weights) if mass > 0]
+            longer += [share] if ends else [(*share, outcome) for outcome in outcomes]
+        shares = longer
+    return shares
+
+
+def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, first: tuple[int, ...] = ()) -> Law:
+    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs.
+
+    With ``first`` only the share of the paths that begin so; the probabilities are then those of the whole, in part.
+    """
     law: dict[Any, Any] = {}
     found: Any = 0
     runs = decisions = 0
     exhausted = False
-    for path in paths(program):
+    share: Any = 1
+    for path in paths(program, first):
+        if runs == 0:
+            share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
-        for outcome, share in outcomes_of(path.outcome):
-            law[outcome] = law.get(outcome, 0) + path.weight * share
+        for outcome, part in outcomes_of(path.outcome):
+            law[outcome] = law.get(outcome, 0) + path.weight * part
         found = found + path.weight
         decisions = max(decisions, len(path.choices))
         if runs == budget:
             exhausted = True
             break
-    return Law(law, 1 - found if exhausted else 0, runs, decisions)
+    return Law(law, share - found if exhausted else 0, runs, decisions)
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:

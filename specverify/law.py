@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -38,6 +38,20 @@ class Distance(NamedTuple):
 
     low: Any
     high: Any
+
+
+def combined_law(parts: Sequence[Law]) -> Law:
+    """Return the law whose paths were enumerated in several parts."""
+    probabilities: dict[Any, Any] = {}
+    for part in parts:
+        for outcome, mass in part.probabilities.items():
+            probabilities[outcome] = probabilities.get(outcome, 0) + mass
+    return Law(
+        probabilities,
+        sum(part.missing for part in parts),
+        sum(part.runs for part in parts),
+        max(part.decisions for part in parts),
+    )
 
 
 def is_rational(law: Law) -> bool:

@@ -21,8 +21,9 @@ def model_drafter(draft: LanguageModel) -> Drafter:
                 break
         return chain(drafted, pmfs)
 
-    return Drafter(init=_stateless, propose=propose, observe=_stateless)
+    return Drafter(init=stateless, propose=propose, observe=stateless)
 
 
-def _stateless(*_: object) -> None:
-    return None
+def stateless(*_: object) -> None:
+    """The state of a drafter that has none."""
+    return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reference.drafters.model import stateless
 from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
 
 
@@ -30,8 +31,4 @@ def prompt_lookup_drafter(max_ngram: int = 3, eos: Tokens = ()) -> Drafter:
         end = next((index for index, token in enumerate(found) if token in eos), len(found))
         return chain(found[:end], (None,) * end)
 
-    return Drafter(init=_stateless, propose=propose, observe=_stateless)
-
-
-def _stateless(*_: object) -> None:
-    return None
+    return Drafter(init=stateless, propose=propose, observe=stateless)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from reference import Draws
 from specverify.checks.check import Conditions, case_law, vocabulary_of
-from specverify.enumeration import program_law
+from specverify.enumeration import estimated_paths, first_outcomes, program_law
 from specverify.explain import law_counterexample, program_counterexample, shown
-from specverify.law import is_rational, rounding_bound, total_variation
+from specverify.law import Law, combined_law, is_rational, rounding_bound, total_variation
 from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Examination
+
+WORTH_SHARING = 3000
+"""Runs below which starting processes, each importing the engine, costs more than it saves."""
 
 
 def compare_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Enumerate an engine at one setting and compare with the law it promises."""
     expected = program.law()
     with program.open() as run:
-        law = program_law(run, conditions.runs)
+        law = _shared_law(program, run, conditions)
         distance = total_variation(law, expected)
         bound = rounding_bound(law, program.vocabulary, program.epsilon)
         figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
@@ -29,6 +33,23 @@ def compare_program(program: EngineProgram, conditions: Conditions) -> Examinati
         cut = f"{program.name}: probability {shown(law.missing)} was not enumerated within {law.runs} runs"
         return Examination(cut, unknown=True, rational=False, figures=figures)
     return Examination("the law is the target's", rational=False, figures=figures)
+
+
+def _shared_law(program: EngineProgram, run: Callable[[Draws], Any], conditions: Conditions) -> Law:
+    """Enumerate here, or in several processes if that is worth starting them."""
+    if conditions.jobs == 1 or estimated_paths(run) < WORTH_SHARING:
+        return program_law(run, conditions.runs)
+    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share
+
+    shares = first_outcomes(run, depth=3)
+    dealt = [shares[start :: 4 * conditions.jobs] for start in range(4 * conditions.jobs)]
+    parts = Parallel(n_jobs=conditions.jobs)(delayed(_share_of_law)(program, part, conditions.runs) for part in dealt)
+    return combined_law([law for part in parts for law in part])
+
+
+def _share_of_law(program: EngineProgram, shares: list[tuple[int, ...]], runs: int) -> list[Law]:
+    with program.open() as run:
+        return [program_law(run, runs, share) for share in shares]
 
 
 def compare_law(case: Case, conditions: Conditions, expected: Mapping[Any, Any], what: str) -> Examination:

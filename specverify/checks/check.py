@@ -21,6 +21,8 @@ class Conditions(NamedTuple):
     seed: int = 0
     false_alarm: float = 1e-6
     miss: float = 1e-3
+    jobs: int = 1
+    """Processes that share a long enumeration."""
 
 
 class Check(NamedTuple):

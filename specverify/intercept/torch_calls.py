@@ -21,6 +21,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Site
+from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential, final_outcome
 from specverify.intercept.lazy_tensor import LazyTensor, look_at
 

@@ -36,17 +36,20 @@ PROGRAMS: tuple[EngineSetting, ...] = tuple(
         ("T=1.3 top_p=0.9 eos=0", {"temperature": 1.3, "top_p": 0.9, "eos": (0,)}),
     )
 )
-"""The settings whose exact law is computed by default: three tokens, a second or two each."""
+"""The settings whose exact law is computed in a second or two each: three tokens."""
+
+FIVE_TOKENS = EngineSetting("llama V=4 gamma=2 horizon=5 T=1", "llama", horizon=5, vocabulary=4, prompt=(0, 1, 2, 0, 1))
+"""Several rounds with full drafts: about 35 000 runs with a draft model."""
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:
     """Return assisted generation at every enumerated setting."""
-    return tuple(engine_program(setting, assisted_engine) for setting in PROGRAMS)
+    return tuple(engine_program(setting, assisted_engine) for setting in (*PROGRAMS, FIVE_TOKENS))
 
 
 def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
     """Return prompt-lookup generation at every enumerated setting."""
-    return tuple(engine_program(setting, prompt_lookup_engine) for setting in PROGRAMS)
+    return tuple(engine_program(setting, prompt_lookup_engine) for setting in (*PROGRAMS, FIVE_TOKENS))
 
 
 def engine_program(setting: EngineSetting, build: Callable[[EngineSetting], Engine]) -> EngineProgram:
