@@ -175,6 +175,20 @@ def test_the_rejecting_uniform_reused_for_the_replacement_is_biased_by_the_amoun
     assert_law({0: 1 / 3, 1: 1 / 6, 2: 1 / 2}, program)
 
 
+def test_what_is_written_into_drawn_tokens_stays():
+    def program():
+        tokens = torch.multinomial(P, 2)
+        tokens[0] = 7
+        return tokens
+
+    assert_law({(7, token): expected_second(token) for token in range(3)}, program)
+
+
+def expected_second(token):
+    """The law of the second of two draws without replacement."""
+    return sum(float(P[first] * P[token] / (1 - P[first])) for first in range(3) if first != token)
+
+
 # The boundary
 
 

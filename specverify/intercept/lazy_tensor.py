@@ -23,12 +23,14 @@ class LazyTensor(torch.Tensor):
     """``elements`` is an object array of numbers, ``Continuous`` and ``Deferred``, in the shape of the tensor."""
 
     elements: np.ndarray[Any, Any]
+    settled: torch.Tensor | None
+    """The ordinary tensor it has become once every element was looked at; from then on that is what is written to."""
 
     def __new__(cls, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> Self:
         """Return the tensor; it has no storage."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made.elements = elements
+        made.elements, made.settled = elements, None
         return made
 
     def __init__(self, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> None:
@@ -64,15 +66,19 @@ def look_at(tensor: Any) -> Any:
     """Return an ordinary tensor with every element looked at; raises ``NeedsValue`` for a continuous one."""
     if not isinstance(tensor, LazyTensor):
         return tensor
-    values = [known(element) for element in tensor.elements.ravel()]
-    return torch.tensor(values, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+    if tensor.settled is None:
+        values = [known(element) for element in tensor.elements.ravel()]
+        tensor.settled = torch.tensor(values, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+    return tensor.settled
 
 
 def _is_settled(value: Any) -> bool:
     """Return whether there is nothing left in an argument that has not been looked at."""
     if isinstance(value, (list, tuple)):
         return all(_is_settled(item) for item in value)
-    return not isinstance(value, LazyTensor) or not any(deferred.is_open(element) for element in value.elements.flat)
+    if not isinstance(value, LazyTensor) or value.settled is not None:
+        return True
+    return not any(deferred.is_open(element) for element in value.elements.flat)
 
 
 def _looked_at(value: Any) -> Any:
@@ -84,7 +90,7 @@ def _looked_at(value: Any) -> Any:
 def elements_of(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor or a number as an object array."""
     if isinstance(value, LazyTensor):
-        return value.elements
+        return value.elements if value.settled is None else elements_of(value.settled)
     if isinstance(value, torch.Tensor):
         found = np.empty(tuple(value.shape), dtype=object)
         found[...] = np.array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))

@@ -38,19 +38,22 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
 
     def recall(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tuple(map(look_at, args)), {name: look_at(value) for name, value in kwargs.items()}
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
+            return pass_through(args, kwargs)
+
+    def pass_through(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cache = kwargs.get("past_key_values")
         key = _digest((args, kwargs))
         if key not in memory.passes:
-            with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
-                output = forward(*args, **kwargs)
+            output = forward(*args, **kwargs)
             kept = {name: value for name, value in output.items() if name != "past_key_values"}
-            memory.passes[key] = copy.deepcopy(_Pass(type(output), kept, _state(cache)))
+            memory.passes[key] = _Pass(type(output), _copied(kept), _copied(_state(cache)))
             return output
         memory.used[0] += 1
-        passed = copy.deepcopy(memory.passes[key])  # the caller may write into what it gets
+        passed = memory.passes[key]
         if cache is not None:
-            cache.__dict__.update(passed.cache)
-        return passed.kind(**passed.output, past_key_values=cache)
+            cache.__dict__.update(_copied(passed.cache))
+        return passed.kind(**_copied(passed.output), past_key_values=cache)
 
     model.forward = recall
     try:
@@ -63,6 +66,21 @@ def _state(cache: Any) -> Any:
     return None if cache is None else dict(cache.__dict__)
 
 
+def _copied(value: Any) -> Any:
+    """Return a copy that shares no tensor: whoever gets it may write into it."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item) for item in value)
+    if hasattr(value, "__dict__") and not callable(value):
+        made = copy.copy(value)
+        made.__dict__.update(_copied(value.__dict__))
+        return made
+    return value
+
+
 def _digest(value: Any) -> bytes:
     found = hashlib.blake2b(digest_size=16)
     _feed(found, value)
@@ -72,7 +90,7 @@ def _digest(value: Any) -> bytes:
 def _feed(found: Any, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         found.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        found.update(value.detach().cpu().contiguous().numpy().tobytes())
+        found.update(value.detach().cpu().numpy().tobytes())
     elif isinstance(value, dict):
         for name in sorted(value, key=str):
             found.update(str(name).encode())

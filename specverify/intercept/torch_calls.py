@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws, Site
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential, final_outcome
-from specverify.intercept.lazy_tensor import LazyTensor, look_at
+from specverify.intercept.lazy_tensor import LazyTensor, elements_of, look_at
 
 ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}
 """The largest uniform of each dtype."""
@@ -45,12 +46,10 @@ class _Answers(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(self, *args, **kwargs)
-        if func in _REFUSED:
-            raise NeedsValue(f"{_name(func)} at {caller()} draws from a continuous law, which cannot be enumerated")
         if self.filled:
             args, kwargs = self._substituted(args), {name: self._substituted(item) for name, item in kwargs.items()}
         return func(*args, **kwargs)
@@ -138,10 +137,17 @@ def caller(trace: Any = None) -> str:
             frames.insert(0, (walked, walked.f_lineno))
             walked = walked.f_back
     for found, line in reversed(frames):
-        path = Path(found.f_code.co_filename)
-        if not {"torch", "intercept"} & set(path.parts):
-            return f"{path.name}:{line}"
+        name = _foreign_name(found.f_code.co_filename)
+        if name:
+            return f"{name}:{line}"
     return "unknown place"
+
+
+@cache
+def _foreign_name(filename: str) -> str:
+    """Return the name of a file that belongs neither to torch nor to this package, or nothing."""
+    path = Path(filename)
+    return "" if {"torch", "intercept"} & set(path.parts) else path.name
 
 
 def _multinomial(
@@ -255,7 +261,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.randint: _randint,
     torch.randperm: _randperm,
 }
-_REFUSED = {
+_REFUSED = (
     torch.randn,
     torch.randn_like,
     torch.normal,
@@ -267,12 +273,22 @@ _REFUSED = {
     torch.Tensor.geometric_,
     torch.Tensor.log_normal_,
     torch.Tensor.bernoulli_,
-}
+)
+
+
+def _refusal(func: Any) -> Callable[..., Any]:
+    def refuse(mode: _Answers, *_: Any, **__: Any) -> Any:
+        raise NeedsValue(f"{_name(func)} at {caller()} draws from a continuous law, which cannot be enumerated")
+
+    return refuse
+
+
+_ANSWERS.update({func: _refusal(func) for func in _REFUSED})
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:
     """Return the tokens of a 1-D tensor as the outcome of a run, those nobody looked at with their law."""
-    return final_outcome(list(tokens.elements)) if isinstance(tokens, LazyTensor) else tuple(tokens.tolist())
+    return final_outcome(list(elements_of(tokens)))
 
 
 __all__ = ["NeedsValue", "answered_by", "caller", "outcome_of"]

@@ -122,11 +122,10 @@ def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_e
 
 
 def _tokens(answer: Any) -> Tokens:
-    """Return what was emitted as integers; looks at tokens that are still open."""
-    elements = answer.elements.ravel().tolist() if hasattr(answer, "elements") else None
-    if elements is None:
-        elements = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else list(answer)
-    tokens = [int(known(element)) for element in elements]
+    """Return what was emitted as integers; a tensor looks at tokens that are still open as it becomes a list."""
+    tokens = [
+        int(known(element)) for element in (answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer)
+    ]
     end = next((index for index, token in enumerate(tokens) if token < 0), len(tokens))
     return tuple(tokens[:end])
 
