@@ -116,7 +116,7 @@ def verify(
     tests = sum(tests_of(setting) for subject in found for setting in subject.settings) if sampled else 0
     processes = jobs or os.cpu_count() or 1
     each = divide_alarm(_alarm(alarm), tests).each if tests else _alarm(alarm)
-    plan = Plan(checks, Conditions(runs, seed, each, jobs=processes), timeout, processes)
+    plan = Plan(checks, Conditions(runs, seed, each, jobs=processes), timeout)
     verdicts: list[Verdict] = []
     for subject in found:
         with errors.status("") as status:

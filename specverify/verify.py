@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -36,9 +36,7 @@ class Plan(NamedTuple):
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
     seconds: float = 600.0
-    """Time limit of one check on one subject."""
-    jobs: int = 1
-    """Worker processes for sampled settings."""
+    """Time limit of one exact check on one subject; a planned sample takes the time it takes."""
 
 
 def verify_subject(
@@ -70,7 +68,7 @@ def settled(subject: Subject) -> Subject:
 def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
     """Run one check on all its cases, within the time limit."""
     try:
-        with _time_limit(plan.seconds):
+        with nullcontext() if check.evidence is Evidence.STATISTICAL else _time_limit(plan.seconds):
             return _over_cases(subject, check, check.cases(subject), plan)
     except _OutOfTime:
         return _verdict(subject, check, Status.UNKNOWN, f"not finished after {plan.seconds:g} s")
@@ -91,11 +89,12 @@ def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
 
 
 def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Plan) -> Verdict:
-    if check.evidence is Evidence.STATISTICAL and plan.jobs > 1:
+    jobs = plan.conditions.jobs
+    if check.evidence is Evidence.STATISTICAL and jobs > 1:
         from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to sample
 
         listed = list(cases)
-        found = Parallel(n_jobs=plan.jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
+        found = Parallel(n_jobs=jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
         return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
     examined, skipped = [], 0
     for case in cases:

@@ -22,7 +22,7 @@ class Conditions(NamedTuple):
     false_alarm: float = 1e-6
     miss: float = 1e-3
     jobs: int = 1
-    """Processes that share a long enumeration."""
+    """Processes that share a long enumeration, or sampled settings."""
 
 
 class Check(NamedTuple):

@@ -1,0 +1,49 @@
+"""What the README shows is what the commands print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from specverify.checks import CHECKS
+from specverify.cli import app
+from specverify.verdict import Evidence
+
+README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+EXACT = [option for check in CHECKS if check.evidence is not Evidence.STATISTICAL for option in ("--check", check.name)]
+
+
+def blocks(language=""):
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    return [text for tag, text in found if tag == language]
+
+
+def lines(text):
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def test_the_bug_that_was_found_is_found_again_word_for_word():
+    printed = CliRunner().invoke(app, ["verify", "mutant:residual-from-target", *EXACT]).output
+    shown = next(block for block in blocks() if block.startswith("1. mutant:residual-from-target"))
+    assert lines(shown) == lines(printed)[-len(lines(shown)) - 1 : -1]
+
+
+def test_the_decoder_to_check_is_checked_as_shown(tmp_path, monkeypatch):
+    example = next(block for block in blocks("python") if "def one_round" in block)
+    (tmp_path / "my_decoder.py").write_text(example, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    printed = CliRunner().invoke(app, ["verify", "my_decoder:one_round"]).output
+    shown = next(block for block in blocks() if "$ specverify verify my_decoder:one_round" in block)
+    assert lines(shown)[1:] == lines(printed)
+
+
+def test_every_option_and_name_of_the_readme_exists():
+    usage = next(block for block in blocks() if "specverify list" in block)
+    helped = CliRunner().invoke(app, ["verify", "--help"], terminal_width=200).output
+    for option in set(re.findall(r"--\w+", usage)):
+        assert option in helped
+    reference = __import__("reference")
+    for name in re.findall(r"`(\w+)`", README.partition("## Use the reference")[2].partition("## The main job")[0]):
+        assert hasattr(reference, name) or name in {"target", "draft"}
