@@ -56,9 +56,7 @@ def total_variation(p: Pmf, q: Pmf) -> Any:
 
 def positive_part(values: Pmf) -> Pmf:
     """Return ``max(values, 0)`` entry by entry."""
-    if values.dtype == object:
-        return np.maximum(values, values * 0)
-    return array_namespace(values).clip(values, 0, None)
+    return array_namespace(values).maximum(values, values - values)
 
 
 def flip(draws: Draws, probability: Any, site: Site) -> bool:
