@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -126,18 +127,9 @@ def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[N
 
 def caller(trace: Any = None) -> str:
     """Return file and line of the innermost frame that belongs neither to torch nor to this package."""
-    frame = sys._getframe(1)  # noqa: SLF001
-    frames = []
-    while trace is not None:
-        frames.append((trace.tb_frame, trace.tb_lineno))
-        trace = trace.tb_next
-    if not frames:
-        walked: Any = frame
-        while walked is not None:
-            frames.insert(0, (walked, walked.f_lineno))
-            walked = walked.f_back
-    for found, line in reversed(frames):
-        name = _foreign_name(found.f_code.co_filename)
+    stack = traceback.walk_stack(sys._getframe(1)) if trace is None else reversed(list(traceback.walk_tb(trace)))  # noqa: SLF001
+    for frame, line in stack:
+        name = _foreign_name(frame.f_code.co_filename)
         if name:
             return f"{name}:{line}"
     return "unknown place"
