@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+
 import pytest
 import torch
 
@@ -10,3 +13,19 @@ import torch
 def device() -> torch.device:
     """The device that models are moved to."""
     return torch.device("cpu")
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Replace lines in a function of the library, by its owner and name, for the length of a test."""
+
+    def plant(owner, name, *lines):
+        source = textwrap.dedent(inspect.getsource(getattr(owner, name)))
+        for right, wrong in zip(lines[::2], lines[1::2], strict=True):
+            assert right in source
+            source = source.replace(right, wrong)
+        namespace = dict(vars(inspect.getmodule(owner) or owner))
+        exec(compile(source, f"planted_{name}.py", "exec"), namespace)
+        monkeypatch.setattr(owner, name, namespace[name])
+
+    return plant

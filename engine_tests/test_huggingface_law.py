@@ -6,8 +6,6 @@ the length of a test. Each must be refuted exactly, by the law of three tokens.
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from functools import cache
 
 import pytest
@@ -26,20 +24,6 @@ PLAIN = EngineSetting("llama V=4", "llama", vocabulary=4, prompt=(0, 1, 2, 0, 1)
 WARM = EngineSetting("llama V=4 T=2", "llama", temperature=2.0, vocabulary=4, prompt=(0, 1, 2, 0, 1))
 ENDING = EngineSetting("llama V=4 eos", "llama", vocabulary=4, prompt=(0, 1, 2, 0, 1), eos=(1, 3))
 CONDITIONS = Conditions()
-
-
-@pytest.fixture
-def planted(monkeypatch):
-    """Replace a line in a function of the library by its owner and name."""
-
-    def plant(owner, name, right, wrong):
-        source = textwrap.dedent(inspect.getsource(getattr(owner, name)))
-        assert right in source
-        namespace = dict(vars(inspect.getmodule(owner) or owner))
-        exec(compile(source.replace(right, wrong), f"planted_{name}.py", "exec"), namespace)
-        monkeypatch.setattr(owner, name, namespace[name])
-
-    return plant
 
 
 @cache

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from reference import ALGORITHMS
 from specverify import __version__
-from specverify.catalogue import ENGINES
+from specverify.catalogue import ENGINES, TABLES
 from specverify.checks import CHECKS
 from specverify.cli import app
 from specverify.mutants import MUTANTS
@@ -57,7 +57,7 @@ def test_the_list_as_json_names_everything_with_its_claims():
     assert biased == {f"reference:{row.name}" for row in ALGORITHMS if row.declared_law}
     assert [item["name"] for item in data["checks"]] == [check.name for check in CHECKS]
     assert {item["killed_by"] for item in data["mutants"]} <= {check.name for check in CHECKS}
-    assert [item["name"] for item in data["subjects"]] == list(ENGINES)
+    assert [item["name"] for item in data["subjects"]] == [*ENGINES, *TABLES]
 
 
 def test_the_version_is_printed():

@@ -15,6 +15,7 @@ from reference.algorithms import (
     prompt_lookup,
     speculative_sampling,
 )
+from reference.batched import Batch, greedy_batched, inverse_cdf_batched, verify_batched
 from reference.coupling import accept_probability, flip, overlap, residual, total_variation
 from reference.drafters.model import model_drafter
 from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
@@ -76,6 +77,7 @@ __all__ = [
     "ALGORITHMS",
     "AcceptanceStatistics",
     "Algorithm",
+    "Batch",
     "Claim",
     "Decoder",
     "Draft",
@@ -115,8 +117,10 @@ __all__ = [
     "entropy_gamma",
     "flip",
     "generate",
+    "greedy_batched",
     "greedy_law",
     "inverse_cdf",
+    "inverse_cdf_batched",
     "keep_lengths",
     "lookup",
     "min_p",
@@ -137,5 +141,6 @@ __all__ = [
     "top_p",
     "top_tokens",
     "total_variation",
+    "verify_batched",
     "warped",
 ]

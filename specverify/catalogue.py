@@ -11,11 +11,20 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
+TABLES: dict[str, str] = {"hf:all": "every way in which generate() speculates, in every situation: hf:all/NAME each"}
+"""Names that stand for many subjects."""
+
 
 def _huggingface(name: str) -> Subject:
     from specverify.subjects.huggingface_subjects import SUBJECTS  # noqa: PLC0415 - needs the extra hf
 
     return SUBJECTS[name]()
+
+
+def _huggingface_rows() -> dict[str, Callable[[], Subject]]:
+    from specverify.subjects.huggingface_rows import row_subject, rows  # noqa: PLC0415 - needs the extra hf
+
+    return {f"hf:all/{name}": (lambda name=name, row=row: row_subject(name, row)) for name, row in rows().items()}  # type: ignore[misc]
 
 
 ENGINES: dict[str, str] = {
@@ -36,17 +45,28 @@ _LOADERS: dict[str, Callable[[], Subject]] = {
 
 def find_subject(name: str) -> Subject:
     """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
-    if name in _LOADERS:
-        try:
-            return _LOADERS[name]()
-        except ImportError as error:
-            raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
+    try:
+        known = _LOADERS | (_huggingface_rows() if name.startswith("hf:all/") else {})
+        if name in known:
+            return known[name]()
+    except ImportError as error:
+        raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
     family = name.partition(":")[0]
     if family in {"reference", "mutant", "hf"} or ":" not in name:
-        near = difflib.get_close_matches(name, _LOADERS, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f", did you mean {near[0]}?" if near else ""
         raise UnusableSubject(f"there is no subject {name!r}{hint or ' (see: specverify list)'}")
     return external_subject(name)
+
+
+def expanded(name: str) -> tuple[str, ...]:
+    """Return the names that ``name`` stands for: itself, unless it is a table."""
+    if name not in TABLES:
+        return (name,)
+    try:
+        return tuple(_huggingface_rows())
+    except ImportError as error:
+        raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
 
 
 def default_subjects() -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from reference import ALGORITHMS
 from specverify import __version__
-from specverify.catalogue import ENGINES, default_subjects, find_subject
+from specverify.catalogue import ENGINES, TABLES, default_subjects, expanded, find_subject
 from specverify.checks import CHECKS, Check, Conditions
 from specverify.checks.samples_fit_law import tests_of
 from specverify.identifier import decode
 from specverify.mutants import MUTANTS
 from specverify.report.data import as_data
+from specverify.report.markdown import verdict_table
 from specverify.report.prose import failure
 from specverify.report.terminal import print_failures, print_subject, print_summary, statistics_table
 from specverify.scenarios import scenario_named
@@ -70,7 +71,7 @@ def list_everything(as_json: Annotated[bool, typer.Option("--json", help="Print 
             }
             for row in ALGORITHMS
         ],
-        "subjects": [{"name": name, "summary": summary} for name, summary in ENGINES.items()],
+        "subjects": [{"name": name, "summary": summary} for name, summary in (ENGINES | TABLES).items()],
         "checks": [
             {"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS
         ],
@@ -102,14 +103,16 @@ def verify(
     alarm: AlarmOption = 1e-6,
     seed: SeedOption = 0,
     json_file: JsonOption = None,
+    markdown: Annotated[Path | None, typer.Option(help="Also write a Markdown table to this file.")] = None,
     runs: Annotated[int, typer.Option(help="Enumeration runs per law before it is cut off.")] = 200_000,
     timeout: Annotated[float, typer.Option(help="Seconds for one exact check on one subject.")] = 600.0,
     jobs: JobsOption = 0,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
-    names = list(dict.fromkeys([*(subjects or ()), *(default_subjects() if every else ())]))
-    if not names:
+    wanted = [*(subjects or ()), *(default_subjects() if every else ())]
+    if not wanted:
         _stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
+    names = list(dict.fromkeys(name for item in wanted for name in _expanded(item)))
     checks = _checks(check)
     found = [_subject(name) for name in names]
     sampled = [item for item in checks if item.evidence is Evidence.STATISTICAL]
@@ -127,6 +130,8 @@ def verify(
     print_summary(console, verdicts, alarm, tests, seed)
     if json_file is not None:
         json_file.write_text(json.dumps(as_data(verdicts, alarm, seed), indent=2), "utf-8")
+    if markdown is not None:
+        markdown.write_text(verdict_table(verdicts), "utf-8")
     raise typer.Exit(exit_status(verdicts))
 
 
@@ -191,6 +196,13 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
         return REFUTED
     examined = found - {Status.NOT_APPLICABLE}
     return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+
+
+def _expanded(name: str) -> tuple[str, ...]:
+    try:
+        return expanded(name)
+    except UnusableSubject as error:
+        _stop(str(error))
 
 
 def _subject(name: str) -> Subject:

@@ -10,16 +10,16 @@ Each function raises ``SpeculationRefuted`` with the counterexample, or returns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from reference import Algorithm
+from reference import Algorithm, Tokens
 from specverify.checks import CHECKS, Conditions
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.external import decode_subject
+from specverify.subjects.engine import engine_subject
+from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.subject import Subject
-from specverify.subjects.verifier import verifier_subject
 from specverify.verdict import Evidence, Status, Verdict
 from specverify.verify import Plan, verify_subject
 
@@ -31,14 +31,22 @@ class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence 
 
 
 def check_verifier(
-    verify: Callable[[Any, Any, Any], Any],
+    verify: Callable[..., Any],
     *,
-    gammas: tuple[int, ...] = (1, 2, 3),
+    form: Form | None = None,
+    gammas: tuple[int, ...] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
 ) -> Sequence[Verdict]:
-    """Examine ``verify(p, q, draft_tokens) -> emitted tokens`` (see ``subjects.verifier``) at several gammas."""
-    return check_subject(verifier_subject(verify, _name(verify), gammas), sampled=sampled, on_fail=on_fail)
+    """Examine a rejection sampler at several gammas, in one of three forms.
+
+    ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
+    ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
+    ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
+    A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
+    tells it; without one of them it is a row.
+    """
+    return check_subject(verifier_subject_of(verify, _name(verify), form, gammas), sampled=sampled, on_fail=on_fail)
 
 
 def check_decoder(
@@ -47,6 +55,21 @@ def check_decoder(
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
     subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, _name(decode))
     return check_subject(subject, sampled=sampled, on_fail=on_fail)
+
+
+def check_engine(
+    speculative: Callable[[], Any],
+    plain: Callable[[], Any] | Mapping[Tokens, float],
+    *,
+    models: tuple[Any, ...] = (),
+    on_fail: OnFail = "raise",
+) -> Sequence[Verdict]:
+    """Examine a call that decodes with speculation against the same call without it, or against a law.
+
+    Both take no arguments and return the new token ids (see ``subjects.engine``). ``models`` are transformers models
+    whose forward passes may be remembered from run to run.
+    """
+    return check_subject(engine_subject(speculative, plain, _name(speculative), models), on_fail=on_fail)
 
 
 def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise") -> Sequence[Verdict]:

@@ -17,6 +17,8 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
     UNUSABLE = "unusable"
     """The subject raised, or broke the contract of its kind, so nothing can be said."""
+    REFUSED = "refused"
+    """The engine does not take the setting, and says so itself."""
     NOT_APPLICABLE = "not applicable"
 
 

@@ -20,7 +20,7 @@ from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
-from specverify.subjects.subject import Case, Subject
+from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
 SUMMED = ("runs", "unmerged_runs", "samples")
@@ -44,6 +44,7 @@ def verify_subject(
 ) -> Iterator[Verdict]:
     """Yield the verdict of every check of the plan, also of those that do not apply."""
     blocked: str | None = None
+    refused: str | None = None
     try:
         with _time_limit(plan.seconds):
             subject = settled(subject)
@@ -52,9 +53,11 @@ def verify_subject(
     for check in plan.checks:
         progress(check.name)
         started = time.perf_counter()
-        verdict = _not_applicable(subject, check) or (
+        verdict = _not_applicable(subject, check, refused) or (
             _verdict(subject, check, Status.UNKNOWN, blocked) if blocked else run_check(subject, check, plan)
         )
+        if verdict.status is Status.REFUSED:
+            refused = "the engine refuses the setting"
         if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
             blocked = "it is not a function of its draws, so it has no law to compare"
         yield verdict._replace(seconds=time.perf_counter() - started)
@@ -72,15 +75,21 @@ def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
             return _over_cases(subject, check, check.cases(subject), plan)
     except _OutOfTime:
         return _verdict(subject, check, Status.UNKNOWN, f"not finished after {plan.seconds:g} s")
-    except EnumerationTooLarge as refusal:
-        return _verdict(subject, check, Status.UNKNOWN, str(refusal))
-    except NeedsValue as refusal:
-        sampled = ": see samples_fit_law" if subject.settings else ""
-        return _verdict(subject, check, Status.UNKNOWN, f"cannot be enumerated, only sampled{sampled}: {refusal}")
-    except NotAFunctionOfItsDraws as fault:
-        return _verdict(subject, check, Status.UNKNOWN, f"not a function of its draws: {fault}")
+    except _SAID as reason:
+        status = Status.REFUSED if isinstance(reason, Refused) else Status.UNKNOWN
+        return _verdict(subject, check, status, _why(subject, reason))
     except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
         return _verdict(subject, check, Status.UNUSABLE, _one_sentence(error))
+
+
+_SAID = (Refused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
+"""What says in its own words why there is no verdict."""
+
+
+def _why(subject: Subject, reason: Exception) -> str:
+    if isinstance(reason, NeedsValue):
+        return f"cannot be enumerated, only sampled{': see samples_fit_law' if subject.settings else ''}: {reason}"
+    return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
 def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
@@ -130,8 +139,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     return _verdict(subject, check, status, examined[-1][1].statement)._replace(figures=figures)
 
 
-def _not_applicable(subject: Subject, check: Check) -> Verdict | None:
-    reason = check.obstacle(subject)
+def _not_applicable(subject: Subject, check: Check, refused: str | None) -> Verdict | None:
+    reason = check.obstacle(subject) or refused
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"
     return None if reason is None else _verdict(subject, check, Status.NOT_APPLICABLE, reason)

@@ -2,15 +2,24 @@
 
 from specverify.checks import (
     acceptance_is_optimal,
+    acceptance_law,
+    cache_equals_prefill,
     draft_is_honest,
+    draws_are_independent,
     eos_is_final,
     greedy_is_argmax,
     horizon_is_respected,
+    inputs_unchanged,
     law_is_declared,
     law_is_target,
     merging_is_sound,
+    processors_see_their_prefix,
     program_is_its_draws,
+    rows_are_independent,
     samples_fit_law,
+    scores_match,
+    stop_law,
+    support_at_boundary_draws,
     tokens_are_supported,
 )
 from specverify.checks.check import Check, Conditions
@@ -26,6 +35,15 @@ CHECKS: tuple[Check, ...] = (
     eos_is_final.CHECK,
     horizon_is_respected.CHECK,
     merging_is_sound.CHECK,
+    draws_are_independent.CHECK,
+    rows_are_independent.CHECK,
+    stop_law.CHECK,
+    support_at_boundary_draws.CHECK,
+    acceptance_law.CHECK,
+    processors_see_their_prefix.CHECK,
+    cache_equals_prefill.CHECK,
+    scores_match.CHECK,
+    inputs_unchanged.CHECK,
     samples_fit_law.CHECK,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from reference import Draws
@@ -17,22 +18,32 @@ WORTH_SHARING = 3000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
 
-def compare_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Enumerate an engine at one setting and compare with the law it promises."""
-    expected = program.law()
-    with program.open() as run:
-        law = _shared_law(program, run, conditions)
-        distance = total_variation(law, expected)
-        bound = rounding_bound(law, program.vocabulary, program.epsilon)
-        figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
-        if distance.low > bound:
+def compare_program(program: EngineProgram, conditions: Conditions, what: str = "the target's") -> Examination:
+    """Enumerate an engine at one setting and compare with the law it promises, which ``what`` names."""
+    expected, law = program.law(), enumerated(program, conditions)
+    distance = total_variation(law, expected)
+    bound = rounding_bound(law, program.vocabulary, program.epsilon)
+    figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
+    if distance.low > bound:
+        with program.open() as run:
             example = program_counterexample(program.name, run, law.probabilities, expected)
-            statement = f"{program.name}: TV = {shown(distance.low)} from the target's"
-            return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
+        statement = f"{program.name}: TV = {shown(distance.low)} from {what}"
+        return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
     if distance.high > bound:
         cut = f"{program.name}: probability {shown(law.missing)} was not enumerated within {law.runs} runs"
         return Examination(cut, unknown=True, rational=False, figures=figures)
-    return Examination("the law is the target's", rational=False, figures=figures)
+    return Examination(f"the law is {what}", rational=False, figures=figures)
+
+
+def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
+    """Return the law of an engine at one setting; several checks read the same one."""
+    return _enumerated(program, conditions.runs, conditions.jobs)
+
+
+@lru_cache(maxsize=16)
+def _enumerated(program: EngineProgram, runs: int, jobs: int) -> Law:
+    with program.open() as run:
+        return _shared_law(program, run, Conditions(runs, jobs=jobs))
 
 
 def _shared_law(program: EngineProgram, run: Callable[[Draws], Any], conditions: Conditions) -> Law:

@@ -14,14 +14,15 @@ from specverify.verdict import Evidence, Examination
 
 def obstacle(subject: Subject) -> str | None:
     """The subject must be enumerable, by its own draws or by its library's."""
-    return None if subject.programs else needs_variants(subject)
+    return None if any(program.target is None for program in subject.programs) else needs_variants(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every scenario, and every engine program."""
+    """Return every variant in every scenario, and every engine program that declares no other law."""
     yield from exact_cases(lambda scenario: True)(subject)
     for program in subject.programs:
-        yield Case(subject, program=program)
+        if program.target is None:
+            yield Case(subject, program=program)
 
 
 def examine(case: Case, conditions: Conditions) -> Examination:

@@ -16,51 +16,88 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.enumeration import Undecided
+from specverify.intercept import audit
+from specverify.intercept.audit import Cell, Draw, Question, Raced
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     """The code asked for the value of a continuous random number, which an enumeration cannot answer."""
 
 
-class Uniform:
-    """A number drawn uniformly from [0, 1), known to lie in [low, high)."""
+class Known:
+    """What is known of a uniform number, in all draws that gave it: it lies in [low, high)."""
 
-    def __init__(self, draws: Draws, site: Site) -> None:
-        """Every question is put to ``draws`` at ``site`` and the number of the question."""
-        self._draws, self._site, self._asked = draws, site, 0
+    def __init__(self, site: Site) -> None:
+        """Nothing is known of the number drawn at ``site``."""
+        self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
-        self.raced = False
-        """Whether it has taken part in a race, after which only its order among the others is known."""
+        self.raced: Raced | None = None
+        """The race it has taken part in, after which only its order among the others is known."""
+        self.questions: list[Question] = []
+        """For the audit."""
 
-    def below(self, bound: float) -> bool:
-        """Return whether the uniform is below ``bound``, conditioned on all earlier answers."""
-        if math.isnan(bound) or bound <= self.low:
-            return False
-        if bound >= self.high:
-            return True
-        if self.raced:
+
+class Uniform:
+    """A number drawn uniformly from [0, 1)."""
+
+    def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
+        """Every question is put to ``draws`` at ``site`` and the number of the question.
+
+        ``draw`` says which state of a generator it is drawn from, if that is known.
+        """
+        self.draws, self.draw = draws, draw or Draw(site)
+        self.known: Known = self.draw.shared(lambda: Known(site))
+
+    def below(self, bound: float, place: str = "") -> bool:
+        """Return whether the uniform is below ``bound``, conditioned on all earlier answers.
+
+        ``place`` is the line that compares, if it is not the one that is running.
+        """
+        if math.isnan(bound) or not 0 < bound < 1:
+            return bound >= 1
+        known = self.known
+        look(self.draw)
+        if not known.low < bound < known.high:
+            audit.asked(known.questions, self.draw, (bound,), None, place)
+            return bound >= known.high
+        if known.raced:
+            audit.compared_after(self.draw, known.raced)
             raise NeedsValue("random noise that has already decided a race is compared with a number")
-        answer = self._draw(np.array([bound - self.low, self.high - bound]) / (self.high - self.low)) == 0
-        if answer:
-            self.high = bound
-        else:
-            self.low = bound
+        answer = self._ask(np.array([bound - known.low, known.high - bound]) / (known.high - known.low)) == 0
+        cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
+        audit.asked(known.questions, self.draw, (bound,), cell, place)
+        known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
         return answer
 
-    def interval_of(self, bounds: Sequence[float]) -> int:
+    def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the uniform: an inverse-CDF lookup."""
-        inside = [min(max(bound, self.low), self.high) for bound in bounds]
-        edges = np.array([self.low, *inside, self.high])
+        known = self.known
+        look(self.draw)
+        inside = [min(max(bound, known.low), known.high) for bound in bounds]
+        edges = np.array([known.low, *inside, known.high])
         masses = np.diff(edges)
-        if self.raced or (masses < 0).any():
+        if known.raced:
+            audit.compared_after(self.draw, known.raced)
+        if known.raced or (masses < 0).any():
             raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
-        found = self._draw(masses / masses.sum()) if np.count_nonzero(masses) > 1 else int(masses.argmax())
-        self.low, self.high = float(edges[found]), float(edges[found + 1])
+        drawn = np.count_nonzero(masses) > 1
+        found = self._ask(masses / masses.sum()) if drawn else int(masses.argmax())
+        cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
+        audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
+        known.low, known.high = float(edges[found]), float(edges[found + 1])
         return found
 
-    def _draw(self, pmf: Any) -> int:
-        self._asked += 1
-        return self._draws.categorical(pmf, (*self._site, self._asked))
+    def _ask(self, pmf: Any) -> int:
+        known = self.known
+        known.asked += 1
+        return self.draws.categorical(pmf, (*known.site, known.asked))
+
+
+def look(draw: Draw) -> None:
+    """Say that a draw is looked at; refuses one that hangs together with another in a way that is not known."""
+    refusal = draw.look()
+    if refusal:
+        raise NeedsValue(refusal)
 
 
 class Step(NamedTuple):
@@ -82,7 +119,7 @@ class Continuous(NamedTuple):
         """Return the value with one more operation applied."""
         return Continuous(self.uniform, (*self.steps, step))
 
-    def below(self, bound: float) -> bool:
+    def below(self, bound: float, place: str = "") -> bool:
         """Return whether the value is below ``bound``, by carrying the bound back to the uniform; never below NaN."""
         if math.isnan(bound):
             return False
@@ -90,15 +127,15 @@ class Continuous(NamedTuple):
         for step in reversed(self.steps):
             bound = step.inverse(bound)
             increasing = increasing == step.increasing
-        return self.uniform.below(bound) == increasing
+        return self.uniform.below(bound, place) == increasing
 
-    def interval_of(self, bounds: Sequence[float]) -> int:
+    def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the value: an inverse-CDF lookup."""
         if not all(step.increasing for step in self.steps):
             raise NeedsValue("a decreasing image of a random number is looked up in bounds")
         for step in reversed(self.steps):
             bounds = [step.inverse(bound) for bound in bounds]
-        return self.uniform.interval_of(bounds)
+        return self.uniform.interval_of(bounds, place)
 
 
 class Deferred:
@@ -128,10 +165,21 @@ class Deferred:
 class Categorical(Deferred):
     """An outcome of a pmf. If nobody ever looks, its law is known without a run for each outcome."""
 
-    def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0) -> None:
-        """Outcome j of ``pmf`` means the value ``first + j``."""
-        self.pmf, self.first = pmf, first
-        super().__init__(lambda: first + draws.categorical(pmf, site))
+    def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
+        """Outcome j of ``pmf`` means the value ``first + j``; ``draw`` is as for ``Uniform``."""
+        self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
+        drawn = self.draw.shared(lambda: Deferred(lambda: draws.categorical(pmf, site)))
+
+        def compute() -> Any:
+            look(self.draw)
+            return first + drawn.value()
+
+        super().__init__(compute)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other draw from the same state of a generator has been looked at."""
+        return self.draw.origin is None or not self.draw.origin.looked_at
 
     def outcomes(self) -> list[tuple[int, float]]:
         """Return every value and its probability, for an outcome nobody has looked at."""
@@ -181,7 +229,9 @@ def is_open(element: Any) -> bool:
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
     open_ones = [element for element in elements if is_open(element)]
-    if not open_ones or not all(isinstance(element, Categorical) for element in open_ones):
+    sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
+    independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
+    if not open_ones or not independent or len(sources) < len(open_ones):
         return tuple(known(element) for element in elements)
     found: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
     for element in elements:
@@ -197,47 +247,6 @@ def known(element: Any) -> Any:
     if isinstance(element, Continuous):
         raise NeedsValue("the value of a uniform random number is needed, not only a comparison with it")
     return element
-
-
-def race(draws: Draws, site: Site, entries: Sequence[Any]) -> int:
-    """Return the winner of ``argmax`` over scores that hold one exponential clock each (the Gumbel trick).
-
-    Every entry must be a monotone image of ``a - log E`` with its own E ~ Exp(1) and all of one form, so that entry j
-    wins with probability proportional to exp(a_j); or minus infinity, which never wins.
-    """
-    weights, forms = [], set()
-    for entry in entries:
-        weight, form = _race_weight(entry)
-        weights.append(weight)
-        forms |= form
-    clocks = [entry.uniform for entry in entries if isinstance(entry, Continuous)]
-    if forms not in ({"ratio"}, {"sum"}) or len(set(map(id, clocks))) < len(clocks):
-        raise NeedsValue("the largest of several random scores is asked for, and they are not a race of clocks")
-    if any(clock.raced or clock.low > 0 or clock.high < 1 for clock in clocks):
-        raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
-    for clock in clocks:
-        clock.raced = True
-    pmf = np.exp(np.array(weights) - max(weights))
-    return draws.categorical(pmf / pmf.sum(), site)
-
-
-def _race_weight(entry: Any) -> tuple[float, set[str]]:
-    """Return log weight and form of a race entry: ``w / E`` or ``a - log E``, with E written as -log u."""
-    if not isinstance(entry, Continuous):
-        number = float(known(entry))
-        if number == -math.inf:
-            return number, set()
-        return (-math.inf, {"ratio"}) if number == 0.0 else (math.nan, {"number"})
-    names = tuple(step.name for step in entry.steps)
-    numbers = [step.number for step in entry.steps]
-    if names[:2] != ("log", "negate"):
-        return math.nan, {f"not a clock {names}"}
-    if names[2:3] == ("divided into",) and all(name == "times" for name in names[3:]):
-        product = math.prod(numbers[2:])
-        return (math.log(product) if product > 0 else -math.inf), {"ratio"}
-    if names[2:4] == ("log", "negate") and all(name == "plus" for name in names[4:]):
-        return math.fsum(numbers[4:]), {"sum"}
-    return math.nan, {f"unknown {names}"}
 
 
 def log_step() -> Step:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import deferred
+from specverify.intercept import audit, deferred
 from specverify.intercept.deferred import Continuous, Count, Deferred, NeedsValue, Product, known
 from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, lazy_like
+from specverify.intercept.races import race
 
 aten: Any = torch.ops.aten
 
@@ -36,14 +37,14 @@ def _template(*operands: Any) -> Any:
 def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
     """``left < right`` for ``less``, else ``left > right``; ``boundary`` includes equality, which no uniform meets."""
 
-    def compare(left: Any, right: Any) -> Any:
+    def compare(place: str, left: Any, right: Any) -> Any:
         small, large = (left, right) if less else (right, left)
         if isinstance(left, Continuous) and isinstance(right, Continuous):
             raise NeedsValue("two random numbers are compared with each other")
         if isinstance(small, Continuous):
-            return Deferred(lambda: int(small.below(float(known(large)))))
+            return Deferred(lambda: int(small.below(float(known(large)), place)))
         if isinstance(large, Continuous):
-            return Deferred(lambda: int(_above(large, float(known(small)))))
+            return Deferred(lambda: int(_above(large, float(known(small)), place)))
         if isinstance(small, (Count,)) and not isinstance(large, Deferred):
             return Deferred(lambda: int(small.below(large + boundary)))
         relation = operator.le if boundary else operator.lt
@@ -51,12 +52,15 @@ def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
             return Deferred(lambda: int(relation(known(small), known(large))))
         return int(relation(small, large))
 
-    return lambda left, right: lazy_like(_template(left, right), _each(compare, left, right), torch.bool)
+    def handler(left: Any, right: Any) -> Any:
+        return lazy_like(_template(left, right), _each(partial(compare, audit.place()), left, right), torch.bool)
+
+    return handler
 
 
-def _above(value: Continuous, bound: float) -> bool:
+def _above(value: Continuous, bound: float, place: str) -> bool:
     """Return whether the value is above ``bound``; never above NaN."""
-    return not math.isnan(bound) and not value.below(bound)
+    return not math.isnan(bound) and not value.below(bound, place)
 
 
 def _equal(different: bool) -> Callable[..., Any]:
@@ -135,7 +139,7 @@ def _winner(tensor: Any, row: Any, largest: bool) -> int:
         return values.index(max(values) if largest else min(values))
     uniform = clock.uniform
     entries = row if largest else [_reciprocal(element) for element in row]
-    return deferred.race(uniform._draws, ("race", *uniform._site), entries)  # noqa: SLF001
+    return race(uniform.draws, ("race", *uniform.known.site), entries)
 
 
 def _reciprocal(element: Any) -> Any:
@@ -160,7 +164,7 @@ def _searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
         element: Any = flat[row, column]
         if not isinstance(element, Continuous):
             return NotImplemented
-        found[row, column] = Deferred(partial(element.interval_of, rows[row]))
+        found[row, column] = Deferred(partial(element.interval_of, rows[row], audit.place()))
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)
 
 

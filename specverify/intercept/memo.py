@@ -7,6 +7,7 @@ hidden. A remembered pass leaves the cache as the real one did.
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ class _Pass(NamedTuple):
     kind: Any
     output: dict[str, Any]
     cache: Any
+    """The attributes of the cache that was passed in, or the cache that was made."""
+    caches: bool
+    """Whether the output holds the cache."""
 
 
 class Memory(NamedTuple):
@@ -33,9 +37,13 @@ class Memory(NamedTuple):
 
 @contextmanager
 def remembered(model: Any, memory: Memory) -> Iterator[None]:
-    """Answer ``model``'s forward passes from ``memory`` inside the block."""
+    """Answer ``model``'s forward passes from ``memory`` inside the block.
+
+    The number of layers is part of the key: early exit lowers it in the config for the length of a draft.
+    """
     forward = model.forward
 
+    @functools.wraps(forward)  # the library reads the signature to know what it may pass
     def recall(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tuple(map(look_at, args)), {name: look_at(value) for name, value in kwargs.items()}
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
@@ -43,17 +51,21 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
 
     def pass_through(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cache = kwargs.get("past_key_values")
-        key = _digest((args, kwargs))
+        key = digest((args, kwargs, getattr(model.config, "num_hidden_layers", None)))
         if key not in memory.passes:
             output = forward(*args, **kwargs)
             kept = {name: value for name, value in output.items() if name != "past_key_values"}
-            memory.passes[key] = _Pass(type(output), _copied(kept), _copied(_state(cache)))
+            left = output.get("past_key_values") if cache is None else _state(cache)
+            caches = "past_key_values" in output
+            memory.passes[key] = _Pass(type(output), _copied(kept), _copied(left), caches)
             return output
         memory.used[0] += 1
         passed = memory.passes[key]
-        if cache is not None:
+        if cache is None:
+            cache = _copied(passed.cache)
+        else:
             cache.__dict__.update(_copied(passed.cache))
-        return passed.kind(**_copied(passed.output), past_key_values=cache)
+        return passed.kind(**_copied(passed.output), **({"past_key_values": cache} if passed.caches else {}))
 
     model.forward = recall
     try:
@@ -81,7 +93,8 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _digest(value: Any) -> bytes:
+def digest(value: Any) -> bytes:
+    """Return a digest of the content of a value: tensors, containers and the attributes of objects."""
     found = hashlib.blake2b(digest_size=16)
     _feed(found, value)
     return found.digest()

@@ -6,105 +6,35 @@
 What is looked up on ``np.random`` inside the block is answered: the functions of the module, ``default_rng``,
 ``Generator`` and ``RandomState``. A method not known here raises ``NeedsValue`` naming it. Not intercepted, and found
 by ``program_is_its_draws``: a ``Generator`` or ``RandomState`` made before the block, whose type is written in C, and a
-function bound earlier by ``from numpy.random import ...``. Seeds only name streams: two streams of one seed are
-independent here. Sites name the stream and function, and the file and line that called it.
+function bound earlier by ``from numpy.random import ...``. Streams of one seed are one stream, see ``streams``. Sites
+name the stream and function, and the file and line that called it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from reference import Draws, Site
-from specverify.intercept import random_calls
-from specverify.intercept.deferred import Continuous, Uniform
-from specverify.intercept.random_calls import ONE_BELOW_ONE, Answers, filled, one_by_one, one_of, shown
-from specverify.intercept.scalars import LazyFloat, caller, looked_up, refusal, replaced, winner
+from specverify.intercept import finite
+from specverify.intercept.caller import caller
+from specverify.intercept.deferred import Continuous
+from specverify.intercept.lazy_array import LazyArray
+from specverify.intercept.scalars import LazyFloat, refusal, replaced
+from specverify.intercept.streams import SeededStream
 
 
-class LazyArray(np.ndarray[Any, Any]):
-    """An object array of ``LazyFloat`` and numbers; what is computed of it without them is an ordinary array."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply the function to every element, numbers as NumPy would, random numbers by their own methods."""
-        plain = [_plain(value) for value in inputs]
-        if "out" in kwargs:
-            kwargs["out"] = tuple(_plain(value) for value in kwargs["out"])
-        if method == "__call__" and ufunc.nin == 1 and ufunc not in {np.negative, np.positive} and "out" not in kwargs:
-            each = np.frompyfunc(lambda e: ufunc(e if isinstance(e, LazyFloat) else np.float64(e)), 1, 1)
-            try:
-                return _lazy(each(*plain))
-            except TypeError:
-                raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
-        return _lazy(getattr(ufunc, method)(*plain, **kwargs))
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Answer the functions that would compare elements with each other; run the others."""
-        if func in _FUNCTIONS:
-            return _FUNCTIONS[func](*args, **kwargs)
-        return _lazy(super().__array_function__(func, types, args, kwargs))
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest, which random numbers race for."""
-        return _extreme(self, axis, out, keepdims, largest=True)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest, which random numbers race for."""
-        return _extreme(self, axis, out, keepdims, largest=False)
-
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return it as it is for another floating type: it has no digits to lose."""
-        return self.copy() if np.issubdtype(dtype, np.floating) else super().astype(dtype, *args, **kwargs)
-
-
-def _plain(value: Any) -> Any:
-    return value.view(np.ndarray) if isinstance(value, LazyArray) else value
-
-
-def _lazy(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.view(LazyArray if value.dtype == object else np.ndarray)
-    return type(value)(map(_lazy, value)) if type(value) in {list, tuple} else value
-
-
-def _extreme(array: Any, axis: SupportsIndex | None, out: Any, keepdims: Any, *, largest: bool) -> Any:
-    found = _plain(np.asanyarray(array))
-    if found.dtype != object or out is not None:
-        return (np.argmax if largest else np.argmin)(found, axis, out, keepdims=keepdims is True)
-    rows = found.reshape(-1) if axis is None else np.moveaxis(found, axis, -1)
-    winners = np.empty(rows.shape[:-1], dtype=np.int64)
-    for index in np.ndindex(*winners.shape):
-        winners[index] = winner(rows[index], largest=largest)
-    if keepdims is True:
-        return winners.reshape((1,) * found.ndim) if axis is None else np.expand_dims(winners, axis)
-    return winners[()]
-
-
-def _searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
-    places = [looked_up(bounds, value, side) for value in np.asarray(v, dtype=object).flat]
-    return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
-
-
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.argmax: lambda a, axis=None, out=None, *, keepdims=False: _extreme(a, axis, out, keepdims, largest=True),
-    np.argmin: lambda a, axis=None, out=None, *, keepdims=False: _extreme(a, axis, out, keepdims, largest=False),
-    np.searchsorted: _searched,
-    np.digitize: lambda x, bins, right=False: _searched(bins, x, "left" if right else "right"),
-}
-
-
-def fresh(draws: Draws, site: Site, shape: tuple[int, ...] | None) -> Any:
-    """Return a new uniform random number, or an array of them."""
+def fresh(stream: SeededStream, function: str, site: Site, shape: tuple[int, ...] | None) -> Any:
+    """Return the next uniform random number of a stream, or an array of them."""
     if shape is None:
-        return LazyFloat(Continuous(Uniform(draws, site)))
+        return LazyFloat(Continuous(stream.uniform(site, function)))
     made = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
-        made[index] = LazyFloat(Continuous(Uniform(draws, (*site, *index))))
+        made[index] = LazyFloat(Continuous(stream.uniform((*site, *index), function)))
     return made.view(LazyArray)
 
 
@@ -113,8 +43,9 @@ class _Stream:
 
     _real: type = object
 
-    def __init__(self, answers: Answers, name: str) -> None:
+    def __init__(self, answers: finite.Answers, name: str, seed: Any = None) -> None:
         self._answers, self._name = answers, name
+        self._stream = answers.stream(self._real.__name__, seed)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self._real, name):
@@ -125,17 +56,17 @@ class _Stream:
 
         return refused
 
-    def _site(self, function: str) -> tuple[Draws, Site]:
+    def _site(self, function: str) -> tuple[SeededStream, Site]:
         if self._answers.over:
             raise refusal(f"{self._name}.{function} is called after the block it was made in")
-        return self._answers.draws, (f"{self._name}.{function}", caller())
+        return self._stream, (f"{self._name}.{function}", caller())
 
     def _uniforms(self, function: str, size: Any, least: float = 0.0) -> Any:
-        draws, site = self._site(function)
+        stream, site = self._site(function)
         shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
         if self._answers.forced is None:
-            return fresh(draws, site, shape)
-        value = float(min(max(self._answers.forced, least), ONE_BELOW_ONE))
+            return fresh(stream, function, site, shape)
+        value = float(min(max(self._answers.forced, least), finite.ONE_BELOW_ONE))
         return value if shape is None else np.full(shape, value)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
@@ -157,10 +88,10 @@ class _Stream:
                shuffle: bool = True) -> Any:  # fmt: skip
         draws, site = self._site("choice")
         number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
-        if number > random_calls.MOST_OUTCOMES:
+        if number > finite.MOST_OUTCOMES:
             raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
-        pmf = random_calls.masses(p, number)
+        pmf = finite.masses(p, number)
         if replace:
             found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
         elif count > np.count_nonzero(pmf):
@@ -168,7 +99,7 @@ class _Stream:
         elif p is None and not shuffle:
             raise refusal(f"{site[0]} is asked for an order that is not random")
         else:
-            found = one_by_one(draws, pmf, count, site)
+            found = finite.one_by_one(draws, site, pmf, count)
         places = found[0] if size is None else np.array(found, dtype=np.int64).reshape(size)
         return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
 
@@ -178,8 +109,9 @@ class _Stream:
         trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise ValueError("p < 0, p > 1 or p is NaN")
-        heads = random_calls.heads
-        return filled(shape, lambda index: heads(draws, int(trials[index]), float(chances[index]), (*site, *index)))
+        return finite.filled(
+            shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
+        )
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
         draws, site = self._site("multinomial")
@@ -191,7 +123,7 @@ class _Stream:
         found = np.zeros(rows.shape, dtype=np.int64)
         for index in np.ndindex(*rows.shape[:-1]):
             pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
-            found[index] = random_calls.counts(draws, int(n), pmf / pmf.sum(), (*site, *index))
+            found[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
         return found
 
     def _integers(self, function: str, low: Any, high: Any, size: Any, dtype: Any) -> Any:
@@ -201,10 +133,12 @@ class _Stream:
             raise refusal(f"{site[0]} has arrays of bounds")
         if low >= high:
             raise ValueError("low >= high")
-        return filled(size, lambda index: int(low) + one_of(draws, int(high) - int(low), (*site, *index)), dtype)
+        return finite.filled(
+            size, lambda index: int(low) + finite.one_of(draws, (*site, *index), int(high) - int(low)), dtype
+        )
 
     def _order(self, function: str, number: int) -> list[int]:
-        return random_calls.shuffled(*self._site(function), number)
+        return finite.shuffled(*self._site(function), number)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         whole = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
@@ -216,7 +150,7 @@ class _Stream:
 
 
 class _Generator(_Stream):
-    """Answers as ``np.random.Generator``."""
+    """finite.Answers as ``np.random.Generator``."""
 
     _real = np.random.Generator
 
@@ -239,12 +173,13 @@ class _Generator(_Stream):
 
 
 class _RandomState(_Stream):
-    """Answers as ``np.random.RandomState``, and as the functions of the module."""
+    """finite.Answers as ``np.random.RandomState``, and as the functions of the module."""
 
     _real = np.random.RandomState
 
     def seed(self, seed: Any = None) -> None:
-        self._name = f"{self._name.split(' ')[0]} seed({shown(seed)})"
+        self._name = f"{self._name.split(' ')[0]} seed({finite.shown(seed)})"
+        self._stream = self._answers.stream(self._real.__name__, seed)
 
     def random_sample(self, size: Any = None) -> Any:
         return self._uniforms("random_sample", size)
@@ -269,7 +204,7 @@ def numpy_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iter
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    answers = Answers(draws, forced_uniform)
+    answers = finite.Answers(draws, forced_uniform)
     state = _RandomState(answers, "np.random")
     values = {name: getattr(state, name) for name in _MODULE}
     values |= {"ranf": state.random_sample, "sample": state.random_sample}
@@ -287,9 +222,9 @@ def numpy_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iter
         answers.over = True
 
 
-def _constructor(kind: Any, answers: Answers, named: str) -> type[_Stream]:
+def _constructor(kind: Any, answers: finite.Answers, named: str) -> type[_Stream]:
     def init(self: _Stream, seed: Any = None, name: str = named) -> None:
-        kind.__init__(self, answers, f"{name}({shown(seed)})")
+        kind.__init__(self, answers, f"{name}({finite.shown(seed)})", seed)
 
     return type(kind._real.__name__, (kind,), {"__init__": init})  # noqa: SLF001
 

@@ -8,29 +8,19 @@ one draw if they are a race of exponential clocks in any of the usual spellings,
 from __future__ import annotations
 
 import math
-import random
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept import deferred
+from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous, NeedsValue, Step
+from specverify.intercept.races import race
 
-_NOT_FOREIGN = (str(Path(np.__file__).parent), str(Path(__file__).parent), str(Path(random.__file__)))
 _ABSENT = object()
-
-
-def caller() -> str:
-    """Return file and line of the innermost frame outside NumPy, the standard ``random`` and this package."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_FOREIGN):
-        frame = frame.f_back
-    return "unknown place" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def refusal(sentence: str) -> NeedsValue:
@@ -229,7 +219,7 @@ def winner(row: Sequence[Any], *, largest: bool) -> int:
     left = iter(zip(lazy, forms, strict=True))
     entries = [_raced(*next(left)) if isinstance(entry, LazyFloat) else -math.inf for entry in row]
     uniform = lazy[0].continuous.uniform
-    return int(_asked(deferred.race, uniform._draws, ("race", *uniform._site), entries))  # noqa: SLF001
+    return int(_asked(race, uniform.draws, ("race", *uniform.known.site), entries))
 
 
 def _loses(number: Any, ratios: bool) -> bool:

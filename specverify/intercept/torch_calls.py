@@ -10,12 +10,8 @@ the call, so that no randomness passes unnoticed. Sites name the function and th
 from __future__ import annotations
 
 import math
-import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +20,10 @@ from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Site
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
+from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential, final_outcome
 from specverify.intercept.lazy_tensor import LazyTensor, elements_of, look_at
+from specverify.intercept.torch_streams import TorchStreams
 
 ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}
 """The largest uniform of each dtype."""
@@ -39,10 +37,7 @@ class _Answers(TorchFunctionMode):
         self.draws, self.forced = draws, forced
         self.filled: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
         """Ordinary tensors that were filled with random values in place, and the lazy ones that stand for them."""
-        self.generators: list[Any] = []
-        self.seed: int | None = None
-        self.drawn: dict[int | None, list[Uniform]] = {}
-        self.replayed: list[Uniform] = []
+        self.streams = TorchStreams()
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -62,30 +57,36 @@ class _Answers(TorchFunctionMode):
             return type(value)(self._substituted(item) for item in value)
         return value
 
-    def stream(self, generator: Any) -> Site:
-        """Return what tells the draws of a generator apart from those of others, in the order they first drew."""
-        if generator is None:
-            return ()
-        if not any(generator is known for known in self.generators):
-            self.generators.append(generator)
-        return (f"generator {self.generators.index(generator)}",)
-
-    def reseed(self, seed: int) -> None:
-        """Start a stream over: the uniforms drawn after the same seed are the same uniforms again."""
-        self.replayed = list(self.drawn.get(seed, []))
-        self.seed = seed
-
     def uniforms(self, like: torch.Tensor, call: str, image: Any, generator: Any) -> Any:
         """Return a lazy tensor of fresh uniforms, mapped by ``image``; an ordinary one where a value is forced."""
         if self.forced is not None:
             return torch.full_like(like, min(self.forced, ONE_BELOW_ONE.get(like.dtype, 1 - 2**-8)))
-        site: Site = (call, caller(), *self.stream(generator))
+        site: Site = (call, caller(), *self.streams.name(generator))
         elements = np.empty(tuple(like.shape), dtype=object)
-        for index in np.ndindex(elements.shape):
-            uniform = self.replayed.pop(0) if self.replayed else Uniform(self.draws, (*site, *index))
-            self.drawn.setdefault(self.seed, []).append(uniform)
-            elements[index] = image(uniform)
+        alike = image is Continuous and like.device.type == "cpu"
+        way = ("uniform" if image is Continuous else call, like.dtype)
+
+        def advance() -> None:
+            drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
+            (drawn.uniform_ if image is Continuous else drawn.exponential_)(generator=generator)
+
+        state = None if alike else self.streams.state(generator, like.device, advance)
+        for place, index in enumerate(np.ndindex(elements.shape)):
+            source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
+            draw = self.streams.draw((*site, *index), source, way)
+            elements[index] = image(Uniform(self.draws, (*site, *index), draw))
         return LazyTensor(elements, like.dtype, like.device)
+
+    def outcomes(self, site: Site, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
+        """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
+        state, count = self.streams.state(generator, device, advance), iter(range(2**62))
+
+        def outcome(pmf: Any, index: Site, first: int = 0, way: Site = ()) -> Categorical:
+            place = next(count)
+            draw = self.streams.draw(site, state and (state, place), (site[0], first, pmf.tobytes(), *way))
+            return Categorical(self.draws, pmf, (*site, *index), first, draw)
+
+        return outcome
 
     def fill(self, tensor: torch.Tensor, values: Any) -> Any:
         """Let ``values`` stand for ``tensor``, which was filled in place; a view fills its part of the base."""
@@ -114,32 +115,12 @@ def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[N
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
     draws at which a token of probability 0 gets out.
     """
-    mode, manual_seed = _Answers(draws, forced_uniform), torch.manual_seed
-    torch.manual_seed = mode.reseed  # type: ignore[assignment]
+    mode = _Answers(draws, forced_uniform)
     try:
-        with mode:
+        with mode.streams.restored(), mode:
             yield
     except NeedsValue as refusal:
         raise NeedsValue(f"{refusal} ({caller(refusal.__traceback__)})") from None
-    finally:
-        torch.manual_seed = manual_seed
-
-
-def caller(trace: Any = None) -> str:
-    """Return file and line of the innermost frame that belongs neither to torch nor to this package."""
-    stack = traceback.walk_stack(sys._getframe(1)) if trace is None else reversed(list(traceback.walk_tb(trace)))  # noqa: SLF001
-    for frame, line in stack:
-        name = _foreign_name(frame.f_code.co_filename)
-        if name:
-            return f"{name}:{line}"
-    return "unknown place"
-
-
-@cache
-def _foreign_name(filename: str) -> str:
-    """Return the name of a file that belongs neither to torch nor to this package, or nothing."""
-    path = Path(filename)
-    return "" if {"torch", "intercept"} & set(path.parts) else path.name
 
 
 def _multinomial(
@@ -155,12 +136,18 @@ def _multinomial(
     rows = weights.reshape(-1, weights.shape[-1]).double().cpu().numpy()
     if not np.isfinite(rows).all() or (rows < 0).any() or (rows.sum(-1) <= 0).any():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
-    site = ("torch.multinomial", caller(), *mode.stream(generator))
+    site = ("torch.multinomial", caller(), *mode.streams.name(generator))
+    outcome = mode.outcomes(
+        site,
+        generator,
+        weights.device,
+        lambda: torch.multinomial(weights, num_samples, replacement, generator=generator),
+    )
     found = np.empty((len(rows), num_samples), dtype=object)
     for row, masses in enumerate(rows):
         left = masses.copy()
         for draw in range(num_samples):
-            found[row, draw] = Categorical(mode.draws, left / left.sum(), (*site, row, draw))
+            found[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
             if not replacement and num_samples > 1:
                 left[found[row, draw].value()] = 0.0
     return LazyTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
@@ -168,11 +155,12 @@ def _multinomial(
 
 def _bernoulli(mode: _Answers, input: Any, p: float | None = None, generator: Any = None, **_: Any) -> Any:
     heads = torch.full_like(look_at(input), p) if p is not None else look_at(input)
-    site = ("torch.bernoulli", caller(), *mode.stream(generator))
+    site = ("torch.bernoulli", caller(), *mode.streams.name(generator))
+    outcome = mode.outcomes(site, generator, heads.device, lambda: torch.bernoulli(heads, generator=generator))
     elements = np.empty(tuple(heads.shape), dtype=object)
     for index in np.ndindex(elements.shape):
         mass = float(heads[index])
-        elements[index] = Categorical(mode.draws, np.array([1 - mass, mass]), (*site, *index))
+        elements[index] = outcome(np.array([1 - mass, mass]), index)
     return LazyTensor(elements, heads.dtype, heads.device)
 
 
@@ -222,18 +210,26 @@ def _randint(mode: _Answers, *args: Any, dtype: Any = None, device: Any = None, 
     low = int(named.get("low", numbers[0] if len(numbers) > 1 else 0))
     high = int(named.get("high", numbers[-1] if numbers else 0))
     pmf, site = np.full(high - low, 1 / (high - low)), ("torch.randint", caller())
-    elements = np.empty(tuple(size), dtype=object)
+    elements, place, generator = (
+        np.empty(tuple(size), dtype=object),
+        torch.device(device or "cpu"),
+        named.get("generator"),
+    )
+    outcome = mode.outcomes(
+        site, generator, place, lambda: torch.randint(low, high, size, device=place, generator=generator)
+    )
     for index in np.ndindex(elements.shape):
-        elements[index] = Categorical(mode.draws, pmf, (*site, *index), first=low)
-    return LazyTensor(elements, dtype or torch.int64, device or "cpu")
+        elements[index] = outcome(pmf, index, first=low)
+    return LazyTensor(elements, dtype or torch.int64, place)
 
 
-def _randperm(mode: _Answers, n: int, *, dtype: Any = None, device: Any = None, **_: Any) -> Any:
-    left, site = list(range(n)), ("torch.randperm", caller())
+def _randperm(mode: _Answers, n: int, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any) -> Any:
+    left, site, place = list(range(n)), ("torch.randperm", caller()), torch.device(device or "cpu")
+    outcome = mode.outcomes(site, generator, place, lambda: torch.randperm(n, device=place, generator=generator))
     chosen: list[int] = []
     while left:
         pmf = np.full(len(left), 1 / len(left))
-        chosen.append(left.pop(mode.draws.categorical(pmf, (*site, len(chosen)))))
+        chosen.append(left.pop(outcome(pmf, (len(chosen),), way=(n,)).value()))
     return torch.tensor(chosen, dtype=dtype or torch.int64, device=device)
 
 

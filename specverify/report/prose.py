@@ -12,6 +12,7 @@ SYMBOLS = {
     Status.REFUTED: "✘",
     Status.UNKNOWN: "?",
     Status.UNUSABLE: "!",
+    Status.REFUSED: "·",
     Status.NOT_APPLICABLE: "-",
 }
 

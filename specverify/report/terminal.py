@@ -20,6 +20,7 @@ STYLES = {
     Status.REFUTED: "bold red",
     Status.UNKNOWN: "yellow",
     Status.UNUSABLE: "bold red",
+    Status.REFUSED: "dim",
     Status.NOT_APPLICABLE: "dim",
 }
 

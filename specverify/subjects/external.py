@@ -6,6 +6,10 @@ The attribute is an ``Algorithm`` row, or a function, told apart by its paramete
     decode(draws, target, draft, prompt, *, horizon) -> new tokens
     decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
     verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
+    verify(p, q, draft_tokens, lengths) -> emitted tokens row by row: see ``subjects.batched_verifier``
+    verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
+
+``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``).
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
 pmf ``[vocabulary]``. One round is the better shape: its law is pushed forward round by round and equal texts merge. A
@@ -22,29 +26,61 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.draws import Tape
 from specverify.scenarios import SCENARIOS, scenario_task
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.verifier import verifier_subject
 
 Decode = Callable[..., Any]
+Form = Literal["row", "batched", "logits"]
+"""The forms of a verifier: one row of probabilities, several rows of them, one row of logits."""
 
 
 def external_subject(name: str) -> Subject:
-    """Return the subject ``package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
-    found = _load(name)
+    """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
+    form, _, place = name.rpartition("=")
+    found = _load(place)
+    if form:
+        if form not in get_args(Form):
+            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(get_args(Form))}")
+        return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
     if isinstance(found, Algorithm):
         return algorithm_subject(found, prefix=name.partition(":")[0])._replace(name=name)
     return decode_subject(found, name)
 
 
+def verifier_subject_of(
+    verify: Decode, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
+) -> Subject:
+    """Return the subject of a verifier in the form given, or the one its parameters tell, or a row."""
+    told = verifier_form(verify, name) or "row"
+    make = {"row": verifier_subject, "batched": batched_subject, "logits": logits_subject}[form or told]
+    full_name = name if form in {None, told} else f"{form}={name}"
+    return make(verify, full_name, gammas) if gammas else make(verify, full_name)
+
+
+def verifier_form(function: Decode, name: str) -> Form | None:
+    """Return the form that its parameters tell, if they do; raises ``UnusableSubject`` for a batch of logits."""
+    try:
+        names = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return None
+    if "lengths" in names and names & set(PARAMETERS):
+        raise UnusableSubject(f"{name} takes lengths and sampling parameters, expected one: no batches of logits yet")
+    return "batched" if "lengths" in names else "logits" if names & set(PARAMETERS) else None
+
+
 def decode_subject(function: Decode, name: str) -> Subject:
     """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
+    if verifier_form(function, name):
+        return verifier_subject_of(function, name)
     shape = _shape(function, name)
     if shape is None:
         return verifier_subject(function, name)
@@ -133,7 +169,8 @@ def _load(name: str) -> Any:
 
 def _shape(function: Decode, name: str) -> _Shape | None:
     expected = (
-        "(draws, target, draft, tokens), (draws, target, draft, prompt, *, horizon[, eos]) or (p, q, draft_tokens)"
+        "(draws, target, draft, tokens), (draws, target, draft, prompt, *, horizon[, eos]) or "
+        "(p, q, draft_tokens[, lengths or temperature, top_k, top_p, min_p])"
     )
     try:
         signature = inspect.signature(function)

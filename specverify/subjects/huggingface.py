@@ -16,33 +16,27 @@ What the library's source requires and its signature does not say:
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from reference.rounds import AcceptanceStatistics, commit
 from reference.types import Tokens
-from specverify.subjects.huggingface_models import (
-    SETTINGS,
-    EngineSetting,
-    build_assistant,
-    build_model,
-    build_target,
-    check_setting,
+from specverify.subjects.huggingface_engines import (
+    Build,
+    Engine,
+    assisted_engine,
+    one_thread,
+    prompt_lookup_engine,
+    prompt_of,
+    quiet_and_seeded,
+    sampling_config,
 )
+from specverify.subjects.huggingface_models import SETTINGS, EngineSetting, build_model, build_target, check_setting
 
 try:
     import torch
-    from transformers import (
-        GenerationConfig,
-        LogitsProcessorList,
-        TemperatureLogitsWarper,
-        TopKLogitsWarper,
-        TopPLogitsWarper,
-    )
-    from transformers.utils import logging as transformers_logging
+    from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 except ImportError as error:
     raise ImportError(
         'the Hugging Face subject needs torch and transformers: pip install "specverify-suite[hf]"'
@@ -78,12 +72,12 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
     Nothing is cut or cleaned: tokens behind an end-of-sequence id or beyond the horizon would be counted as emitted.
     Raises ``ValueError`` for a setting that ``check_setting`` refuses.
     """
-    return _counts(assisted_engine(setting), samples, seed)
+    return _counts(assisted_engine, setting, samples, seed)
 
 
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of ``samples`` independent calls of prompt-lookup generation, as ``assisted_counts``."""
-    return _counts(prompt_lookup_engine(setting), samples, seed)
+    return _counts(prompt_lookup_engine, setting, samples, seed)
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
@@ -95,7 +89,7 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
         for drawn in range(0, samples, PLAIN_BATCH):
             size = min(PLAIN_BATCH, samples - drawn)
             rows = target.generate(
-                **_inputs(setting), generation_config=_sampling_config(setting, num_return_sequences=size)
+                **prompt_of(setting), generation_config=sampling_config(setting, num_return_sequences=size)
             )
             new = rows[:, len(setting.prompt) :].tolist()
             counts.update(commit(tuple(row), setting.horizon, setting.eos)[0] for row in new)
@@ -107,12 +101,12 @@ def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> Acceptan
 
     A subject that never drafts passes every test of its law and proves nothing; look here first.
     """
-    return _activity(assisted_engine(setting), len(setting.prompt), calls, seed)
+    return _activity(assisted_engine, setting, calls, seed)
 
 
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     """Return what prompt lookup drafted and accepted in fact, as ``assisted_activity``."""
-    return _activity(prompt_lookup_engine(setting), len(setting.prompt), calls, seed)
+    return _activity(prompt_lookup_engine, setting, calls, seed)
 
 
 def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
@@ -143,7 +137,7 @@ def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
 def next_token_pmfs(target: Any, setting: EngineSetting, new: list[Tokens]) -> list[list[float]]:
     """Return the warped next-token pmf ``[vocabulary]`` after the prompt and each of ``new`` (all of one length)."""
     ids: Any = torch.tensor([setting.prompt + tokens for tokens in new], device=target.device)
-    with torch.no_grad(), _one_thread():
+    with torch.no_grad(), one_thread():
         logits = target(ids).logits[:, -1].float()
     pmfs: list[list[float]] = warpers(setting)(ids, logits).double().softmax(-1).tolist()
     return pmfs
@@ -159,68 +153,9 @@ def warpers(setting: EngineSetting) -> LogitsProcessorList:
     return chosen
 
 
-class Engine(NamedTuple):
-    """One way to call ``generate``: the models it runs, the target first, and a call that returns the new tokens."""
-
-    models: tuple[Any, ...]
-    new_tokens: Callable[[], Any]
-    """A tensor ``[number]`` of the new token ids of one call."""
-
-    @property
-    def target(self) -> Any:
-        """The model whose law is promised."""
-        return self.models[0]
-
-    def draw(self) -> Tokens:
-        """Return the new tokens of one call."""
-        return tuple(self.new_tokens().tolist())
-
-
-def assisted_engine(setting: EngineSetting) -> Engine:
-    """Return assisted generation with a draft model."""
+def _counts(build: Build, setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     check_setting(setting)
-    return _engine(setting, _sampling_config(setting), assistant_model=build_assistant(setting))
-
-
-def prompt_lookup_engine(setting: EngineSetting) -> Engine:
-    """Return generation with drafts copied from the prompt."""
-    check_setting(setting)
-    return _engine(
-        setting, _sampling_config(setting, prompt_lookup_num_tokens=setting.gamma, max_matching_ngram_size=2)
-    )
-
-
-def _engine(setting: EngineSetting, config: Any, **options: Any) -> Engine:
-    target, inputs, start = build_target(setting), _inputs(setting), len(setting.prompt)
-
-    def new_tokens() -> Any:
-        return target.generate(**inputs, generation_config=config, **options)[0, start:]
-
-    assistant = options.get("assistant_model")
-    return Engine((target,) if assistant is None else (target, assistant), new_tokens)
-
-
-def _sampling_config(setting: EngineSetting, **options: Any) -> Any:
-    """Return every sampling parameter set explicitly; padding is possible only behind an end-of-sequence id."""
-    config: Any = GenerationConfig  # its constructor is not annotated
-    return config(
-        do_sample=True,
-        temperature=float(setting.temperature),
-        top_k=setting.top_k or 0,
-        top_p=1.0 if setting.top_p is None else setting.top_p,
-        max_new_tokens=setting.horizon,
-        eos_token_id=list(setting.eos) or None,
-        pad_token_id=setting.eos[0] if setting.eos else None,
-        **options,
-    )
-
-
-def _inputs(setting: EngineSetting) -> dict[str, Any]:
-    ids = torch.tensor([setting.prompt])
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def _counts(engine: Engine, samples: int, seed: int) -> Counter[Tokens]:
+    engine = build(setting)
     with quiet_and_seeded(seed):
         return Counter(engine.draw() for _ in range(samples))
 
@@ -232,7 +167,9 @@ class _Fed(NamedTuple):
     tokens: Tokens
 
 
-def _activity(engine: Engine, prompt_length: int, calls: int, seed: int) -> AcceptanceStatistics:
+def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
+    check_setting(setting)
+    engine, prompt_length = build(setting), len(setting.prompt)
     statistics = AcceptanceStatistics(0, 0, 0, 0, 0)
     forwards: list[_Fed] = []
 
@@ -262,31 +199,3 @@ def _statistics(forwards: list[_Fed], new: Tokens, prompt_length: int) -> Accept
         drafted, accepted = drafted + len(draft), accepted + agreed
         reached += min(agreed + 1, len(matches))
     return AcceptanceStatistics(len(forwards), len(new), drafted, reached, accepted)
-
-
-@contextmanager
-def quiet_and_seeded(seed: int) -> Iterator[None]:
-    """Seed torch, show only errors of the library's log, and restore both afterwards.
-
-    The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
-    ``generate``; no setting of ours avoids it.
-    """
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity(logging.ERROR)
-    try:
-        with torch.random.fork_rng(devices=[]), _one_thread():
-            torch.manual_seed(seed)
-            yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Run on one thread: for models this small, waiting for a second one costs more than it computes."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -1,30 +1,24 @@
-"""Tiny Llama and GPT-2 models from their real config classes, and the settings they are examined with. No model hub.
-
-The weights are seeded and scaled so that the models behave as trained ones do where it matters: next-token pmfs far
-from uniform that depend on the whole context, so that a wrong cache entry, position or row cannot hide in the noise.
-"""
+"""The settings that tiny seeded Llama and GPT-2 models are examined with. No model hub."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from reference.types import Tokens
+from specverify.subjects import huggingface_architectures
+from specverify.subjects.huggingface_architectures import build_model
 
-try:
-    import torch
-    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
-except ImportError as error:
-    raise ImportError(
-        'tiny Hugging Face models need torch and transformers: pip install "specverify-suite[hf]"'
-    ) from error
-
-HIDDEN_SIZE = 16
-LAYERS = 2
-HEADS = 2
-POSITIONS = 64
-WEIGHT_SCALE = 0.7
-"""Standard deviation of every weight matrix: 16 normalised hidden units make logits of standard deviation 2.8."""
+__all__ = [
+    "ARCHITECTURES",
+    "ASSISTANT_SEED",
+    "SETTINGS",
+    "TARGET_SEED",
+    "EngineSetting",
+    "build_assistant",
+    "build_model",
+    "build_target",
+    "check_setting",
+]
 
 TARGET_SEED = 2
 ASSISTANT_SEED = 3
@@ -49,6 +43,12 @@ class EngineSetting(NamedTuple):
     vocabulary: int = 5
     prompt: Tokens = (3, 1, 2, 3, 1)
     eos: Tokens = ()
+    sample: bool = True
+    """False decodes greedily."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """More entries of the ``GenerationConfig``; tuples stand for lists."""
+    assistant: tuple[tuple[str, Any], ...] = ()
+    """Entries of the assistant's own generation config."""
 
 
 def check_setting(setting: EngineSetting) -> None:
@@ -73,75 +73,12 @@ def build_target(setting: EngineSetting) -> Any:
 
 
 def build_assistant(setting: EngineSetting) -> Any:
-    """Return the assistant of ``setting``, which alone carries the number of drafted tokens and how it changes."""
-    assistant = build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
-    assistant.generation_config.num_assistant_tokens = setting.gamma
-    assistant.generation_config.num_assistant_tokens_schedule = "constant"
-    assistant.generation_config.assistant_confidence_threshold = 0.0
-    return assistant
+    """Return the assistant of ``setting``; ``drafts_as`` tells it the length of its drafts."""
+    return build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
 
 
-def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
-    """Return a float32 causal language model in eval mode on the CPU; equal arguments give equal weights.
-
-    ``architecture`` is a key of ``ARCHITECTURES``. Matrices are normal with standard deviation ``WEIGHT_SCALE``, norms
-    are 1 and biases 0, drawn in the order of parameter names: the library's initialisation plays no part, and torch's
-    global generator is left as it was. No special token is set, where the config classes have an end-of-sequence id by
-    default (2 for Llama). Raises ``ValueError`` for an unknown architecture or fewer than 2 tokens.
-    """
-    if architecture not in ARCHITECTURES:
-        raise ValueError(f"the architecture is {architecture!r}, expected one of {', '.join(ARCHITECTURES)}")
-    if vocabulary < 2:
-        raise ValueError(f"the vocabulary has {vocabulary} tokens, expected at least 2")
-    with torch.random.fork_rng(devices=[]):
-        model = ARCHITECTURES[architecture](vocabulary)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, weights in sorted(model.named_parameters()):
-            if weights.ndim > 1:
-                weights.normal_(0, WEIGHT_SCALE, generator=generator)
-            else:
-                weights.fill_(0.0 if name.endswith("bias") else 1.0)
-    return model.eval()
-
-
-def _llama(vocabulary: int) -> Any:
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=vocabulary,
-            hidden_size=HIDDEN_SIZE,
-            intermediate_size=2 * HIDDEN_SIZE,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS,
-            num_key_value_heads=1,
-            max_position_embeddings=POSITIONS,
-            **_COMMON,
-        )
-    )
-
-
-def _gpt2(vocabulary: int) -> Any:
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=vocabulary,
-            n_embd=HIDDEN_SIZE,
-            n_layer=LAYERS,
-            n_head=HEADS,
-            n_positions=POSITIONS,
-            **_COMMON,
-        )
-    )
-
-
-_COMMON: dict[str, Any] = {
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-    "tie_word_embeddings": False,
-}
-
-ARCHITECTURES: dict[str, Callable[[int], Any]] = {"llama": _llama, "gpt2": _gpt2}
-"""Builder of each architecture: vocabulary size -> model with the library's own initial weights."""
+ARCHITECTURES = {name: huggingface_architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
+"""The architectures of ``SETTINGS``; ``build_model`` knows more."""
 
 _SAMPLING: dict[str, dict[str, Any]] = {
     "T=1": {},

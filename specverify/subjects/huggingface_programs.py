@@ -7,18 +7,24 @@ remembered across runs by the content of inputs and cache, so a run costs the li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from typing import Any
 
-import torch
-
-from reference import Draws
-from specverify.intercept.memo import Memory, remembered
+from reference import Draws, Tokens
+from specverify.enumeration import EnumerationTooLarge, program_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
-from specverify.subjects.huggingface import Engine, assisted_engine, exact_law, prompt_lookup_engine, quiet_and_seeded
+from specverify.subjects.huggingface import exact_law
+from specverify.subjects.huggingface_engines import (
+    Build,
+    Engine,
+    assisted_engine,
+    prompt_lookup_engine,
+    quiet_and_seeded,
+)
 from specverify.subjects.huggingface_models import EngineSetting
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.huggingface_watch import ready, watched
+from specverify.subjects.subject import EngineProgram, Refused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(
     EngineSetting(
@@ -52,27 +58,49 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
     return tuple(engine_program(setting, prompt_lookup_engine) for setting in (*PROGRAMS, FIVE_TOKENS))
 
 
-def engine_program(setting: EngineSetting, build: Callable[[EngineSetting], Engine]) -> EngineProgram:
-    """Return one way of calling ``generate`` at one setting."""
+def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
+    """Return one way of calling ``generate`` at one setting, to be compared with the teacher-forced law."""
     return EngineProgram(
         name=setting.name,
-        open=partial(_opened, setting, build),
+        open=partial(opened, partial(build, setting)),
         law=partial(exact_law, setting),
         vocabulary=setting.vocabulary,
+        watch=partial(watched, partial(build, setting)),
     )
 
 
+@lru_cache(maxsize=4)
+def plain_law(build: Callable[[], Engine]) -> dict[Tokens, float]:
+    """Return the law of the same call without speculation, its random calls enumerated: what the engine promises."""
+    with opened(build, speculative=False) as program:
+        law = program_law(program)
+    if law.missing:
+        raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
+    return {outcome: law.probabilities[outcome] for outcome in sorted(law.probabilities)}
+
+
 @contextmanager
-def _opened(setting: EngineSetting, build: Callable[[EngineSetting], Engine]) -> Iterator[Callable[[Draws], Any]]:
-    engine = build(setting)
+def opened(
+    build: Callable[[], Engine], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
+) -> Iterator[Callable[[Draws], Any]]:
+    """Build the models and yield one call of ``generate`` as a program of draws; every run finds the models as new.
+
+    Raises ``Refused`` where the library raises an error that holds the words ``refusal``.
+    """
+    with quiet_and_seeded(0):
+        engine = build()
 
     def program(draws: Draws) -> Any:
-        with answered_by(draws):
-            return outcome_of(engine.new_tokens())
+        engine.restore()
+        if speculative:
+            engine.before()
+        try:
+            with answered_by(draws, forced_uniform):
+                return outcome_of(engine.new_tokens(speculative))
+        except Exception as error:
+            if refusal and refusal in str(error):
+                raise Refused(str(error)) from error
+            raise
 
-    with ExitStack() as stack:
-        stack.enter_context(quiet_and_seeded(0))
-        stack.enter_context(torch.no_grad())
-        for model in engine.models:
-            stack.enter_context(remembered(model, Memory({}, [0])))
+    with ready(engine.models):
         yield program

@@ -21,6 +21,10 @@ class Variant(NamedTuple):
     """Such as ``gamma=2``."""
     build: Callable[[Task], Decoder]
     declared_law: Callable[[Task, Tokens], Mapping[Tokens, Any]] | None = None
+    joint: Callable[[Task, Tokens], EngineProgram] | None = None
+    """For a verifier of batches: its row after the prompt and a different row in one call, their texts the outcome."""
+    process: Callable[[Task], Task] | None = None
+    """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
 
 
 class SampledSetting(NamedTuple):
@@ -39,17 +43,62 @@ class SampledSetting(NamedTuple):
     """Says how much was drafted and accepted: a subject that never drafts proves nothing."""
 
 
+class Refused(Exception):  # noqa: N818 - reads as the sentence it is
+    """An engine does not take a setting, and says so; the message is its own words."""
+
+
+class Forward(NamedTuple):
+    """One forward pass of the target: what its cache held before, and what it was fed."""
+
+    held: int
+    """Cache entries before the pass."""
+    fed: Tokens
+    entries: tuple[Any, ...] = ()
+    """The cache before the pass, one array a layer and kind: ``[..., entries, width]``."""
+
+
+class Observed(NamedTuple):
+    """What was seen of one run of an engine."""
+
+    new: Any
+    """The new tokens; ``Undecided`` where the last of them was never looked at."""
+    forwards: tuple[Forward, ...]
+    rows: tuple[tuple[Tokens, ...], ...] = ()
+    """For each forward pass, the token ids that a logits processor was shown after it, call by call."""
+    returned: Mapping[str, tuple[Any, ...]] = {}
+    """What else the engine returned, one array a new token: scores, logits, hidden states ..."""
+    changed: tuple[str, ...] = ()
+    """The caller's objects that are not what they were before the run."""
+
+
+class Watched(NamedTuple):
+    """An engine that can be looked into: its runs, and what they should look like."""
+
+    run: Callable[[Draws], Observed]
+    plain: Callable[[Draws], Observed]
+    """The same call without speculation."""
+    prompt: Tokens
+    """What the new tokens follow."""
+
+
 class EngineProgram(NamedTuple):
     """Somebody else's engine at one setting, its random calls answered by draws: one run is one whole decode."""
 
     name: str
-    open: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
-    """Builds the models once; inside the block the program may be run again and again."""
+    open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]
+    """Builds the models once; inside the block the program may be run again and again. ``open(forced_uniform=u)`` gives
+    every uniform that value instead."""
     law: Callable[[], Mapping[Tokens, float]]
     """The law of the new tokens that the engine promises, computed without its speculation."""
     vocabulary: int
     epsilon: float = 2.0**-23
     """Spacing of the floats that the engine computes its pmfs in."""
+    target: Callable[[], Mapping[Tokens, float]] | None = None
+    """For a declared bias: the target's law, from which ``law`` differs."""
+    watch: Callable[[], AbstractContextManager[Watched]] | None = None
+    """The same engine, looked into while it runs."""
+    documented: tuple[str, ...] = ()
+    """Names in ``Observed.changed`` that the engine's documentation says it changes."""
 
 
 class Subject(NamedTuple):
@@ -72,6 +121,8 @@ class Subject(NamedTuple):
     epsilon: float = 2.0**-52
     """Spacing of the floats it computes in, where it does not compute with rationals."""
     paper: str = ""
+    intercepted: bool = False
+    """Whether its random calls are answered; else it asks for its draws by name. Those of ``programs`` always are."""
 
 
 class Case(NamedTuple):
@@ -87,7 +138,8 @@ class Case(NamedTuple):
 def case_task(case: Case) -> Task:
     """Return the task of an enumerable case, in the arithmetic its subject can do."""
     assert case.scenario is not None
-    return scenario_task(case.scenario, case.subject.rational)
+    task = scenario_task(case.scenario, case.subject.rational)
+    return task if case.variant is None or case.variant.process is None else case.variant.process(task)
 
 
 def case_decoder(case: Case) -> Decoder:

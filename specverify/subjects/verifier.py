@@ -6,6 +6,8 @@
 ``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do. Its random calls (torch, NumPy, random)
 are intercepted, so it is enumerated as it is. The drafts are drawn here, honestly, from q; a round without drafts is
 one draw from p and does not reach the verifier. Emitted tokens end at the first negative placeholder.
+
+What the other forms (``batched_verifier``, ``logits_verifier``) share with this one is here too.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from typing import Any
 
@@ -39,14 +41,17 @@ from reference import (
 from reference.models import draft_model
 from reference.rounds import initial_state
 from specverify.draws import Tape
-from specverify.intercept.deferred import known
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
-from specverify.subjects.subject import SampledSetting, Subject, UnusableSubject, Variant
+from specverify.subjects.emitted import emitted_row
+from specverify.subjects.subject import SampledSetting, Subject, Variant
 
-Verify = Callable[[Any, Any, Any], Any]
+Verify = Callable[..., Any]
 Context = Callable[[Draws], AbstractContextManager[None]]
+Arrays = tuple[Any, ...]
+Decide = Callable[[Draws, State, Draft], Tokens]
+"""What a round emits, given its drafts."""
 FLOAT32 = 2.0**-23
 """Such code usually computes in float32 somewhere, so its laws are compared within float32 rounding."""
 
@@ -58,42 +63,80 @@ def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2,
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=tuple(Variant(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
-        settings=(_sampled_setting(verify, max(gammas)),),
+        settings=(sampled_setting(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
         rational=False,
         stops_at_eos=False,
         epsilon=FLOAT32,
+        intercepted=True,
     )
 
 
-def _sampled_setting(verify: Verify, gamma: int) -> SampledSetting:
-    """Return the verifier with its own randomness, for what cannot be enumerated."""
-    task = partial(float_task, vocabulary=8, temperature=1.0, horizon=3)
+def sampled_setting(
+    make: Callable[[Task, Context], Decoder], label: str, process: Callable[[Task], Task] = lambda task: task
+) -> SampledSetting:
+    """Return the decoder ``make(task, answered)`` with its own randomness, for what cannot be enumerated.
+
+    ``process`` turns the models into those the verifier is to follow; the law is that of the target it returns.
+    """
+
+    def task() -> Task:
+        return process(float_task(vocabulary=8, temperature=1.0, horizon=3))
+
     return SampledSetting(
-        name=f"V=8 T=1 horizon=3 gamma={gamma}, its own random numbers",
-        sample=partial(_sample, verify, gamma, task),
+        name=f"{label}, its own random numbers",
+        sample=lambda number, seed: _sample(make(task(), _not_answered), number, seed),
         law=lambda: target_law(task(), PROMPT),
         detect=0.05,
     )
 
 
-def _sample(verify: Verify, gamma: int, task: Callable[[], Task], number: int, seed: int) -> Counter[Tokens]:
+def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the verifier may use the legacy generator
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
-    decoder, draws = build(verify, gamma, task(), _not_answered), Sampled(seed)
+    draws = Sampled(seed)
     return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
+
+
+@contextmanager
+def answered_on_one_thread(draws: Draws) -> Iterator[None]:
+    """Answer its random calls, and keep torch to one thread: waking the others takes longer than a few numbers do."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 1
+    try:
+        if torch and threads > 1:
+            torch.set_num_threads(1)
+        with answered_everywhere(draws):
+            yield
+    finally:
+        if torch and threads > 1:
+            torch.set_num_threads(threads)
 
 
 def _not_answered(_: Draws) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
+def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
 
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
     """
+
+    def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
+        p, q = pmf_rows(task, state.tokens, draft)
+        if not draft.tokens:
+            return (draws.categorical(p[0], ("bonus",)),)
+        with answered(draws):
+            answer = verify(*arrays_of(verify, _attempt)((p, q, np.array(draft.tokens))))
+            return emitted_row(answer, len(draft.tokens), p.shape[1])
+
+    return rounds(task, gamma, decide)
+
+
+def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
+    """Return the decoder that drafts at most gamma tokens from q and emits what ``decide`` says."""
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)
 
@@ -103,17 +146,7 @@ def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_e
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         draft = propose(draws, state)
-        rows = [np.asarray(task.target(state.tokens + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)]
-        if draft.tokens:
-            q = np.stack([np.asarray(pmf) for pmf in draft.pmfs])
-            given = (np.stack(rows), q, np.array(draft.tokens))
-            with answered(draws):
-                emitted = _tokens(verify(*_arrays(verify)(given)))
-        else:
-            emitted = (draws.categorical(rows[0], ("bonus",)),)
-        if not emitted:
-            raise UnusableSubject(f"it emitted no token for drafts {draft.tokens}, expected at least one")
-        new, remaining = commit(emitted, state.remaining, task.eos)
+        new, remaining = commit(decide(draws, state, draft), state.remaining, task.eos)
         return State(state.tokens + new, remaining), Round(
             new, draft.tokens, len(new) - 1, min(len(new), len(draft.tokens))
         )
@@ -121,26 +154,31 @@ def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_e
     return Decoder(init=lambda prompt: initial_state(prompt, task), step=step, propose=propose)
 
 
-def _tokens(answer: Any) -> Tokens:
-    """Return what was emitted as integers; a tensor looks at tokens that are still open as it becomes a list."""
-    tokens = [
-        int(known(element)) for element in (answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer)
-    ]
-    end = next((index for index, token in enumerate(tokens) if token < 0), len(tokens))
-    return tuple(tokens[:end])
+def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
+    """Return p ``[drafts + 1, vocabulary]`` after the prefix and the drafts, and q ``[drafts, vocabulary]``."""
+    p = np.stack([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
+    return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 
 @lru_cache(maxsize=256)
-def _arrays(verify: Verify) -> Callable[[Any], Any]:
-    """Return what turns NumPy arrays into the arrays that ``verify`` computes with, found out by calling it once."""
-    given = (np.full((2, 2), 0.5), np.full((1, 2), 0.5), np.array([0]))
+def arrays_of(verify: Verify, attempt: Callable[[Verify], Any]) -> Callable[[Arrays], Arrays]:
+    """Return what turns NumPy arrays into the arrays that ``verify`` computes with.
+
+    It is found out by an ``attempt`` to call it with NumPy arrays, on several tapes so that it takes several branches:
+    if that raises, it is given torch tensors.
+    """
     try:
-        with answered_everywhere(Tape(0)):
-            _tokens(verify(*given))
+        for tape in range(4):
+            with answered_everywhere(Tape(tape)):
+                attempt(verify)
     except Exception:  # noqa: BLE001 - it may refuse NumPy arrays in any way; the checks will name what remains
         return _as_tensors if "torch" in sys.modules else tuple
     return tuple
 
 
-def _as_tensors(given: Any) -> Any:
+def _attempt(verify: Verify) -> None:
+    emitted_row(verify(np.full((2, 2), 0.5), np.array([[0.25, 0.75]]), np.array([1])), drafts=1, vocabulary=2)
+
+
+def _as_tensors(given: Arrays) -> Arrays:
     return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given)

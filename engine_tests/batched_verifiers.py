@@ -1,0 +1,118 @@
+"""Verifiers of batches in the ways people write them: correct ones, and wrong ones beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+
+def verdict(rng, p, q, drafts, coins=None, bonus=None):
+    """Decide one row: its accepted drafts and one more token."""
+    for i, token in enumerate(drafts):
+        coin = rng.random() if coins is None else coins[i]
+        if not coin * q[i, token] < p[i, token]:
+            residual = np.maximum(p[i] - q[i], 0)
+            return [*drafts[:i], rng.choice(len(residual), p=residual / residual.sum())]
+    last = p[len(drafts) if bonus is None else bonus]
+    return [*drafts, rng.choice(len(last), p=last)]
+
+
+def row_by_row(p, q, draft_tokens):
+    """NumPy, a list of lists of different lengths."""
+    rng = np.random.default_rng()
+    return [verdict(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
+
+
+def ragged(p, q, draft_tokens, lengths):
+    """NumPy, rows of different lengths, padded with -1."""
+    rng = np.random.default_rng()
+    emitted = np.full((len(p), p.shape[1]), -1)
+    for row, length in enumerate(lengths):
+        found = verdict(rng, p[row], q[row], draft_tokens[row, :length].tolist())
+        emitted[row, : len(found)] = found
+    return emitted
+
+
+def vectorised(p, q, draft_tokens):
+    """Torch, all rows and positions at once."""
+    count, gamma = draft_tokens.shape
+    return decided_at_once(p, q, draft_tokens, torch.full((count,), gamma), torch.rand(count, gamma))
+
+
+def vectorised_ragged(p, q, draft_tokens, lengths):
+    """Torch, all rows and positions at once, rows of different lengths."""
+    return decided_at_once(p, q, draft_tokens, lengths, torch.rand(draft_tokens.shape))
+
+
+def decided_at_once(p, q, draft_tokens, lengths, coins):
+    """Accept by a cumulative product, replace by one multinomial draw for each row."""
+    rows, (_, gamma) = torch.arange(len(p)), draft_tokens.shape
+    drafted = torch.arange(gamma) < lengths[:, None]
+    ids = draft_tokens.clamp(min=0)[..., None]
+    ratio = (p[:, :-1].gather(-1, ids) / q.gather(-1, ids))[..., 0]
+    accepted = ((coins < ratio) & drafted).to(torch.int64).cumprod(dim=-1).sum(-1)
+    all_accepted = accepted == lengths
+    residual = torch.clamp(p[rows, accepted] - q[rows, accepted.clamp(max=gamma - 1)], min=0)
+    weights = torch.where(all_accepted[:, None], p[rows, accepted], residual)
+    last = torch.multinomial(weights, 1)
+    kept = torch.arange(gamma + 1) < accepted[:, None]
+    padded = torch.cat([draft_tokens, torch.full((len(p), 1), -1)], dim=-1)
+    return torch.where(kept, padded, -1).scatter(1, accepted[:, None], last)
+
+
+def shared_coins(p, q, draft_tokens):
+    """Wrong: all rows are decided by the same uniforms."""
+    count, gamma = draft_tokens.shape
+    return decided_at_once(p, q, draft_tokens, torch.full((count,), gamma), torch.rand(1, gamma))
+
+
+def shared_noise(p, q, draft_tokens):
+    """Wrong: all rows take their bonus token by the same uniform."""
+    rng = np.random.default_rng()
+    uniform = rng.random()
+    found = []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        *kept, last = verdict(rng, p[row], q[row], drafts)
+        if len(kept) == len(drafts):
+            last = int(np.searchsorted(p[row, -1].cumsum() / p[row, -1].sum(), uniform, side="right"))
+        found.append([*kept, last])
+    return found
+
+
+def first_residual(p, q, draft_tokens):
+    """Wrong: what replaces a rejected draft comes from the residual of the first row."""
+    rng = np.random.default_rng()
+    found = []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        mine = verdict(rng, p[row], q[row], drafts)
+        residual = np.maximum(p[0, len(mine) - 1] - q[0, min(len(mine), len(drafts)) - 1], 0)
+        if len(mine) <= len(drafts) and residual.sum() > 0:
+            mine[-1] = rng.choice(len(residual), p=residual / residual.sum())
+        found.append(mine)
+    return found
+
+
+def swapped(p, q, draft_tokens):
+    """Wrong: the rows come back in another order."""
+    return row_by_row(p, q, draft_tokens)[::-1]
+
+
+def padding_verified(p, q, draft_tokens, lengths):
+    """Wrong: lengths are ignored, so the padding -1 is verified as if it were the last token."""
+    drafts = np.where(draft_tokens < 0, p.shape[-1] - 1, draft_tokens)
+    emitted = row_by_row(p, q, drafts)
+    return [row[: length + 1] for row, length in zip(emitted, lengths, strict=True)]
+
+
+def padding_emitted(p, q, draft_tokens, lengths):
+    """Wrong: the same, and where the padding is accepted it is emitted."""
+    return row_by_row(p, q, draft_tokens)
+
+
+def late_bonus(p, q, draft_tokens, lengths):
+    """Wrong: the bonus token comes from the last row of p, which belongs to the longest row of the batch."""
+    rng = np.random.default_rng()
+    return [
+        verdict(rng, p[row], q[row], draft_tokens[row, :length].tolist(), bonus=-1)
+        for row, length in enumerate(lengths)
+    ]

@@ -1,0 +1,201 @@
+"""Tiny models of every architecture and every drafting model: what they are, and which of them ``generate`` accepts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+from specverify.subjects.huggingface import quiet_and_seeded
+from specverify.subjects.huggingface_architectures import ARCHITECTURES, build_model, next_logits
+from specverify.subjects.huggingface_speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+
+VOCABULARY = 4
+PROMPT = (0, 1, 2, 0, 1)
+OTHER = (3, 1, 2, 0, 1)
+NEW = [new for length in range(3) for new in product(range(VOCABULARY), repeat=length)]
+STATEFUL = "assisted generation is not supported with stateful models, such as "
+REFUSALS = {
+    "mamba2": STATEFUL + "Mamba2ForCausalLM",
+    "falcon_h1": STATEFUL + "FalconH1ForCausalLM",
+}
+"""The library's words for the architectures that it does not speculate with, with a draft model or prompt lookup."""
+
+
+def built(architecture, seed=2):
+    with quiet_and_seeded(0):
+        return build_model(architecture, VOCABULARY, seed)
+
+
+def drafting(model):
+    model.generation_config.num_assistant_tokens = 2
+    model.generation_config.num_assistant_tokens_schedule = "constant"
+    model.generation_config.assistant_confidence_threshold = 0.0
+    return model
+
+
+def generated(target, *, sample, tokens=3, config=None, **options):
+    """The new tokens of one call."""
+    sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0} if sample else {"do_sample": False}
+    ids = torch.tensor([PROMPT])
+    with quiet_and_seeded(0):
+        row = target.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            generation_config=GenerationConfig(max_new_tokens=tokens, **sampling, **(config or {})),
+            **options,
+        )[0].tolist()
+    return row[1:] if target.config.is_encoder_decoder else row[len(PROMPT) :]
+
+
+def pmfs(model, prompt):
+    with quiet_and_seeded(0):
+        return torch.stack([next_logits(model, prompt, new).softmax(-1) for new in NEW])
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_equal_arguments_give_equal_weights(architecture):
+    first, second, other = built(architecture), built(architecture), built(architecture, seed=3)
+    weights, again = first.state_dict(), second.state_dict()
+    assert weights.keys() == again.keys()
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    assert any(not torch.equal(weights[name], value) for name, value in other.state_dict().items())
+    assert first.dtype == torch.float32
+    assert not first.training
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_pmfs_are_neither_uniform_nor_one_hot(architecture):
+    largest = pmfs(built(architecture), PROMPT).max(-1).values
+    assert largest.min() > 1.1 / VOCABULARY
+    assert ((largest > 0.3) & (largest < 0.95)).float().mean() > 0.5
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_pmfs_depend_on_the_first_token_of_the_prompt(architecture):
+    """Two layers that see four positions each reach back six: Mistral's pmf after two new tokens barely knows it."""
+    distances = (pmfs(built(architecture), PROMPT) - pmfs(built(architecture), OTHER)).abs().sum(-1) / 2
+    seen = distances[:5] if architecture == "mistral" else distances
+    assert seen.min() > 1e-4
+    assert seen.median() > 5e-3
+
+
+def test_no_two_architectures_are_the_same_function():
+    rows = [pmfs(built(architecture), PROMPT) for architecture in ARCHITECTURES]
+    for number, row in enumerate(rows):
+        assert all((row - other).abs().max() > 1e-2 for other in rows[:number])
+
+
+@pytest.mark.parametrize("sample", [True, False], ids=["sampled", "greedy"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_generates(architecture, sample):
+    assert len(generated(built(architecture), sample=sample)) == 3
+
+
+@pytest.mark.parametrize("sample", [True, False], ids=["sampled", "greedy"])
+@pytest.mark.parametrize("way", ["draft model", "prompt lookup"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_speculates_or_is_refused(architecture, way, sample):
+    """A greedy text is the plain one; a sampled text is judged elsewhere, by its law."""
+    target = built(architecture)
+    options = {"assistant_model": drafting(built(architecture, seed=3))} if way == "draft model" else {}
+    config = {"prompt_lookup_num_tokens": 2, "max_matching_ngram_size": 2} if way == "prompt lookup" else {}
+    if architecture in REFUSALS:
+        with pytest.raises(ValueError, match=f"^{REFUSALS[architecture]}$"):
+            generated(target, sample=sample, config=config, **options)
+        return
+    new = generated(target, sample=sample, tokens=6, config=config, **options)
+    assert len(new) == 6
+    assert sample or new == generated(target, sample=False, tokens=6)
+
+
+def multi_token(layers):
+    return mtp_target(VOCABULARY, 2, layers), {"use_mtp": True}, {}
+
+
+def block_draft():
+    target = built("llama")
+    return target, {"speculation_type": "dflash"}, {"assistant_model": dflash_assistant(target, 3)}
+
+
+def shared_keys():
+    target, assistant = gemma4_pair(VOCABULARY, 2)
+    return target, {}, {"assistant_model": assistant}
+
+
+def universal():
+    made = two_tokenizers(2, order="xdcbya")
+    tokenizers = {"tokenizer": made.target_tokenizer, "assistant_tokenizer": made.assistant_tokenizer}
+    return made.target, {}, {"assistant_model": drafting(made.assistant), **tokenizers}
+
+
+def early_exit():
+    return drafting(built("llama")), {"assistant_early_exit": 1}, {}
+
+
+SPECULATORS = {
+    "one layer predicts": lambda: multi_token(1),
+    "two layers predict": lambda: multi_token(2),
+    "block draft": block_draft,
+    "shared keys": shared_keys,
+    "two tokenizers": universal,
+    "early exit": early_exit,
+}
+
+
+@pytest.mark.parametrize("sample", [True, False], ids=["sampled", "greedy"])
+@pytest.mark.parametrize("build", SPECULATORS.values(), ids=SPECULATORS)
+def test_every_drafting_model_drafts(build, sample):
+    """The target is fed drafts, several tokens at once behind the prompt; a greedy text is the plain one."""
+    with quiet_and_seeded(0):
+        target, config, options = build()
+        plain, _, _ = build()
+    widths = []
+
+    def record(_, __, named):
+        if named["past_key_values"].get_seq_length():
+            widths.append(named["input_ids"].shape[1])
+
+    target.register_forward_pre_hook(record, with_kwargs=True)
+    new = generated(target, sample=sample, tokens=8, config=config, **options)
+    assert len(new) == 8
+    assert max(widths) > 1
+    assert sample or new == generated(plain, sample=False, tokens=8)
+
+
+def test_prediction_layers_are_read_from_the_checkpoint():
+    """What the library loads is seeded, scaled as written, and of as many layers as asked for."""
+    from transformers.modeling_layers import MtpModel
+
+    with quiet_and_seeded(0):
+        layers = [dict(MtpModel.from_pretrained(mtp_target(VOCABULARY, 2, 2)).named_parameters()) for _ in range(2)]
+    assert {name.split(".")[1] for name in layers[0] if name.startswith("layers.")} == {"0", "1"}
+    assert all(torch.equal(weights, layers[1][name]) for name, weights in layers[0].items())
+    assert layers[0]["layers.0.eh_proj.weight"].std() > 0.3
+    assert not torch.equal(layers[0]["layers.0.eh_proj.weight"], layers[0]["layers.1.eh_proj.weight"])
+
+
+def test_the_library_builds_no_gemma_4_assistant():
+    with pytest.raises(
+        ValueError, match=r"^The set of layer types producing a cache is different than the set of layer"
+    ):
+        gemma4_pair(VOCABULARY, 2, repaired=False)
+
+
+def test_an_assistant_whose_letters_are_all_the_targets_is_not_mapped():
+    """Nothing to prune, but the list of what was kept is read: the library's own ``AttributeError``."""
+    made = two_tokenizers(2, alphabet="abc", order="abc")
+    tokenizers = {"tokenizer": made.target_tokenizer, "assistant_tokenizer": made.assistant_tokenizer}
+    with pytest.raises(AttributeError, match="assistant_overlap_token_ids"):
+        generated(made.target, sample=True, assistant_model=drafting(made.assistant), **tokenizers)
+
+
+def test_what_cannot_be_built_is_refused():
+    with pytest.raises(ValueError, match="the model has 0 layers for multi-token prediction, expected at least 1"):
+        mtp_target(VOCABULARY, 2, 0)
+    with pytest.raises(ValueError, match="the block has 1 tokens, expected at least 2"):
+        dflash_assistant(built("llama"), 3, block=1)
+    with pytest.raises(ValueError, match="the order is 'ab', expected the letters of 'abc' rearranged"):
+        two_tokenizers(2, alphabet="abc", order="ab")

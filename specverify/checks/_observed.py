@@ -1,0 +1,107 @@
+"""Every run of an engine that can be looked into, seen once and read by several checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from reference import Draws, Tokens
+from specverify.checks.check import Conditions
+from specverify.enumeration import EnumerationTooLarge, outcomes_of, paths
+from specverify.subjects.subject import Case, EngineProgram, Forward, Observed, Subject
+from specverify.verdict import Counterexample, Examination
+
+MOST_RUNS = 4000
+"""Runs of one engine at one setting that are looked into; a looked-into run takes some ten milliseconds."""
+
+
+class Run(NamedTuple):
+    """One run: what was seen, and what it ended with, each end with its probability."""
+
+    seen: Observed
+    ends: tuple[tuple[Tokens, float], ...]
+
+
+class Seen(NamedTuple):
+    """Every run of an engine with speculation and without."""
+
+    runs: tuple[Run, ...]
+    plain: tuple[Run, ...]
+    caches: Mapping[Tokens, tuple[Any, ...]]
+    """Tokens -> the entries of a cache that holds them, without speculation."""
+    prompt: Tokens
+
+
+def needs_watching(subject: Subject) -> str | None:
+    """The obstacle of every check that looks into an engine while it runs."""
+    watched = any(program.watch for program in subject.programs)
+    return None if watched else "it cannot be looked into while it runs"
+
+
+def watched_cases(subject: Subject) -> Iterator[Case]:
+    """Return every program that can be looked into."""
+    return (Case(subject, program=program) for program in subject.programs if program.watch)
+
+
+@lru_cache(maxsize=4)
+def seen_in(program: EngineProgram) -> Seen:
+    """Return what was seen of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
+    assert program.watch is not None
+    with program.watch() as watched:
+        runs, plain = _followed(watched.run), _followed(watched.plain)
+        return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
+
+
+def committed_before(forward: Forward, prompt: Tokens) -> int:
+    """Return how many tokens were committed when ``forward`` ran: the cache lacks the last of them, if it holds any."""
+    return max(len(prompt), forward.held + 1)
+
+
+def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
+    """Return the drafts that a forward pass was fed behind the committed tokens."""
+    return forward.fed[committed_before(forward, prompt) - forward.held :]
+
+
+def examine_runs(
+    fault: Callable[[Seen, Run, EngineProgram], str | None], holds: str
+) -> Callable[[Case, Conditions], Examination]:
+    """Return the examination that asks ``fault`` of every run of a program and names the first that has one."""
+
+    def examine(case: Case, conditions: Conditions) -> Examination:
+        assert case.program is not None
+        seen = seen_in(case.program)
+        figures = {"runs": len(seen.runs)}
+        for run in seen.runs:
+            found = fault(seen, run, case.program)
+            if found:
+                return refuted(case.program, found, f"a run that ends with new tokens {run.ends[0][0]}", figures)
+        return Examination(holds, rational=False, figures=figures)
+
+    return examine
+
+
+def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
+    """Return a refutation of a program."""
+    example = Counterexample(let=(f"setting {program.name}", where), then=then)
+    statement = f"{program.name}: {then}"
+    return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
+
+
+def _followed(program: Callable[[Draws], Observed]) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for path in paths(program):
+        if len(runs) == MOST_RUNS:
+            raise EnumerationTooLarge(f"it has more than {MOST_RUNS} runs, the most that are looked into")
+        ends = outcomes_of(path.outcome.new)
+        runs.append(Run(path.outcome, tuple((tuple(new), float(path.weight * share)) for new, share in ends)))
+    return tuple(runs)
+
+
+def _caches(prompt: Tokens, plain: tuple[Run, ...]) -> dict[Tokens, tuple[Any, ...]]:
+    return {
+        (prompt + run.ends[0][0])[: forward.held]: forward.entries
+        for run in plain
+        for forward in run.seen.forwards
+        if forward.entries
+    }

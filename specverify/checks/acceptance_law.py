@@ -1,0 +1,95 @@
+"""Drafts are accepted as often as they can be: draft x with mass min(p(x), q(x)), at every position of every round.
+
+No decoder whose output follows p can emit a draft drawn from q more often (2211.17192, section 3.4), and "always
+reject" passes every test of the law alone. q is what the engine was seen to draft, p is read off the promised law, so
+nothing of the engine's own account of itself is believed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from reference import Claim, Tokens
+from specverify.checks._observed import (
+    Seen,
+    committed_before,
+    drafts_of,
+    needs_watching,
+    refuted,
+    seen_in,
+    watched_cases,
+)
+from specverify.checks.check import Check, Conditions
+from specverify.subjects.subject import Case
+from specverify.verdict import Evidence, Examination
+
+MOST_DECISIONS = 32
+"""Decisions on a path, for the rounding of a rate: (4 V + 16) epsilon each, as in ``law.rounding_bound``."""
+
+Place = tuple[tuple[int, ...], Tokens]
+"""Where the rounds so far began, and the new tokens before a draft."""
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Compare, wherever a draft was reached, the mass emitted with the most that could be."""
+    assert case.program is not None
+    program, seen = case.program, seen_in(case.program)
+    promised = _prefix_masses(program.law())
+    drafted, emitted = _masses(seen)
+    bound = MOST_DECISIONS * (4 * program.vocabulary + 16) * program.epsilon
+    figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
+    if not drafted:
+        return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
+    for (rounds, prefix), masses in sorted(drafted.items()):
+        reached = sum(masses.values())
+        for token, mass in sorted(masses.items()):
+            p, q = promised.get((*prefix, token), 0.0) / promised[prefix], mass / reached
+            rate = emitted[rounds, prefix][token] / reached
+            if abs(rate - min(p, q)) > bound:
+                then = (
+                    f"after {prefix} draft {token} has p = {p:.6g} and q = {q:.6g}: it should be emitted with "
+                    f"probability {min(p, q):.6g}, but is with {rate:.6g}"
+                )
+                return refuted(program, then, f"rounds begin at new tokens {rounds}", figures)
+    return Examination("every draft is emitted with mass min(p, q)", rational=False, figures=figures)
+
+
+def _masses(seen: Seen) -> tuple[dict[Place, dict[int, float]], dict[Place, dict[int, float]]]:
+    """Return place -> draft -> mass with which it was reached, and with which it was emitted."""
+    drafted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    emitted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for run in seen.runs:
+        for new, mass in run.ends:
+            rounds: tuple[int, ...] = ()
+            for forward in run.seen.forwards:
+                begin = committed_before(forward, seen.prompt) - len(seen.prompt)
+                rounds = (*rounds, begin)
+                for offset, draft in enumerate(drafts_of(forward, seen.prompt)):
+                    position = begin + offset
+                    if position >= len(new):
+                        break
+                    drafted[rounds, new[:position]][draft] += mass
+                    if new[position] != draft:
+                        break
+                    emitted[rounds, new[:position]][draft] += mass
+    return drafted, emitted
+
+
+def _prefix_masses(law: Mapping[Tokens, float]) -> dict[Tokens, float]:
+    masses: dict[Tokens, float] = defaultdict(float)
+    for new, mass in law.items():
+        for length in range(len(new) + 1):
+            masses[new[:length]] += mass
+    return masses
+
+
+CHECK = Check(
+    name="acceptance_law",
+    summary="every draft of an engine is emitted with mass min(p, q), q being what it was seen to draft",
+    claim=Claim.OPTIMAL_COUPLING,
+    evidence=Evidence.EXACT,
+    obstacle=needs_watching,
+    cases=watched_cases,
+    examine=examine,
+)

@@ -1,0 +1,72 @@
+"""After every round the target's cache is the one that the kept tokens leave when nothing else was ever fed.
+
+The reference is the cache of the same engine decoding the same tokens without speculation: the prefill of the prompt
+and then one pass for each token. That settles masks, positions and windows the way the engine itself does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reference import Tokens
+from specverify.checks._observed import Run, Seen, committed_before, examine_runs, needs_watching, watched_cases
+from specverify.checks.check import Check
+from specverify.subjects.subject import EngineProgram, Forward
+from specverify.verdict import Evidence
+
+ROUNDING = 2.0**-26
+"""Largest difference, relative to the largest entry, that counts as rounding: half of the bits of float64, in which
+these caches are computed. A wrong token, position or row changes the first bits."""
+
+
+def fault(seen: Seen, run: Run, _: EngineProgram) -> str | None:
+    """Name the first forward pass whose cache does not hold exactly the tokens before those it is fed."""
+    tokens = seen.prompt + run.ends[0][0]
+    for number, forward in enumerate(run.seen.forwards, start=1):
+        found = _misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
+        if found:
+            return f"before forward pass {number} {found}"
+    return None
+
+
+def _misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
+    known = committed_before(forward, prompt)
+    if not forward.fed:
+        return None  # a prompt of embeddings: there are no ids to compare
+    due = tokens[forward.held : known]
+    if known > len(tokens) or forward.fed[: len(due)] != due:
+        return f"the cache holds {forward.held} entries and is fed {forward.fed}, expected {due} first"
+    return None
+
+
+def _differs(forward: Forward, plain: tuple[Any, ...]) -> str | None:
+    if not forward.held or not plain:
+        return None
+    if len(plain) != len(forward.entries):
+        return f"{len(forward.entries)} arrays of keys and values are held, expected {len(plain)}"
+    for index, (held, expected) in enumerate(zip(forward.entries, plain, strict=True)):
+        if held.shape[-2] < expected.shape[-2]:
+            return f"array {index} holds {held.shape[-2]} entries, expected {expected.shape[-2]} at least"
+        # A window may keep older entries than plain decoding does: no later pass can see them.
+        difference = np.abs(held[..., -expected.shape[-2] :, :] - expected)
+        if not difference.max() <= ROUNDING * np.abs(expected).max():
+            entry = int(difference.max(axis=(0, 1, 3)).argmax())
+            kind = "keys" if index % 2 == 0 else "values"
+            return (
+                f"the {kind} of layer {index // 2} differ by {difference.max():.2g} at entry {entry} of "
+                f"{expected.shape[-2]} from the cache of the kept tokens"
+            )
+    return None
+
+
+CHECK = Check(
+    name="cache_equals_prefill",
+    summary="before every forward pass the cache is that of the kept tokens: length, order, keys and values",
+    claim=None,
+    evidence=Evidence.EQUAL,
+    obstacle=needs_watching,
+    cases=watched_cases,
+    examine=examine_runs(fault, "every cache is that of the kept tokens"),
+)

@@ -1,0 +1,94 @@
+"""No randomness is used twice: no uniform decides two things, and no two draws come from one state of a generator.
+
+Whether the law survives is for ``law_is_target`` to say; this names the line. What counts as two decisions, and what
+cannot be seen, is in ``intercept.audit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import Any
+
+from reference import Draws
+from specverify.checks.check import Check, Conditions, exact_cases
+from specverify.enumeration import first_outcomes, paths, whole_run
+from specverify.explain import describe_case
+from specverify.intercept.audit import Reuse, audited
+from specverify.intercept.deferred import NeedsValue
+from specverify.scenarios import Scenario
+from specverify.subjects.subject import Case, Subject, case_decoder
+from specverify.verdict import Counterexample, Evidence, Examination
+
+PATHS = 1000
+"""Paths followed in one case, the same number for each outcome of the first two draws."""
+SHAPES = {"generic", "point_draft"}
+
+
+def obstacle(subject: Subject) -> str | None:
+    """Only draws that foreign code makes can be told apart by the state they are made from."""
+    if subject.programs or (subject.intercepted and subject.variants):
+        return None
+    return "its draws are asked for by name, nothing is intercepted"
+
+
+def _several_rounds(scenario: Scenario) -> bool:
+    """Contexts enough for thresholds on both sides of each other; a vocabulary beyond two, for residuals of several."""
+    plain = not scenario.greedy and not scenario.eos
+    return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every variant in a few scenarios of several rounds, and every engine program."""
+    if subject.intercepted:
+        yield from exact_cases(_several_rounds)(subject)
+    for program in subject.programs:
+        yield Case(subject, program=program)
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Follow paths with the audit on, until something is used twice."""
+    with audited() as found, _opened(case) as run:
+        refusal, runs, draws = _follow(run, found)
+    figures = {"runs": runs}
+    if found:
+        where = f"setting {case.program.name}" if case.program else describe_case(case)
+        example = Counterexample(let=(where,), then=found[0].sentence, because=tuple(r.sentence for r in found[1:]))
+        return Examination(found[0].sentence, failed=True, rational=False, counterexample=example, figures=figures)
+    if refusal:
+        raise refusal
+    return Examination(f"nothing is used twice in {draws} draws", rational=False, figures=figures)
+
+
+def _opened(case: Case) -> AbstractContextManager[Callable[[Draws], Any]]:
+    if case.program is not None:
+        return case.program.open()
+    assert case.scenario is not None
+    return nullcontext(whole_run(case_decoder(case), case.scenario.prompt))
+
+
+def _follow(run: Callable[[Draws], Any], found: list[Reuse]) -> tuple[NeedsValue | None, int, int]:
+    """Return why a path could not be followed, if so, and the numbers of paths and of their draws."""
+    runs = draws = 0
+    try:
+        shares = first_outcomes(run, depth=2)
+        for share in shares:
+            for path in islice(paths(run, share), -(-PATHS // len(shares))):
+                runs, draws = runs + 1, draws + len(path.decisions)
+                if found:
+                    return None, runs, draws
+    except NeedsValue as refusal:
+        return refusal, runs, draws
+    return None, runs, draws
+
+
+CHECK = Check(
+    name="draws_are_independent",
+    summary="no random number is used for two decisions, and no stream of them is started over",
+    claim=None,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=cases,
+    examine=examine,
+)

@@ -1,0 +1,46 @@
+"""Each logits processor is shown, row by row, what it would be shown without drafts: the tokens before that row."""
+
+from __future__ import annotations
+
+from specverify.checks._observed import (
+    Run,
+    Seen,
+    committed_before,
+    drafts_of,
+    examine_runs,
+    needs_watching,
+    watched_cases,
+)
+from specverify.checks.check import Check
+from specverify.subjects.subject import EngineProgram
+from specverify.verdict import Evidence
+
+
+def fault(seen: Seen, run: Run, _: EngineProgram) -> str | None:
+    """Name the first row whose processor was shown something else than the committed tokens and the drafts before it.
+
+    The calls that a draft model or a drafter makes come before the forward pass or behind the rows, and do not count.
+    """
+    tokens = seen.prompt + run.ends[0][0]
+    for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):
+        drafts, committed = drafts_of(forward, seen.prompt), tokens[: committed_before(forward, seen.prompt)]
+        for row in range(len(drafts) + 1):
+            expected = committed + drafts[:row]
+            if row >= len(shown):
+                return (
+                    f"in forward pass {number} row {row} was not processed: {len(shown)} calls for {len(drafts)} drafts"
+                )
+            if shown[row] != expected:
+                return f"in forward pass {number} row {row} the processor should see {expected}, but sees {shown[row]}"
+    return None
+
+
+CHECK = Check(
+    name="processors_see_their_prefix",
+    summary="each logits processor is shown the committed tokens and the drafts before its row",
+    claim=None,
+    evidence=Evidence.EXACT,
+    obstacle=needs_watching,
+    cases=watched_cases,
+    examine=examine_runs(fault, "every row was processed with its own prefix"),
+)

@@ -1,0 +1,72 @@
+"""Whatever else is returned beside the tokens is what the same call returns without speculation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from reference import Tokens
+from specverify.checks._observed import Run, Seen, examine_runs, needs_watching, seen_in, watched_cases
+from specverify.checks.check import Check
+from specverify.subjects.subject import EngineProgram
+from specverify.verdict import Evidence
+
+ROUNDING = 2.0**-20
+"""Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,
+in which libraries hand scores out."""
+
+
+def fault(seen: Seen, run: Run, program: EngineProgram) -> str | None:
+    """Name every kind of value that differs, at its first token, from what a plain call returns for the same tokens."""
+    names = sorted({name for entries in _plain(program).values() for name in entries})
+    found = [told for name in names if (told := _first_difference(name, run, program))]
+    return "; ".join(found) or None
+
+
+def _first_difference(name: str, run: Run, program: EngineProgram) -> str | None:
+    returned, new = run.seen.returned.get(name, ()), run.ends[0][0]
+    if len(returned) != len(new):
+        return f"{len(returned)} entries of {name} are returned for {len(new)} new tokens, expected one each"
+    for position, value in enumerate(returned):
+        plain = _plain(program).get(new[:position], {}).get(name)
+        found = None if plain is None else _difference(value, plain)
+        if found:
+            return f"{name} of new token {position} {found}"
+    return None
+
+
+@lru_cache(maxsize=4)
+def _plain(program: EngineProgram) -> dict[Tokens, Mapping[str, Any]]:
+    """Return, for the new tokens before a position, what a plain call returns at that position."""
+    found: dict[Tokens, Mapping[str, Any]] = {}
+    for run in seen_in(program).plain:
+        new = run.ends[0][0]
+        for position in range(len(new)):
+            found[new[:position]] = {name: entries[position] for name, entries in run.seen.returned.items()}
+    return found
+
+
+def _difference(value: Any, plain: Any) -> str | None:
+    if value.shape != plain.shape:
+        return f"have shape {value.shape}, expected {plain.shape}"
+    finite = np.isfinite(plain)
+    if (finite != np.isfinite(value)).any():
+        return "are finite where a plain call is not, or the other way about"
+    off = np.abs(np.where(finite, value, 0) - np.where(finite, plain, 0)).max(initial=0)
+    if off > ROUNDING * max(1.0, np.abs(plain[finite]).max(initial=0)):
+        return f"differ by {off:.2g} from a plain call"
+    return None
+
+
+CHECK = Check(
+    name="scores_match",
+    summary="returned scores, logits, hidden states and attentions are those of a call without speculation",
+    claim=None,
+    evidence=Evidence.EQUAL,
+    obstacle=needs_watching,
+    cases=watched_cases,
+    examine=examine_runs(fault, "everything returned is what a plain call returns"),
+)

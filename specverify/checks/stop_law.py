@@ -1,0 +1,50 @@
+"""Output ends where plain output ends: cut at the first stop, whatever a block of drafts held behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specverify.checks._laws import enumerated
+from specverify.checks._observed import refuted
+from specverify.checks.check import Check, Conditions
+from specverify.subjects.subject import Case, Subject
+from specverify.verdict import Evidence, Examination
+
+
+def obstacle(subject: Subject) -> str | None:
+    """Engines alone: the ends of our own decoders are looked at by eos_is_final and horizon_is_respected."""
+    return None if subject.programs else "it is no engine; see eos_is_final and horizon_is_respected"
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every program."""
+    return (Case(subject, program=program) for program in subject.programs)
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Compare where outcomes end with where they can end without speculation."""
+    assert case.program is not None
+    law, promised = enumerated(case.program, conditions), case.program.law()
+    stops = {new for new, mass in promised.items() if mass > 0}
+    unfinished = {new[:length] for new in stops for length in range(len(new))}
+    figures = {"runs": law.runs}
+    for new, mass in sorted(law.probabilities.items()):
+        stop = next((length for length in range(len(new)) if new[:length] in stops), None)
+        if mass > 0 and stop is not None:
+            then = f"output should stop after {new[:stop]}, but goes on to {new}"
+            return refuted(case.program, then, f"with probability {mass:.3g}", figures)
+        if mass > 0 and new in unfinished:
+            then = f"output stops after {new}, where nothing stops it without speculation"
+            return refuted(case.program, then, f"with probability {mass:.3g}", figures)
+    return Examination("every output ends where plain output ends", rational=False, figures=figures)
+
+
+CHECK = Check(
+    name="stop_law",
+    summary="output ends exactly where it ends without speculation: length, end of sequence, stop strings",
+    claim=None,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=cases,
+    examine=examine,
+)

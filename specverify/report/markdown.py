@@ -1,0 +1,52 @@
+"""Verdicts as a Markdown table: a row for each subject, a column for each check, and what was refuted in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specverify.report.prose import SYMBOLS
+from specverify.verdict import Status, Verdict
+
+SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.DECLARED_BIAS)
+"""Verdicts that are told in words below the table."""
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> str:
+    """Return the table and, below it, one line for each thing that does not simply hold, and where it was found."""
+    applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
+    checks = list(dict.fromkeys(verdict.check for verdict in applied))
+    subjects = list(dict.fromkeys(verdict.subject for verdict in applied))
+    cells = {(verdict.subject, verdict.check): _cell(verdict) for verdict in applied}
+    lines = [
+        "| subject | " + " | ".join(check.replace("_", " ") for check in checks) + " |",
+        "|---|" + "---|" * len(checks),
+        *(
+            f"| {subject} | " + " | ".join(cells.get((subject, check), "") for check in checks) + " |"
+            for subject in subjects
+        ),
+        "",
+        "; ".join(f"{SYMBOLS[status]} {status}" for status in Status if any(v.status is status for v in applied)),
+        "",
+        *_told(applied),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(verdict: Verdict) -> str:
+    tv = verdict.figures.get("tv")
+    shown = f" {tv:.1g}" if tv and "law" in verdict.check else ""
+    return SYMBOLS[verdict.status] + shown
+
+
+def _told(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return one line for each statement, with all the subjects it was made of."""
+    found: dict[tuple[Status, str, str], list[str]] = {}
+    for verdict in verdicts:
+        if verdict.status in SAID:
+            setting = verdict.subject.partition("/")[2]
+            statement = verdict.statement.removeprefix(f"{setting}: ").replace("|", "\\|")
+            found.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
+    return [
+        f"* {SYMBOLS[status]} {check.replace('_', ' ')}: {statement} ({', '.join(subjects)})"
+        for (status, check, statement), subjects in sorted(found.items(), key=lambda item: SAID.index(item[0][0]))
+    ]

@@ -1,0 +1,131 @@
+"""A verifier of batches: one call decides several rows.
+
+    verify(p, q, draft_tokens) -> emitted tokens, row by row
+    verify(p, q, draft_tokens, lengths) -> emitted tokens, row by row
+
+``p`` is ``[B, gamma + 1, vocabulary]`` and ``q`` ``[B, gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
+``[B, gamma]`` and ``lengths`` ``[B]``, the number of drafts of each row, int64. It returns ``[B, gamma + 1]`` with
+negative placeholders after the end of a row, or a sequence of rows. With ``lengths`` rows may have different numbers of
+drafts, also none: the padding of ``draft_tokens`` is -1, and that of p and q are pmfs that must not matter.
+
+A row's law may not depend on its neighbours. So the row under test is decided alone, and between neighbours of which
+one is accepted whole and one rejected at once, with other contexts and other lengths; these are certain, so they add
+no path. ``rows_are_independent`` decides it together with a row that is as random as itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
+from reference.models import draft_model
+from specverify.enumeration import Undecided
+from specverify.law import target_law
+from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
+from specverify.subjects.subject import EngineProgram, Subject, Variant
+from specverify.subjects.verifier import (
+    FLOAT32,
+    Context,
+    Verify,
+    answered_on_one_thread,
+    pmf_rows,
+    rounds,
+    sampled_setting,
+)
+
+
+def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
+    """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
+    most, ragged = max(gammas), takes_lengths(verify)
+    beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
+    alone = Variant(f"gamma={most}, alone", partial(build, verify, most, False))
+    company = tuple(
+        Variant(
+            f"gamma={gamma}, row 3 of {3 + ragged} beside {beside}",
+            partial(build, verify, gamma, True),
+            joint=partial(together, verify, gamma),
+        )
+        for gamma in gammas
+    )
+    return Subject(
+        name=name,
+        summary=(verify.__doc__ or "a verifier of batches").strip().partition("\n")[0],
+        claims=frozenset(Claim),
+        variants=(alone, *company),
+        settings=(sampled_setting(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
+        rational=False,
+        stops_at_eos=False,
+        epsilon=FLOAT32,
+        intercepted=True,
+    )
+
+
+def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
+    """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
+
+    A round without drafts reaches the verifier only beside rows that have some. ``answered(draws)`` is the context it
+    runs in: its random calls are intercepted unless told otherwise.
+    """
+    ragged = takes_lengths(verify)
+
+    def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
+        p, q = pmf_rows(task, state.tokens, draft)
+        count, mine = len(draft.tokens), Row(p, q, draft.tokens)
+        if not count and not (company and ragged):
+            return (draws.categorical(p[0], ("bonus",)),)
+        rows = company_of(mine, ragged) if company else (mine,)
+        with answered(draws):
+            return emitted(verify, rows)[2 if company else 0]
+
+    return rounds(task, gamma, decide)
+
+
+def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
+    """Return one call that decides a row after the prompt and another row in a different context.
+
+    Paths multiply, so a vocabulary above 2 has one draft a row. The second row has one draft fewer where ``verify``
+    takes lengths and there are two. The outcome is a pair of texts as long as drafts and one more; what was not emitted
+    is continued by the target, so each should have its law.
+    """
+    vocabulary = len(task.target(prompt))
+    first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
+    rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
+    q_of = draft_model(task)
+
+    @cache
+    def continued(prefix: Tokens, number: int) -> tuple[tuple[Tokens, Any], ...]:
+        return tuple(target_law(task._replace(horizon=number), prefix).items()) if number else (((), 1),)
+
+    def row(draws: Draws, place: int) -> Row:
+        prefix, count = rows[place]
+        draft = chain((), ())
+        for i in range(count):
+            q = q_of(prefix + draft.tokens)
+            token = draws.categorical(q, ("draft", f"of row {place + 1}", i))
+            draft = chain((*draft.tokens, token), (*draft.pmfs, q))
+        return Row(*pmf_rows(task, prefix, draft), draft.tokens)
+
+    def run(draws: Draws) -> Undecided:
+        batch = [row(draws, place) for place in range(len(rows))]
+        with answered_on_one_thread(draws):
+            texts = emitted(verify, batch)
+        ends = [
+            [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
+            for text, (prefix, count) in zip(texts, rows, strict=True)
+        ]
+        return Undecided(tuple(((a, b), x * y) for (a, x), (b, y) in product(*ends)))
+
+    @contextmanager
+    def opened() -> Iterator[Callable[[Draws], Undecided]]:
+        yield run
+
+    def law() -> dict[Any, Any]:
+        ends = [continued(prefix, count + 1) for prefix, count in rows]
+        return {(a, b): x * y for (a, x), (b, y) in product(*ends)}
+
+    name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
+    return EngineProgram(name, opened, law, vocabulary, FLOAT32)

@@ -1,0 +1,106 @@
+"""One call of a verifier of batches: its rows, the neighbours that are certain, and the reading of its answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from specverify.subjects.emitted import described, emitted_row
+from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.verifier import Arrays, Verify, arrays_of
+
+
+class Row(NamedTuple):
+    """One row of a batch."""
+
+    p: Any
+    """``[drafts + 1, vocabulary]``"""
+    q: Any
+    """``[drafts, vocabulary]``"""
+    drafts: Tokens
+
+
+def takes_lengths(verify: Verify) -> bool:
+    """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs."""
+    try:
+        parameters = inspect.signature(verify).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    needed = [item for item in parameters if item.default is item.empty and item.kind in positional]
+    return len(needed) > 3 or any(item.name == "lengths" for item in parameters)
+
+
+def company_of(mine: Row, ragged: bool) -> tuple[Row, ...]:
+    """Return the batch in which the row is examined; it is the third."""
+    count, vocabulary = len(mine.drafts), mine.p.shape[1]
+    before = accepted_whole(count + ragged, vocabulary), rejected_at_once(count, vocabulary)
+    return (*before, mine, *((accepted_whole(0, vocabulary),) if ragged else ()))
+
+
+def accepted_whole(count: int, vocabulary: int) -> Row:
+    """Return a row whose drafts are accepted for certain, and whose next token is certain too."""
+    first, last = np.eye(vocabulary)[[0, -1]]
+    return Row(
+        np.array([*[last] * count, first]),
+        _stacked([(first + last) / 2] * count, vocabulary),
+        (vocabulary - 1,) * count,
+    )
+
+
+def rejected_at_once(count: int, vocabulary: int) -> Row:
+    """Return a row whose drafts are rejected for certain, and replaced by a token that is certain."""
+    first, last = np.eye(vocabulary)[[0, -1]]
+    return Row(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
+
+
+def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
+    return np.array(pmfs).reshape(len(pmfs), vocabulary)
+
+
+def emitted(verify: Verify, rows: Sequence[Row]) -> tuple[Tokens, ...]:
+    """Return what ``verify`` emits for each row of one call.
+
+    Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
+    """
+    answer = _called(verify, arrays_of(verify, _attempt)(_arrays(rows, takes_lengths(verify))))
+    if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
+        raise UnusableSubject(f"it returned {described(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows")
+    if len(answer) != len(rows):
+        raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
+    return tuple(
+        emitted_row(answer[place], len(row.drafts), row.p.shape[1], f"row {place + 1} of {len(rows)}")
+        for place, row in enumerate(rows)
+    )
+
+
+def _called(verify: Verify, given: Arrays) -> Any:
+    """Call it; lengths go by name where that is how it calls them."""
+    if len(given) > 3 and "lengths" in inspect.signature(verify).parameters:
+        return verify(*given[:3], lengths=given[3])
+    return verify(*given)
+
+
+def _arrays(rows: Sequence[Row], ragged: bool) -> Arrays:
+    width, vocabulary = max(len(row.drafts) for row in rows), rows[0].p.shape[1]
+    first, last = np.eye(vocabulary)[[0, -1]]
+    p = np.stack([_padded(row.p, width + 1, first) for row in rows])
+    q = np.stack([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows])
+    ids = np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows])
+    return (p, q, ids, np.array([len(row.drafts) for row in rows])) if ragged else (p, q, ids)
+
+
+def _padded(pmfs: Any, length: int, padding: Any) -> Any:
+    return np.concatenate([pmfs, np.broadcast_to(padding, (length - len(pmfs), len(padding)))])
+
+
+def _attempt(verify: Verify) -> None:
+    """Call it with NumPy arrays: one row accepted, one rejected."""
+    rows = (accepted_whole(1, 2), rejected_at_once(1, 2))
+    answer = _called(verify, _arrays(rows, takes_lengths(verify)))
+    for place in range(len(rows)):
+        emitted_row(answer[place], 1, 2)

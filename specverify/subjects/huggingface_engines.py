@@ -1,0 +1,189 @@
+"""Ways to call transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
+
+An ``Engine`` holds the models of one way and one call of ``generate``, which can be made with and without speculation:
+everything else about the two calls is the same, so what they return must have one law. Each call is complete: nothing
+is left to a default of the library. What the library's source requires and its signature does not say is told in
+``huggingface``.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from reference.types import Tokens
+from specverify.subjects.huggingface_models import EngineSetting, build_assistant, build_target
+
+try:
+    import torch
+    from transformers import GenerationConfig
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:
+    raise ImportError(
+        'the Hugging Face subject needs torch and transformers: pip install "specverify-suite[hf]"'
+    ) from error
+
+
+class Engine(NamedTuple):
+    """One way to call ``generate``: the models it runs, the target first, and the call."""
+
+    models: tuple[Any, ...]
+    generate: Callable[..., Any]
+    """``generate(speculative=True, **extra)`` -> what the library returns, with more keyword arguments."""
+    start: Tokens
+    """What the new tokens follow in the sequences that are returned."""
+    inputs: Mapping[str, Any]
+    """The prompt as ``generate`` is given it."""
+    configs: tuple[Any, ...]
+    """The generation config of each model as it was built, or None where it has none."""
+    hidden_states: bool = True
+    """Whether the library can hand out hidden states while it speculates this way."""
+    before: Callable[[], None] = lambda: None
+    """What happens to the objects before the speculative call."""
+
+    @property
+    def target(self) -> Any:
+        """The model whose law is promised."""
+        return self.models[0]
+
+    def new_tokens(self, speculative: bool = True) -> Any:
+        """Return a tensor ``[number]`` of the new token ids of one call."""
+        return self.generate(speculative)[0, len(self.start) :]
+
+    def restore(self) -> None:
+        """Give every model the generation config it was built with: some calls write into it."""
+        for model, config in zip(self.models, self.configs, strict=True):
+            if config is not None:
+                model.generation_config = copy.deepcopy(config)
+
+    def draw(self) -> Tokens:
+        """Return the new tokens of one call."""
+        return tuple(self.new_tokens().tolist())
+
+
+Build = Callable[[EngineSetting], Engine]
+
+
+def assisted_engine(setting: EngineSetting) -> Engine:
+    """Return assisted generation with a draft model."""
+    assistant = build_assistant(setting)
+    drafts_as(assistant, setting)
+    return engine_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
+
+
+def prompt_lookup_engine(setting: EngineSetting) -> Engine:
+    """Return generation with drafts copied from the prompt."""
+    drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
+    return engine_of(setting, build_target(setting), drafting=drafting)
+
+
+def early_exit_engine(setting: EngineSetting) -> Engine:
+    """Return generation with drafts from the target's own first layer."""
+    target = build_target(setting)
+    drafts_as(target, setting)
+    return engine_of(setting, target, drafting={"assistant_early_exit": 1})
+
+
+def drafts_as(model: Any, setting: EngineSetting) -> None:
+    """Give ``model``, which drafts, the length of its drafts: it alone carries that, and how it changes."""
+    wanted = {
+        "num_assistant_tokens": setting.gamma,
+        "num_assistant_tokens_schedule": "constant",
+        "assistant_confidence_threshold": 0.0,
+        **dict(setting.assistant),
+    }
+    for name, value in wanted.items():
+        setattr(model.generation_config, name, value)
+
+
+def engine_of(
+    setting: EngineSetting,
+    target: Any,
+    assistants: tuple[Any, ...] = (),
+    *,
+    drafting: Mapping[str, Any] | None = None,
+    call: Mapping[str, Any] | None = None,
+    also: Callable[[], Mapping[str, Any]] = dict,
+) -> Engine:
+    """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
+
+    An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
+    left out without speculation; ``also()`` goes to ``generate`` in either case, made anew for every call.
+    """
+    inputs = prompt_of(setting)
+    plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
+    first = target.config.decoder_start_token_id if target.config.is_encoder_decoder else None
+
+    def generate(speculates: bool = True, **extra: Any) -> Any:
+        given = {**inputs, **also(), **(dict(call or {}) if speculates else {}), **extra}
+        given = {name: value for name, value in given.items() if value is not None}
+        return target.generate(**given, generation_config=speculative if speculates else plain)
+
+    models = (target, *assistants)
+    configs = tuple(copy.deepcopy(getattr(model, "generation_config", None)) for model in models)
+    return Engine(models, generate, setting.prompt if first is None else (first,), inputs, configs)
+
+
+def sampling_config(setting: EngineSetting, **options: Any) -> Any:
+    """Return every sampling parameter set explicitly; padding is possible only behind an end-of-sequence id."""
+    config: Any = GenerationConfig  # its constructor is not annotated
+    sampling = {
+        "temperature": float(setting.temperature),
+        "top_k": setting.top_k or 0,
+        "top_p": 1.0 if setting.top_p is None else setting.top_p,
+    }
+    return config(
+        do_sample=setting.sample,
+        **(sampling if setting.sample else {}),
+        max_new_tokens=setting.horizon,
+        eos_token_id=list(setting.eos) or None,
+        pad_token_id=setting.eos[0] if setting.eos else None,
+        **{name: as_lists(value) for name, value in setting.options},
+        **options,
+    )
+
+
+def prompt_of(setting: EngineSetting) -> dict[str, Any]:
+    """Return the prompt ``[1, length]`` and a mask that shows all of it."""
+    ids = torch.tensor([setting.prompt])
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def as_lists(value: Any) -> Any:
+    """Return a value of ``EngineSetting.options`` as the library wants it: lists where a setting holds tuples."""
+    return [as_lists(item) for item in value] if isinstance(value, tuple) else value
+
+
+@contextmanager
+def quiet_and_seeded(seed: int) -> Iterator[None]:
+    """Seed torch, show only errors of the library's log, and restore both afterwards.
+
+    The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
+    ``generate``; no setting of ours avoids it.
+    """
+    log: Any = transformers_logging  # not all of it is annotated
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity(logging.ERROR)
+    log.disable_progress_bar()
+    try:
+        with torch.random.fork_rng(devices=[]), one_thread():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run on one thread: for models this small, waiting for a second one costs more than it computes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,162 @@
+"""Situations that ``generate`` documents and that tests of speculation rarely put it in.
+
+A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, calls that were
+broken off, objects used again. Each function takes a way of calling ``generate`` and returns that way in the situation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import DynamicCache, PreTrainedTokenizerFast
+
+from specverify.subjects.huggingface_engines import Build, Engine
+from specverify.subjects.huggingface_models import EngineSetting
+
+LETTERS = "abcdefgh"
+"""The text of each token, where text matters."""
+
+
+class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
+    """What breaks off a call."""
+
+
+def with_arguments(
+    build: Build, arguments: Callable[[Engine], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
+) -> Build:
+    """Return the way of calling in which ``arguments(engine)`` are passed as well, made anew for every call.
+
+    With ``prompt`` they are the prompt, and must not change; unless ``echoed`` only the new tokens come back.
+    """
+
+    def built(setting: EngineSetting) -> Engine:
+        engine = build(setting)
+
+        def generate(speculative: bool = True, **extra: Any) -> Any:
+            return engine.generate(speculative, **{**inputs, **arguments(engine), **extra})
+
+        inputs = dict.fromkeys(engine.inputs) if prompt else {}
+        held = arguments(engine) if prompt else engine.inputs
+        return engine._replace(generate=generate, inputs=held, start=engine.start if echoed else ())
+
+    return built
+
+
+def of_embeddings(engine: Engine) -> dict[str, Any]:
+    """The prompt as embeddings ``[1, length, width]``; the library then returns only new tokens."""
+    embedded = engine.target.get_input_embeddings()(engine.inputs["input_ids"]).detach()
+    return {"inputs_embeds": embedded, "attention_mask": engine.inputs["attention_mask"]}
+
+
+def with_padding(engine: Engine) -> dict[str, Any]:
+    """The prompt behind one token of padding, so that positions are counted from the mask."""
+    ids = engine.inputs["input_ids"]
+    return {"input_ids": ids, "attention_mask": _mask_without(ids, 0)}
+
+
+def with_a_hole(engine: Engine) -> dict[str, Any]:
+    """The prompt with one token in its middle masked."""
+    ids = engine.inputs["input_ids"]
+    return {"input_ids": ids, "attention_mask": _mask_without(ids, 2)}
+
+
+def two_prompts(engine: Engine) -> dict[str, Any]:
+    """Two prompts at once."""
+    return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
+
+
+def with_filled_cache(engine: Engine) -> dict[str, Any]:
+    """A cache that already holds all of the prompt but its last token."""
+    cache: Any = DynamicCache(config=engine.target.config)
+    engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
+    return {"past_key_values": cache}
+
+
+def with_a_tokenizer(_: Engine) -> dict[str, Any]:
+    """A tokenizer of single letters, for stop strings."""
+    return {"tokenizer": letters_tokenizer(len(LETTERS))}
+
+
+def letters_tokenizer(vocabulary: int) -> Any:
+    """Return a tokenizer in which token j is the j-th letter and text has no spaces."""
+    tokenizer: Any = Tokenizer(
+        models.WordLevel({LETTERS[token]: token for token in range(vocabulary)}, unk_token=LETTERS[0])
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    wrapped: Any = PreTrainedTokenizerFast
+    return wrapped(tokenizer_object=tokenizer)
+
+
+def with_a_counting_processor(_: Engine) -> dict[str, Any]:
+    """A processor that favours token 0 at every second call: it keeps state, and trusts to one call a token."""
+    calls = count()
+
+    def process(ids: Any, scores: Any) -> Any:
+        bias = torch.zeros_like(scores)
+        bias[:, 0] = next(calls) % 2
+        return scores + bias
+
+    return {"logits_processor": [process]}
+
+
+def with_a_last_token_criterion(_: Engine) -> dict[str, Any]:
+    """A stopping criterion that looks at the last token alone, as most that are written do."""
+    return {"stopping_criteria": [lambda ids, scores: ids[:, -1] == 1]}
+
+
+def broken_off_before(build: Build) -> Build:
+    """Return the way of calling after a first, greedy call that was broken off while it drafted."""
+
+    def built(setting: EngineSetting) -> Engine:
+        engine = build(setting)
+
+        def before() -> None:
+            with suppress(BrokenOff), _breaking_off(engine):
+                engine.generate(do_sample=False)
+
+        return engine._replace(before=before)
+
+    return built
+
+
+@contextmanager
+def _breaking_off(engine: Engine) -> Iterator[None]:
+    """Raise in the first forward pass that drafts: of the assistant, or of the target with fewer layers."""
+    layers = engine.target.config.num_hidden_layers
+
+    def interrupt(model: Any, *_: Any) -> None:
+        if model is not engine.target or model.config.num_hidden_layers != layers:
+            raise BrokenOff
+
+    hooks = [model.register_forward_pre_hook(interrupt) for model in engine.models]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def used_before(build: Build) -> Build:
+    """Return the way of calling after a first, complete and greedy call with the same objects."""
+
+    def built(setting: EngineSetting) -> Engine:
+        engine = build(setting)
+
+        def before() -> None:
+            engine.generate(do_sample=False)
+
+        return engine._replace(before=before)
+
+    return built
+
+
+def _mask_without(ids: Any, position: int) -> Any:
+    mask = torch.ones_like(ids)
+    mask[:, position] = 0
+    return mask

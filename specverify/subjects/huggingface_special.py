@@ -1,0 +1,97 @@
+"""``generate`` with drafters that need a model of their own kind, and with tables instead of networks.
+
+MTP layers, a DFlash drafter, Gemma 4's assistant, an assistant with another tokenizer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from specverify.subjects.huggingface_engines import Build, Engine, drafts_as, engine_of
+from specverify.subjects.huggingface_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
+from specverify.subjects.huggingface_speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+from specverify.subjects.table_model import build_table
+
+TABLE_SEED = 1
+IN_ORDER, REVERSED = "xdcbya", "aybcdx"
+"""Two orders in which a tokenizer may list its vocabulary: that of its ids, and the opposite one."""
+
+
+def twin_engine(setting: EngineSetting) -> Engine:
+    """Return assisted generation in which the assistant is a copy of the target."""
+    assistant = build_target(setting)
+    drafts_as(assistant, setting)
+    return engine_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
+
+
+def mtp_engine(layers: int) -> Build:
+    """Return drafts from the target's own multi-token prediction layers, one token a layer."""
+
+    def build(setting: EngineSetting) -> Engine:
+        target = mtp_target(setting.vocabulary, TARGET_SEED, layers)
+        return engine_of(setting, target, drafting={"use_mtp": True})._replace(hidden_states=False)
+
+    return build
+
+
+def dflash_engine(setting: EngineSetting) -> Engine:
+    """Return drafts from one pass of a block-diffusion drafter over the target's hidden states."""
+    target = build_target(setting)
+    assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
+    drafting, call = {"speculation_type": "dflash"}, {"assistant_model": assistant}
+    return engine_of(setting, target, (assistant,), drafting=drafting, call=call)._replace(hidden_states=False)
+
+
+def gemma4_engine(setting: EngineSetting) -> Engine:
+    """Return drafts from an assistant that attends to the target's own cache."""
+    target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
+    return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
+
+
+def universal_engine(order: str | None) -> Build:
+    """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
+
+    def build(setting: EngineSetting) -> Engine:
+        return _afresh(partial(_universal, order), setting)
+
+    return build
+
+
+def _universal(order: str | None, setting: EngineSetting) -> Engine:
+    pair = two_tokenizers(TARGET_SEED, order=order)
+    drafts_as(pair.assistant, setting)
+    call = {
+        "assistant_model": pair.assistant,
+        "tokenizer": pair.target_tokenizer,
+        "assistant_tokenizer": pair.assistant_tokenizer,
+    }
+    return engine_of(setting, pair.target, (pair.assistant,), call=call)
+
+
+def _afresh(build: Build, setting: EngineSetting) -> Engine:
+    """Return an engine that is built anew before every speculative call: the library rebuilds the assistant's head."""
+    engine = build(setting)
+    newest = [engine]
+
+    def before() -> None:
+        newest[0] = build(setting)
+
+    def generate(speculative: bool = True, **extra: Any) -> Any:
+        return newest[0].generate(speculative, **extra)
+
+    return engine._replace(generate=generate, before=before)
+
+
+def table_engine(setting: EngineSetting) -> Engine:
+    """Return tables for target and draft, whose cache stores token ids and audits itself at every forward pass."""
+    target = build_table(setting.vocabulary, TABLE_SEED)
+    assistant = build_table(setting.vocabulary, TABLE_SEED, side="draft")
+    drafts_as(assistant, setting)
+    return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
+
+
+def table_lookup_engine(setting: EngineSetting) -> Engine:
+    """Return prompt lookup on a table."""
+    drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
+    return engine_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

@@ -1,0 +1,140 @@
+"""transformers' ``generate`` looked into while it runs.
+
+Seen are the cache before every forward pass of the target, the ids its logits processors are shown, what else is
+returned, and what was changed. The models compute in float64 here, so that a cache entry that is wrong differs from one
+that is only rounded differently by ten orders of magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from reference import Draws, Tokens
+from specverify.intercept.lazy_tensor import look_at
+from specverify.intercept.memo import Memory, digest, remembered
+from specverify.intercept.torch_calls import answered_by, outcome_of
+from specverify.subjects.huggingface_engines import Engine, quiet_and_seeded
+from specverify.subjects.subject import Forward, Observed, Watched
+
+ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")
+"""Fields of what ``generate`` returns, with one entry a new token; the last two may be called ``decoder_*``."""
+_ASKED = {
+    "return_dict_in_generate": True,
+    "output_scores": True,
+    "output_logits": True,
+    "output_hidden_states": True,
+    "output_attentions": True,
+}
+
+
+@contextmanager
+def ready(models: tuple[Any, ...]) -> Iterator[None]:
+    """Seed torch, keep the library quiet, record no gradients and remember forward passes inside the block."""
+    with ExitStack() as stack:
+        stack.enter_context(quiet_and_seeded(0))
+        stack.enter_context(torch.no_grad())
+        for model in models:
+            stack.enter_context(remembered(model, Memory({}, [0])))
+        yield
+
+
+@contextmanager
+def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
+    """Build the models in float64 and yield the engine with what is needed to look into it."""
+    with quiet_and_seeded(0):
+        engine = build()
+    hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
+    for model in engine.models:
+        model.double()
+        if not hidden:  # eager attention alone returns its weights, and has none to return for a row that sees nothing
+            model.set_attn_implementation("eager")
+    layers = getattr(engine.target.config, "num_hidden_layers", None)
+    forwards: list[Forward] = []
+    rows: list[list[Tokens]] = []
+
+    def before_forward(target: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        if getattr(target.config, "num_hidden_layers", None) != layers:
+            return  # early exit: the target drafts
+        cache = named["past_key_values"]
+        ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
+        fed = () if ids is None else tuple(look_at(ids)[0].tolist())
+        forwards.append(Forward(cache.get_seq_length(), fed, entries_of(cache)))
+        rows.append([])
+
+    def show(ids: Any, scores: Any) -> Any:
+        if rows:
+            rows[-1].append(tuple(look_at(ids)[0].tolist()))
+        return scores
+
+    def run(draws: Draws, speculative: bool = True) -> Observed:
+        engine.restore()
+        before = _contents(engine)
+        if speculative:
+            engine.before()
+        forwards.clear()
+        rows.clear()
+        with answered_by(draws):
+            found = engine.generate(speculative, logits_processor=[show], **asked)
+            new = outcome_of(found.sequences[0, len(engine.start) :])
+        after = _contents(engine)
+        changed = tuple(name for name in before if before[name] != after[name])
+        return Observed(new, tuple(forwards), tuple(map(tuple, rows)), _returned(found), changed)
+
+    with ready(engine.models):
+        asked = _asked(engine, attentions=not hidden)
+        hook = engine.target.register_forward_pre_hook(before_forward, with_kwargs=True)
+        try:
+            yield Watched(run, partial(run, speculative=False), engine.start)
+        finally:
+            hook.remove()
+
+
+def _asked(engine: Engine, *, attentions: bool) -> dict[str, bool]:
+    """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
+    asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
+    found = engine.generate(False, **asked)
+    for name in ("hidden_states", "attentions"):
+        entries = found.get(name) or found.get(f"decoder_{name}") or (None,)
+        asked[f"output_{name}"] &= all(layer is not None for entry in entries for layer in entry or (None,))
+    return asked
+
+
+def entries_of(cache: Any) -> tuple[Any, ...]:
+    """Return keys and values of every layer that holds any: ``[1, heads, entries, width]`` float64 each."""
+    parts = [getattr(cache, name, None) for name in ("self_attention_cache", "cross_attention_cache")]
+    layers = [layer for part in (parts if any(parts) else [cache]) for layer in getattr(part, "layers", ())]
+    held = [array for layer in layers for array in (getattr(layer, "keys", None), getattr(layer, "values", None))]
+    return tuple(array.detach().numpy().copy() for array in held if array is not None and array.numel())
+
+
+def _returned(found: Any) -> dict[str, tuple[Any, ...]]:
+    named = {name: found.get(name) or found.get(f"decoder_{name}") for name in ALSO_RETURNED}
+    return {name: tuple(_array(entry) for entry in entries) for name, entries in named.items() if entries}
+
+
+def _array(entry: Any) -> Any:
+    """Return one token's tensor, or those of all layers, as one array."""
+    if isinstance(entry, (tuple, list)):
+        layers = [look_at(layer).double().numpy() for layer in entry]
+        alike = len({layer.shape for layer in layers}) == 1
+        return np.stack(layers) if alike else np.concatenate([layer.ravel() for layer in layers])
+    return look_at(entry).double().numpy()
+
+
+def _contents(engine: Engine) -> dict[str, bytes]:
+    """Return a digest of everything the caller owns and may use again."""
+    found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
+    for number, model in enumerate(engine.models):
+        owner = "target" if number == 0 else "assistant"
+        found[f"the {owner}'s weights"] = digest(dict(model.state_dict()))
+        found[f"the {owner}'s config"] = digest(model.config.to_dict())
+        config = getattr(model, "generation_config", None)
+        for name, value in ({} if config is None else config.to_dict()).items():
+            found[f"the {owner}'s generation_config.{name}"] = digest(value)
+    return found
