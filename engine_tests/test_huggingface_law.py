@@ -6,9 +6,10 @@ the length of a test. Each must be refuted exactly, by the law of three tokens.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
+import torch
 from transformers.generation import candidate_generator, utils
 
 from specverify.checks._laws import compare_program
@@ -18,7 +19,8 @@ from specverify.intercept.torch_calls import answered_by, outcome_of
 from specverify.law import total_variation
 from specverify.subjects.huggingface import assisted_engine, exact_law, prompt_lookup_engine, quiet_and_seeded
 from specverify.subjects.huggingface_models import EngineSetting
-from specverify.subjects.huggingface_programs import PROGRAMS, engine_program
+from specverify.subjects.huggingface_programs import PROGRAMS, engine_program, opened
+from specverify.subjects.huggingface_rows import rows
 
 PLAIN = EngineSetting("llama V=4", "llama", vocabulary=4, prompt=(0, 1, 2, 0, 1))
 WARM = EngineSetting("llama V=4 T=2", "llama", temperature=2.0, vocabulary=4, prompt=(0, 1, 2, 0, 1))
@@ -59,6 +61,37 @@ def test_remembered_forward_passes_do_not_change_the_law():
     assert computed.runs == remembered.runs
     assert total_variation(computed, remembered.probabilities).high < 1e-7
     assert total_variation(computed, exact_law(PLAIN)).high < 1e-6
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prompt-lookup/embeddings",
+        "prompt-lookup/padding",
+        "prompt-lookup/cache-passed-in",
+        "prompt-lookup/guidance",
+        "prompt-lookup/t5",
+        "prompt-lookup/gemma3",
+        "dflash/top-k",
+        "gemma4-assistant/plain",
+    ],
+)
+def test_remembering_changes_nothing_in_any_situation(name):
+    """The library reads signatures and makes caches of its own: what stands in for a forward pass must not show."""
+    row = rows()[name]
+    with quiet_and_seeded(0):
+        engine = row.build(row.setting)
+
+    def program(draws):
+        with answered_by(draws):
+            return outcome_of(engine.new_tokens())
+
+    with quiet_and_seeded(0), torch.no_grad():
+        computed = program_law(program)
+    with opened(partial(row.build, row.setting)) as program_with_memory:
+        remembered = program_law(program_with_memory)
+    assert computed.runs == remembered.runs
+    assert total_variation(computed, remembered.probabilities).high < 1e-7
 
 
 SAMPLING = (utils, "_speculative_sampling")
