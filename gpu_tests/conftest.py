@@ -2,17 +2,87 @@
 
 from __future__ import annotations
 
+import contextlib
+import statistics
+from collections import Counter
+from typing import Any
+
 import pytest
 import torch
 
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+FIXTURES = {"exact_dtype": DTYPES[:2], "low_dtype": DTYPES[2:]}
+"""In the first of them equality is demanded; in the others a divergence may be a near-tie."""
+LISTED = 20
+"""Near-ties that the summary shows in full for each dtype; the counts are of all."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where models and tensors live")
+    with contextlib.suppress(ValueError):  # benchmarks has the same option, when both are given to one pytest
+        parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where models and tensors live")
+    parser.addoption("--write-tables", action="store_true", help="write the tables under docs/ instead of reading them")
+    parser.addoption(
+        "--dtype",
+        action="append",
+        choices=(*DTYPES, "all"),
+        help="dtype in which greedy decoding is compared; may be repeated (default: all)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--device") == "cuda" and not torch.cuda.is_available():
         pytest.exit("--device cuda was given but torch sees no CUDA device", returncode=2)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    wanted = metafunc.config.getoption("--dtype") or ["all"]
+    for fixture in FIXTURES.keys() & set(metafunc.fixturenames):
+        names = [name for name in FIXTURES[fixture] if name in wanted or "all" in wanted]
+        reason = f"--dtype {' '.join(wanted)} names none of {', '.join(FIXTURES[fixture])}"
+        left_out = [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="none")]
+        params = [pytest.param(getattr(torch, name), id=name) for name in names] or left_out
+        metafunc.parametrize(fixture, params, scope="module")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the comparisons of greedy outputs by dtype and list near-ties: position, tokens, margins."""
+    counts: dict[str, Counter[str]] = {}
+    ties: dict[str, Counter[str]] = {}
+    rounding: dict[str, list[Any]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) != "call":
+                continue
+            for name, value in report.user_properties:
+                if name == "greedy":
+                    counts.setdefault(value["dtype"], Counter()).update(value["counts"])
+                    ties.setdefault(value["dtype"], Counter()).update(value["ties"])
+                    rounding.setdefault(value["dtype"], []).extend(
+                        [value["rounding"]] * (value["rounding"] is not None)
+                    )
+    if not counts:
+        return
+    terminalreporter.section("greedy outputs, speculative against plain")
+    for dtype in [name for name in DTYPES if name in counts]:
+        count, listed = counts[dtype], ties[dtype]
+        terminalreporter.write_line(
+            f"{dtype}: {count['runs']} runs, {count['near-tie']} end in a near-tie ({len(listed)} distinct), "
+            f"{count['refuted']} refuted"
+        )
+        if rounding[dtype]:
+            single, verify, between, _ = zip(*rounding[dtype], strict=True)
+            terminalreporter.write_line(
+                f"  rounding in logits, model by model: one token {_range(single)}, gamma + 1 rows {_range(verify)}, "
+                f"between the two {_range(between)}"
+            )
+        for line, runs in listed.most_common(LISTED):
+            terminalreporter.write_line(f"  {runs} x {line}")
+        if len(listed) > LISTED:
+            terminalreporter.write_line(f"  and {len(listed) - LISTED} more, listed with each test by -rP")
+
+
+def _range(values: tuple[float, ...]) -> str:
+    return f"{min(values):.2g} to {max(values):.2g}, median {statistics.median(values):.2g}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,22 +1,44 @@
 """Speculation at temperature 0 with real models: the output is the target's own greedy continuation, token by token.
 
-The expected output is a loop over forwards of the whole sequence that uses nothing of ``reference``.
+The first half calls models without caches; there the expected output is a loop over forwards of the whole sequence that
+uses nothing of ``reference``. The second half runs the same decoders on real key-value caches, alone and as left-padded
+batches, and the library's own speculation. In float64 and float32 equality is demanded: the texts are clear of ties by
+more than the rounding that is measured. What bfloat16 and float16 do is in ``test_low_precision``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
+import cached_models
 import numpy as np
 import pytest
 import torch
-from transformers import GenerationConfig
+from cached_models import (
+    ABSOLUTE_OR_ROTARY,
+    ANY_MASK,
+    ATTENTIONS,
+    CLEAR,
+    WITH_DRAFTER,
+    WITHOUT_DRAFTER,
+    Plant,
+    batched_settings,
+    cut,
+    library_outputs,
+    run_batched,
+    run_setting,
+    settings,
+    skip_unless_padding_is_finite,
+    texts_of,
+    whole_logits,
+)
+from ties import Ledger, measure
 
 from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
-from reference.algorithms import egag, greedy_speculation, nasd, prompt_lookup, speculative_sampling
+from reference.algorithms import speculative_sampling
 from specverify.subjects.huggingface_models import ARCHITECTURES, build_model
 
 VOCABULARY = 7
@@ -77,16 +99,6 @@ DRAFTERS: dict[str, Callable[[Logits, Logits], LanguageModel]] = {
     "other": lambda target, other: one_hot_rows(other),
     "other, sampled": lambda target, other: warped(other),
     "least likely": least_likely,
-}
-WITH_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
-    "greedy-speculation": greedy_speculation.build,
-    "speculative-sampling": speculative_sampling.build,
-    "egag": lambda task, gamma: egag.build(task, gamma_min=0, gamma_max=gamma),
-}
-WITHOUT_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
-    "nasd": lambda task, gamma: nasd.build(task, order=3, gamma=gamma),
-    "nasd with filler": lambda task, gamma: nasd.build(task, order=2, gamma=gamma, filler_top_k=2),
-    "prompt-lookup": lambda task, gamma: prompt_lookup.build(task, max_ngram=2, gamma=gamma),
 }
 
 
@@ -150,27 +162,107 @@ def test_an_identical_drafter_is_always_accepted_and_the_least_likely_never(
     assert rates == [1, 0]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_assisted_greedy_generation_of_the_library(architecture: str, dtype: torch.dtype, device: torch.device) -> None:
-    for inputs, target, assistant, config in library_runs(architecture, dtype, device):
-        plain = target.generate(**inputs, generation_config=config)
-        assisted = target.generate(**inputs, generation_config=config, assistant_model=assistant)
-        assert assisted.tolist() == plain.tolist(), f"{inputs}, {assistant.generation_config}"
+# Real key-value caches
+
+CACHED = pytest.mark.parametrize("architecture", cached_models.ARCHITECTURES)
+ATTENDING = pytest.mark.parametrize("attention", ATTENTIONS)
+PLANTS = {"position": Plant(shift=1), "row": Plant(row=1), "rejected entry": Plant(keep=1)}
 
 
-def library_runs(architecture: str, dtype: torch.dtype, device: torch.device) -> Iterator[tuple[Any, ...]]:
-    rng = np.random.default_rng(1)
-    generation_config: Any = GenerationConfig  # its constructor is not annotated
-    for seed in SEEDS:
-        target, assistant = (
-            build_model(architecture, VOCABULARY, weights).to(device=device, dtype=dtype)
-            for weights in (seed, seed + 1)
-        )
-        for length, eos in product(PROMPT_LENGTHS, (None, 0)):
-            ids = torch.tensor(rng.integers(VOCABULARY, size=(1, length)), device=device)
-            assistant.generation_config.num_assistant_tokens = 1 + length
-            assistant.generation_config.num_assistant_tokens_schedule = "constant"
-            assistant.generation_config.assistant_confidence_threshold = 0.0
-            config = generation_config(do_sample=False, max_new_tokens=12, eos_token_id=eos, pad_token_id=eos)
-            yield {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, target, assistant, config
+@pytest.fixture
+def texts(
+    architecture: str, attention: str, exact_dtype: torch.dtype, device: torch.device
+) -> list[tuple[cached_models.Text, ...]]:
+    """Texts of two targets."""
+    return [texts_of(architecture, exact_dtype, attention, device, seed) for seed in (0, 1)]
+
+
+@ATTENDING
+@CACHED
+def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype) -> None:
+    """Otherwise equality would be too much to ask. The expected outputs are those of forwards without a cache, too."""
+    for group in texts:
+        rounding = measure(group[0].model, [(text.prompt, text.plain) for text in group[1::2]])
+        assert max(rounding.single, rounding.verify) < CLEAR, rounding
+        for text in group:
+            assert text.plain == tuple(whole_logits(text.model, text.prompt, text.plain).argmax(dim=-1).tolist())
+
+
+@ATTENDING
+@CACHED
+def test_cached_decoding_is_the_targets_own(
+    texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype, record_property: Any
+) -> None:
+    ledger = Ledger(f"{architecture} {attention}")
+    for setting in settings(attention, exact_dtype, [text for group in texts for text in group]):
+        run = run_setting(setting)
+        assert run.tokens == setting.expected, f"{setting.configuration}, {setting.text.prompt}, eos {setting.eos}"
+        ledger.add(None, setting)
+        ledger.drafted, ledger.accepted = ledger.drafted + run.drafted, ledger.accepted + run.accepted
+    assert 0 < ledger.accepted < ledger.drafted  # some drafts are kept and some are not: caches are cropped
+    ledger.close(record_property, exact_dtype)
+
+
+@ATTENDING
+@CACHED
+def test_left_padded_batches_decode_as_each_row_alone(
+    texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype, record_property: Any
+) -> None:
+    group = texts[0]
+    skip_unless_padding_is_finite(group)
+    ledger = Ledger(f"{architecture} {attention} batched")
+    for setting in batched_settings(architecture, exact_dtype, group):
+        assert run_batched(setting, group) == [cut(text.plain, setting.eos) for text in group], setting
+        ledger.add(None, setting)
+    ledger.close(record_property, exact_dtype)
+
+
+@ATTENDING
+@CACHED
+def test_speculation_of_the_library(
+    texts: Any,
+    architecture: str,
+    attention: str,
+    exact_dtype: torch.dtype,
+    device: torch.device,
+    record_property: Any,
+) -> None:
+    ledger = Ledger(f"{architecture} {attention} of the library")
+    for index, text in enumerate(texts[0][::2]):
+        eos, gamma = ((text.plain[2 * index],) if index % 2 else ()), 1 + (3 * index) % 8
+        plain, speculative = library_outputs(text, eos, gamma, device)
+        assert plain == cut(text.plain, eos)
+        for way, tokens in speculative.items():
+            assert tokens == plain, f"{way}, prompt {text.prompt}, eos {eos}, gamma {gamma}"
+            ledger.add(None, way)
+    ledger.close(record_property, exact_dtype)
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+@CACHED
+def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, device: torch.device) -> None:
+    """And without the mistake the same run is right."""
+    if plant == "position" and architecture not in ABSOLUTE_OR_ROTARY:
+        pytest.skip(f"{architecture} counts positions itself: there are no position ids to get wrong")
+    wrong = first_wrong(architecture, PLANTS[plant], device)
+    assert wrong is not None
+    assert run_setting(wrong).tokens == wrong.expected
+
+
+def first_wrong(architecture: str, plant: Plant, device: torch.device) -> cached_models.Setting | None:
+    """The first run in which the mistake changes the output."""
+    for seed in (0, 1, 2):
+        texts = texts_of(architecture, torch.float64, "eager", device, seed, wide=True)
+        for setting in settings("eager", torch.float64, texts):
+            if run_setting(setting, plant).tokens != setting.expected:
+                return setting
+    return None
+
+
+@pytest.mark.parametrize("architecture", ANY_MASK)
+def test_planted_positions_of_a_batch_are_noticed(architecture: str, device: torch.device) -> None:
+    texts = texts_of(architecture, torch.float32, "eager", device, 0)
+    for setting in list(batched_settings(architecture, torch.float32, texts))[1::3]:
+        expected = [cut(text.plain, setting.eos) for text in texts]
+        assert run_batched(setting, texts) == expected
+        assert run_batched(setting, texts, shift=1) != expected

@@ -8,11 +8,19 @@ tokens are known, and every entry of a rejected draft must go.
 
 Always crop *to* a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache. Where a
 library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
+
+A tree of drafts (SpecInfer, arXiv:2305.09781; Medusa, arXiv:2401.10774) is ``parents``: node j hangs from node
+``parents[j] < j``, or from the last known token for -1. Nodes are fed in order behind that token, each at the position
+of its depth, and the entries of the accepted path are gathered before the rest is cropped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
 
 from reference.types import Tokens
 
@@ -68,3 +76,74 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
     index = [slice(None)] * entries.ndim
     index[axis] = slice(0, keep)
     return entries[tuple(index)]
+
+
+def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
+    """Return which ``stored`` entries, the newest of ``held``, a sliding window layer keeps to go on from ``keep``.
+
+    The next token attends to itself and the ``window - 1`` before it (arXiv:2310.06825): those are kept. A layer that
+    dropped what left the window while drafts were fed cannot go back, and ``ValueError`` says so.
+    """
+    first = max(0, keep - window + 1)
+    if not 0 <= keep <= held or first < held - stored:
+        raise ValueError(
+            f"a sliding window of {window} needs entries {first} to {keep} to go on from {keep} tokens, but holds "
+            f"{held - stored} to {held}: record what leaves the window until the drafts are verified, or feed again"
+        )
+    return slice(first - held + stored, keep - held + stored)
+
+
+def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "values")) -> None:
+    """Raise ``ValueError`` for the first of a layer's ``names`` that does not hold one entry per token.
+
+    A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed.
+    """
+    for name in names:
+        if name not in per_token:
+            raise ValueError(
+                f"{name!r} is one state for all tokens fed, not an entry for each, and cannot be cropped: restore a "
+                "snapshot from before the drafts and feed the accepted ones again"
+            )
+
+
+def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
+    """Return the depth of every node, 0 for the children of the last known token: its position is known + depth."""
+    depths: list[int] = []
+    for node, parent in enumerate(parents):
+        if not -1 <= parent < node:
+            raise ValueError(
+                f"node {node} has parent {parent}, expected an earlier node, or -1 for the last known token"
+            )
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return tuple(depths)
+
+
+def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
+    """Return the nodes from a child of the last known token down to ``node``; none for -1, where all were rejected."""
+    return (*tree_path(parents, parents[node]), node) if node >= 0 else ()
+
+
+def tree_mask(parents: Sequence[int], known: int) -> Any:
+    """Return who attends to what, ``[1 + nodes, known + nodes]``: True for oneself, one's ancestors and known tokens.
+
+    Row 0 is the last known token, which is fed in front of the nodes.
+    """
+    mask = np.tile(np.arange(known + len(parents)) < known, (1 + len(parents), 1))
+    for node in range(len(parents)):
+        mask[1 + node, [known + on_path for on_path in tree_path(parents, node)]] = True
+    return mask
+
+
+def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> Any:
+    """Return the ``known`` first entries along ``axis`` and then those of the nodes on ``path``, in that order.
+
+    ``entries`` are keys or values ``[batch, heads, known + nodes, head_size]``; what comes back is
+    ``[batch, heads, known + len(path), head_size]``. Gathering comes first: a crop takes a contiguous range, and the
+    nodes of a path that branches are not one. Raises ``ValueError`` for a node that is not there.
+    """
+    held = entries.shape[axis]
+    if known > held or any(not 0 <= node < held - known for node in path):
+        raise ValueError(f"path {tuple(path)} behind {known} known tokens is not among the {held} entries of the cache")
+    positions = [*range(known), *(known + node for node in path)]
+    xp = array_namespace(entries)
+    return xp.take(entries, xp.asarray(positions, dtype=xp.int64, device=entries.device), axis=axis)

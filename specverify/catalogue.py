@@ -30,6 +30,7 @@ def _huggingface_rows() -> dict[str, Callable[[], Subject]]:
 ENGINES: dict[str, str] = {
     "hf:assisted": "transformers generate(assistant_model=...), unmodified, on tiny Llama and GPT-2 models",
     "hf:prompt-lookup": "transformers generate(prompt_lookup_num_tokens=...), unmodified, on the same models",
+    "hf:plain": "transformers generate() without speculation, on the same models",
 }
 """Engines and what they run. They are loaded when asked for: they need the extra ``hf``."""
 

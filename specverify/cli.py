@@ -25,6 +25,7 @@ from specverify.report.data import as_data
 from specverify.report.markdown import verdict_table
 from specverify.report.prose import failure
 from specverify.report.terminal import print_failures, print_subject, print_summary, statistics_table
+from specverify.reproduce import printed_by, reproduction
 from specverify.scenarios import scenario_named
 from specverify.statistics import divide_alarm
 from specverify.stats import plan_statistics, run_statistics
@@ -41,6 +42,7 @@ errors = Console(stderr=True)
 AlarmOption = Annotated[float, typer.Option(help="False-alarm budget of the whole run.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of everything that is sampled.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the report to this file.")]
+IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]
 JobsOption = Annotated[int, typer.Option(help="Processes for sampling; 0 means one per core.")]
 
 
@@ -136,20 +138,38 @@ def verify(
 
 
 @app.command()
-def replay(identifier: Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]) -> None:
+def replay(identifier: IdentifierArgument) -> None:
     """Repeat the one case that a failure was found in."""
-    try:
-        wanted = decode(identifier)
-        check = _checks([wanted.check])[0]
-        case = _case(settled(_subject(wanted.subject)), wanted.variant, wanted.scenario, wanted.setting)
-    except ValueError as error:
-        _stop(str(error))
-    verdict = run_case(case, check, Conditions(seed=wanted.seed))
+    case, check, conditions = _replayed(identifier)
+    verdict = run_case(case, check, conditions)
     if verdict.status is Status.REFUTED:
         console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
     else:
         console.print(f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}", markup=False)
     raise typer.Exit(exit_status([verdict]))
+
+
+@app.command()
+def reproduce(
+    identifier: IdentifierArgument,
+    output: Annotated[Path | None, typer.Option(help="Write the script to this file.")] = None,
+) -> None:
+    """Write a failure of an engine as a script that needs the engine alone."""
+    try:
+        with errors.status("looking for the smallest setting that shows it") as status:
+            found = reproduction(*_replayed(identifier))
+            status.update(
+                f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without"
+            )
+            printed = printed_by(found.script)
+    except ValueError as error:
+        _stop(str(error))
+    if output is None:
+        typer.echo(found.script, nl=False)
+    else:
+        output.write_text(found.script, "utf-8")
+    smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
+    errors.print(f"{printed}\n{output or 'the script'}{smaller} was run and shows it", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -218,6 +238,15 @@ def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
         if name not in known:
             _stop(f"there is no check {name!r}, expected one of {', '.join(known)}")
     return tuple(check for check in CHECKS if check.name in names) if names else CHECKS
+
+
+def _replayed(identifier: str) -> tuple[Case, Check, Conditions]:
+    try:
+        wanted = decode(identifier)
+        case = _case(settled(_subject(wanted.subject)), wanted.variant, wanted.scenario, wanted.setting)
+        return case, _checks([wanted.check])[0], Conditions(seed=wanted.seed)
+    except ValueError as error:
+        _stop(str(error))
 
 
 def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:

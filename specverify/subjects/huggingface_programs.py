@@ -23,7 +23,9 @@ from specverify.subjects.huggingface_engines import (
     quiet_and_seeded,
 )
 from specverify.subjects.huggingface_models import EngineSetting
+from specverify.subjects.huggingface_script import script_of
 from specverify.subjects.huggingface_watch import ready, watched
+from specverify.subjects.smaller import smaller_programs
 from specverify.subjects.subject import EngineProgram, Refused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(
@@ -66,6 +68,8 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         law=partial(exact_law, setting),
         vocabulary=setting.vocabulary,
         watch=partial(watched, partial(build, setting)),
+        script=partial(script_of, partial(build, setting)),
+        smaller=partial(smaller_programs, setting, partial(engine_program, build=build)),
     )
 
 

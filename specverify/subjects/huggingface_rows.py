@@ -17,8 +17,10 @@ from specverify.subjects.huggingface_engines import Build, assisted_engine, earl
 from specverify.subjects.huggingface_ensemble import ensemble_engine, ensemble_law
 from specverify.subjects.huggingface_models import EngineSetting
 from specverify.subjects.huggingface_programs import opened, plain_law
+from specverify.subjects.huggingface_script import script_of
 from specverify.subjects.huggingface_situations import with_arguments
 from specverify.subjects.huggingface_watch import watched
+from specverify.subjects.smaller import smaller_programs
 from specverify.subjects.subject import EngineProgram, Subject
 
 Law = Callable[[EngineSetting], Mapping[Tokens, float]]
@@ -196,8 +198,14 @@ def row_subject(name: str, row: Row) -> Subject:
                 target=promised if row.declared else None,
                 watch=partial(watched, build) if row.watch else None,
                 documented=row.documented,
+                script=partial(script_of, build),
+                smaller=partial(smaller_programs, row.setting, partial(_row_program, name, row)),
             ),
         ),
         rational=False,
         paper="Hugging Face transformers, src/transformers/generation",
     )
+
+
+def _row_program(name: str, row: Row, setting: EngineSetting) -> EngineProgram:
+    return row_subject(name, row._replace(setting=setting)).programs[0]

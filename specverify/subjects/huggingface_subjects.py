@@ -1,4 +1,4 @@
-"""The engine subjects of transformers: each setting sampled with speculation and, beside it, without."""
+"""The engine subjects of transformers: each way to speculate, and generation without."""
 
 from __future__ import annotations
 
@@ -28,30 +28,37 @@ ACTIVITY_CALLS = 100
 
 def assisted() -> Subject:
     """Return assisted generation with a draft model."""
-    return _subject(
-        "hf:assisted", "assisted generation with a draft model", assisted_counts, assisted_activity, assisted_programs()
-    )
+    settings = _speculative(assisted_counts, assisted_activity)
+    return _subject("hf:assisted", "assisted generation with a draft model", settings, assisted_programs())
 
 
 def prompt_lookup() -> Subject:
     """Return assisted generation with drafts copied from the prompt."""
-    return _subject(
-        "hf:prompt-lookup",
-        "prompt-lookup generation",
-        prompt_lookup_counts,
-        prompt_lookup_activity,
-        prompt_lookup_programs(),
+    settings = _speculative(prompt_lookup_counts, prompt_lookup_activity)
+    return _subject("hf:prompt-lookup", "prompt-lookup generation", settings, prompt_lookup_programs())
+
+
+def plain() -> Subject:
+    """Return generation by the target alone: what is promised, sampled by the library itself."""
+    settings = tuple(
+        SampledSetting(setting.name, partial(plain_counts, setting), partial(exact_law, setting), DETECT_PLAIN)
+        for setting in SETTINGS
     )
+    return _subject("hf:plain", "generation without speculation", settings, ())
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {"hf:assisted": assisted, "hf:prompt-lookup": prompt_lookup}
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "hf:assisted": assisted,
+    "hf:prompt-lookup": prompt_lookup,
+    "hf:plain": plain,
+}
 
 Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
 Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]
 
 
-def _subject(name: str, what: str, counts: Counts, activity: Activity, programs: tuple[EngineProgram, ...]) -> Subject:
-    speculative = tuple(
+def _speculative(counts: Counts, activity: Activity) -> tuple[SampledSetting, ...]:
+    return tuple(
         SampledSetting(
             name=setting.name,
             sample=partial(counts, setting),
@@ -61,17 +68,16 @@ def _subject(name: str, what: str, counts: Counts, activity: Activity, programs:
         )
         for setting in SETTINGS
     )
-    plain = tuple(
-        SampledSetting(
-            f"{setting.name}, no speculation", partial(plain_counts, setting), partial(exact_law, setting), DETECT_PLAIN
-        )
-        for setting in SETTINGS
-    )
+
+
+def _subject(
+    name: str, what: str, settings: tuple[SampledSetting, ...], programs: tuple[EngineProgram, ...]
+) -> Subject:
     return Subject(
         name=name,
         summary=f"{what}: generate() of transformers {version('transformers')}, unmodified, on tiny Llama and GPT-2",
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        settings=speculative + plain,
+        settings=settings,
         programs=programs,
         paper="Hugging Face transformers, src/transformers/generation",
     )

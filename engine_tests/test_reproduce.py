@@ -1,0 +1,156 @@
+"""A failure is written as a script that shows it with the engine alone, and stops showing it when the bug is mended."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+from typer.testing import CliRunner
+
+from specverify.catalogue import find_subject
+from specverify.checks import CHECKS
+from specverify.cli import app
+from specverify.identifier import Replay, encode
+from specverify.reproduce import _likeliest, reproduction
+from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
+from specverify.subjects.huggingface_engines import assisted_engine
+from specverify.subjects.huggingface_rows import BASE
+from specverify.subjects.huggingface_script import script_of
+from specverify.subjects.smaller import smaller_settings
+from specverify.subjects.subject import Case
+
+MENDED = """
+import inspect
+from transformers.generation import utils
+source = inspect.getsource(utils._speculative_sampling)
+assert "r_i <= probability_ratio" in source
+exec(source.replace("r_i <= probability_ratio", "r_i < probability_ratio"), vars(utils))
+"""
+
+
+@cache
+def reproduced(name, check):
+    subject = find_subject(f"hf:all/{name}")
+    found = next(item for item in CHECKS if item.name == check)
+    return reproduction(Case(subject, program=subject.programs[0]), found, seconds=20)
+
+
+def run_alone(script, directory):
+    """Run a script where nothing of ours can be imported, whether or not it is installed."""
+    (directory / "script.py").write_text(script, "utf-8")
+    for ours in ("specverify", "reference"):
+        (directory / f"{ours}.py").write_text("raise ImportError", "utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "script.py"]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+
+
+def imported(script):
+    nodes = list(ast.walk(ast.parse(script)))
+    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return {name.partition(".")[0] for name in named | {n.module for n in nodes if isinstance(n, ast.ImportFrom)}}
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "printed"),
+    [
+        ("prompt-lookup/guidance", "law_is_target", r"expected 0\.\d{4}, got 0\.\d{4} in \d+ calls"),
+        ("prompt-lookup/stop-strings", "stop_law", r"expected new tokens \[2\], got \[2, 2\]"),
+        ("prompt-lookup/greedy", "scores_match", r"expected -?\d+\.\d{4}, got -?\d+\.\d{4} as value \d+ of \d+"),
+        ("gemma4-assistant/plain", "scores_match", r"expected shapes .*, got .*"),
+    ],
+)
+def test_a_finding_is_shown_by_a_script_that_needs_the_engine_alone(name, check, printed, tmp_path):
+    script = reproduced(name, check).script
+    assert imported(script) <= {"sys", "contextlib", "torch", "transformers", "tokenizers"}
+    done = run_alone(script, tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert re.fullmatch(printed, done.stdout.strip().splitlines()[-1])
+
+
+def test_the_script_of_a_boundary_draw_ends_with_0_when_the_comparison_is_mended(tmp_path):
+    script = re.sub(r"CALLS = \d+", "CALLS = 200", reproduced("assisted/top-k", "support_at_boundary_draws").script)
+    assert "torch.rand_like = lambda" in script
+    wrong, mended = run_alone(script, tmp_path), run_alone(MENDED + script, tmp_path)
+    assert (wrong.returncode, mended.returncode) == (1, 0), wrong.stderr + mended.stderr
+    assert mended.stdout.strip().endswith("expected 0.0000, got 0.0000 in 200 calls")
+
+
+def test_a_setting_in_which_a_cache_is_passed_in_is_written_with_the_cache():
+    found = reproduced("prompt-lookup/cache-passed-in", "law_is_target")
+    assert "past_key_values=cache" in found.script
+    assert found.fault.got > found.fault.expected
+    assert found.smaller
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "said"),
+    [
+        ("assisted/top-k", "law_is_target", "nothing to reproduce"),
+        ("assisted/plain", "inputs_unchanged", "only laws, ends, supports and returned values"),
+    ],
+)
+def test_what_no_script_can_show_is_refused_in_a_sentence(name, check, said):
+    identifier = encode(Replay(f"hf:all/{name}", check, setting=name))
+    printed = CliRunner().invoke(app, ["reproduce", identifier])
+    assert printed.exit_code == 2
+    assert said in printed.output
+
+
+@pytest.mark.parametrize(("name", "said"), [("mtp/one-layer", "checkpoint"), ("table/assisted", "not the library's")])
+def test_models_that_no_script_can_build_are_refused(name, said):
+    program = find_subject(f"hf:all/{name}").programs[0]
+    with pytest.raises(NoScript, match=said):
+        program.script(Fault("anything"))
+
+
+def test_reference_algorithms_are_refused():
+    subject = find_subject("mutant:residual-from-target")
+    with pytest.raises(NoScript, match="not a call of transformers"):
+        reproduction(Case(subject, subject.variants[0]), next(item for item in CHECKS if item.name == "law_is_target"))
+
+
+def test_weights_without_a_recipe_are_stored_in_the_script():
+    engine = assisted_engine(BASE._replace(name="stored", horizon=2))
+    torch.nn.init.uniform_(engine.target.lm_head.weight)
+    script = script_of(lambda: engine, Fault("stored"))
+    head = script.partition("def plain")[0]
+    namespace = {}
+    settings = r"^(logging\.set_verbosity|torch\.set_).*$"
+    exec(re.sub(settings, "", head, flags=re.MULTILINE), namespace)
+    assert "load_state_dict" in head
+    for name, model in zip(("target", "assistant"), engine.models, strict=True):
+        rebuilt = namespace[name]
+        assert rebuilt.config.to_dict() == model.config.to_dict()
+        assert all(torch.equal(rebuilt.state_dict()[key], weights) for key, weights in model.state_dict().items())
+    assert isinstance(namespace["target"], LlamaForCausalLM)
+    assert isinstance(namespace["target"].config, LlamaConfig)
+
+
+def test_calls_are_planned_six_standard_errors_apart():
+    assert calls_to_see(0.0, 1.0) == 1
+    assert calls_to_see(0.0, 0.9) == FEWEST_CALLS
+    assert calls_to_see(0.5, 0.55) == 3600
+    assert calls_to_see(0.3, 0.3 + 1e-5) > 10**9
+
+
+def test_one_outcome_is_shown_unless_several_are_seen_much_sooner():
+    expected = {(token,): 0.01 for token in range(100)}
+    lifted = {(token,): 0.011 if token < 50 else 0.009 for token in range(100)}
+    assert len(_likeliest(lifted, expected, sorted(lifted), "").wrong) == 50
+    assert _likeliest({(0,): 0.6, (1,): 0.4}, {(0,): 0.5, (1,): 0.5}, [(0,), (1,)], "").wrong == ((0,),)
+
+
+def test_smaller_settings_keep_the_prompt_within_the_vocabulary():
+    setting = BASE._replace(name="big", top_k=2, eos=(3,), options=(("min_p", 0.2),))
+    said = [name for name, _ in smaller_settings(setting)]
+    assert {"greedy", "horizon 2", "gamma 1", "no min_p", "no top_k", "no end of sequence"} <= set(said)
+    assert not any(name.startswith("vocabulary") for name in said)
+    assert "vocabulary 3" in [name for name, _ in smaller_settings(setting._replace(eos=()))]

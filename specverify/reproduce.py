@@ -1,0 +1,185 @@
+"""From a refutation to a script that shows it with the engine alone: the smallest setting in which it still shows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reference import Tokens
+from specverify.checks import Check, Conditions
+from specverify.checks._laws import enumerated
+from specverify.checks.support_at_boundary_draws import BOUNDARIES
+from specverify.enumeration import program_law
+from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
+from specverify.subjects.subject import Case, EngineProgram
+from specverify.verdict import Examination
+
+DEFAULTS = Conditions()
+FEW_CALLS = 1000
+"""A smaller setting may need more calls than the one before it, up to these."""
+RETURNED = ("attentions", "hidden_states", "logits", "scores")
+
+Law = Mapping[Tokens, Any]
+
+
+class Reproduction(NamedTuple):
+    """A script that shows a fault with the engine alone."""
+
+    script: str
+    fault: Fault
+    smaller: tuple[str, ...]
+    """What the setting has less than the one that was refuted."""
+
+
+def reproduction(case: Case, check: Check, conditions: Conditions = DEFAULTS, seconds: float = 60.0) -> Reproduction:
+    """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
+
+    Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
+    """
+    program = case.program
+    if check.name not in FAULTS:
+        raise NoScript(f"only laws, ends, supports and returned values are written as scripts, not {check.name}")
+    if program is None or program.script is None:
+        raise NoScript(f"{case.subject.name} is not a call of transformers, and only those are written as scripts")
+    fault = _fault(case, check, conditions)
+    if fault is None:
+        raise NoScript(f"{case.subject.name}: {check.name} holds here, so there is nothing to reproduce")
+    program.script(fault)  # what cannot be written is refused before anything is made smaller
+    program, fault, smaller = _smallest(case._replace(program=program), fault, check, conditions, seconds)
+    if fault.calls > MOST_CALLS:
+        raise NoScript(
+            f"{fault.calls} calls would be needed to see {fault.got:.4g} instead of {fault.expected:.4g}, more than "
+            f"{MOST_CALLS}: too small to be seen by sampling in a script"
+        )
+    setting = f"{case.subject.name}, {', '.join(smaller)}" if smaller else case.subject.name
+    return Reproduction(_script(program, fault._replace(said=f"{setting}: {fault.said}")), fault, smaller)
+
+
+def printed_by(script: str) -> str:
+    """Run a script away from everything but the installed libraries and return what it prints.
+
+    Raises ``NoScript`` if it does not show what it was written for.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "reproduction.py"
+        path.write_text(script, "utf-8")
+        done = subprocess.run(  # noqa: S603 - a script of our own
+            [sys.executable, "-I", str(path)], cwd=directory, capture_output=True, text=True, check=False
+        )
+    if done.returncode != 1 or "expected" not in done.stdout:
+        last = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+        raise NoScript(f"the script was written but does not show it: exit status {done.returncode}, {last!r}")
+    return done.stdout.strip()
+
+
+def _smallest(
+    case: Case, fault: Fault, check: Check, conditions: Conditions, seconds: float
+) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
+    """Take away one thing after the other as long as the fault stays and is as easy to see."""
+    assert case.program is not None
+    until, program, taken = time.monotonic() + seconds, case.program, dict[str, str]()
+    script = _script(program, fault)
+    again = True
+    while again:
+        again = False
+        for said, candidate in () if program.smaller is None else program.smaller():
+            if time.monotonic() > until:
+                return program, fault, tuple(taken.values())
+            found = _tried(case._replace(program=candidate), check, conditions)
+            if found is not None and _as_clear(found, fault) and _script(candidate, found) != script:
+                program, fault, script, again = candidate, found, _script(candidate, found), True
+                taken[said if said.startswith("no ") else said.split()[0]] = said
+                break
+    return program, fault, tuple(taken.values())
+
+
+def _as_clear(found: Fault, before: Fault) -> bool:
+    """Return whether ``found`` is seen in few calls, or fewer than before, and one outcome is still enough for it."""
+    return found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
+
+
+def _tried(case: Case, check: Check, conditions: Conditions) -> Fault | None:
+    try:
+        fault = _fault(case, check, conditions)
+        if fault is not None and case.program is not None:
+            _script(case.program, fault)
+    except Exception:  # noqa: BLE001 - the engine may not take the setting, and says so in any way
+        return None
+    return fault
+
+
+def _script(program: EngineProgram, fault: Fault) -> str:
+    assert program.script is not None
+    return program.script(fault)
+
+
+def _fault(case: Case, check: Check, conditions: Conditions) -> Fault | None:
+    """Return the fault that ``check`` finds, or None if it finds none."""
+    assert case.program is not None
+    examined = check.examine(case, conditions)
+    return FAULTS[check.name](case.program, examined, conditions) if examined.failed else None
+
+
+def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    law, expected = enumerated(program, conditions).probabilities, program.law()
+    return _likeliest(law, expected, sorted(law), "new tokens come out too often")
+
+
+def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    law, expected = enumerated(program, conditions).probabilities, program.law()
+    stops = {new for new, mass in expected.items() if mass > 0}
+    beyond = [new for new in law if any(new[:length] in stops for length in range(len(new)))]
+    short = [new for new in law if any(stop[: len(new)] == new != stop for stop in stops)]
+    said = "the output goes on where it should have stopped" if beyond else "the output stops where nothing stops it"
+    return _likeliest(law, expected, beyond or short, said)
+
+
+def _support_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    expected = program.law()
+    supported = {new for new, mass in expected.items() if mass > 0}
+    for uniform, said in BOUNDARIES.items():
+        with program.open(forced_uniform=uniform) as run:
+            law = program_law(run, conditions.runs).probabilities
+        outside = [new for new, mass in law.items() if mass > 0 and new not in supported]
+        if outside:
+            what = f"tokens of probability 0 come out when every uniform is {said}"
+            return _likeliest(law, expected, outside, what)._replace(uniform=uniform)
+    raise NoScript("nothing forbidden comes out any more")
+
+
+def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    words = examined.statement.replace(":", " ").split()
+    returned = next(word for word in words if word in RETURNED)
+    certain = max(program.law().values()) > 1 - 1e-6
+    said = f"the {returned} that are returned are not those of a call without speculation"
+    return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=returned)
+
+
+FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
+    "law_is_target": _law_fault,
+    "stop_law": _stop_fault,
+    "support_at_boundary_draws": _support_fault,
+    "scores_match": _returned_fault,
+}
+"""Check -> what a script has to show of its refutation."""
+
+
+def _likeliest(law: Law, expected: Law, outcomes: list[Tokens], said: str) -> Fault:
+    """Return the outcome that is seen to be too frequent in the fewest calls; several together if one needs many."""
+
+    def fault(wrong: tuple[Tokens, ...]) -> Fault:
+        should = float(sum(expected.get(new, 0) for new in wrong))
+        does = float(sum(law[new] for new in wrong))
+        return Fault(said, wrong, should, does, calls_to_see(should, does))
+
+    ordered = sorted(outcomes, key=lambda new: (expected.get(new, 0) / max(law[new], 1e-30), new))
+    found = [new for new in ordered if law[new] > expected.get(new, 0)]
+    one = min((fault((new,)) for new in found), key=lambda found: found.calls)
+    several = min((fault(wrong) for wrong in accumulate((new,) for new in found)), key=lambda found: found.calls)
+    return one if one.calls <= max(FEW_CALLS, 4 * several.calls) else several

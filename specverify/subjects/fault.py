@@ -1,0 +1,40 @@
+"""What a script has to show: outcomes that come out too often, or a returned value that is another."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from reference import Tokens
+
+FEWEST_CALLS, MOST_CALLS = 200, 20_000
+STANDARD_ERRORS = 6.0
+
+
+class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
+    """The failure cannot be shown by a script, and why."""
+
+
+class Fault(NamedTuple):
+    """One failure of an engine's call, in figures that a script can find again."""
+
+    said: str
+    """In a sentence."""
+    wrong: tuple[Tokens, ...] = ()
+    """New tokens that come out with probability ``got`` together, and should with ``expected``."""
+    expected: float = 0.0
+    got: float = 0.0
+    calls: int = 1
+    """How many calls show it."""
+    uniform: float | None = None
+    """The value that every uniform is given: 0, or 1 for the largest float below."""
+    returned: str = ""
+    """Else the name of what is returned beside the tokens and is not what a plain call returns."""
+
+
+def calls_to_see(expected: float, got: float) -> int:
+    """Return how many calls set two probabilities ``STANDARD_ERRORS`` apart: one if nothing is left to chance."""
+    variance = max(expected * (1 - expected), got * (1 - got))
+    if variance < 1e-6 < abs(got - expected):
+        return 1
+    return max(FEWEST_CALLS, math.ceil(STANDARD_ERRORS**2 * variance / max(got - expected, 1e-9) ** 2))

@@ -1,0 +1,49 @@
+"""Smaller settings of an engine: one option fewer, one token fewer. Where a fault survives, it is easier to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from specverify.subjects.huggingface_models import EngineSetting
+from specverify.subjects.subject import EngineProgram
+
+
+def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
+    """Yield every setting with one thing less, and what it is; what makes most difference to a reader comes first.
+
+    Tokens of the prompt and of the end of sequence stay below the vocabulary; whether the engine takes what is left is
+    for it to say.
+    """
+    listed: list[tuple[bool, str, dict[str, Any]]] = [
+        (setting.sample, "greedy", {"sample": False}),
+        (setting.horizon > 1, f"horizon {setting.horizon - 1}", {"horizon": setting.horizon - 1}),
+        (setting.gamma > 1, f"gamma {setting.gamma - 1}", {"gamma": setting.gamma - 1}),
+        *((True, f"no {entry[0]}", {"options": _without(setting.options, entry)}) for entry in setting.options),
+        *((True, f"no {entry[0]}", {"assistant": _without(setting.assistant, entry)}) for entry in setting.assistant),
+        (setting.sample and bool(setting.top_k), "no top_k", {"top_k": None}),
+        (setting.sample and setting.top_p is not None, "no top_p", {"top_p": None}),
+        (setting.sample and setting.temperature != 1, "temperature 1", {"temperature": 1.0}),
+        (bool(setting.eos), "no end of sequence", {"eos": ()}),
+        (
+            setting.vocabulary - 1 > max(1, *setting.prompt, *setting.eos),
+            f"vocabulary {setting.vocabulary - 1}",
+            {"vocabulary": setting.vocabulary - 1},
+        ),
+        (len(setting.prompt) > 1, f"prompt {setting.prompt[1:]}", {"prompt": setting.prompt[1:]}),
+    ]
+    for applies, said, change in listed:
+        if applies:
+            yield said, setting._replace(**change)
+
+
+def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(item for item in entries if item != entry)
+
+
+def smaller_programs(
+    setting: EngineSetting, program: Callable[[EngineSetting], EngineProgram]
+) -> Iterator[tuple[str, EngineProgram]]:
+    """Yield the program of every smaller setting."""
+    for said, smaller in smaller_settings(setting):
+        yield said, program(smaller)
