@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -46,39 +47,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Count the comparisons of greedy outputs by dtype and list near-ties: position, tokens, margins."""
-    counts: dict[str, Counter[str]] = {}
-    ties: dict[str, Counter[str]] = {}
-    rounding: dict[str, list[Any]] = {}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", None) != "call":
-                continue
-            for name, value in report.user_properties:
-                if name == "greedy":
-                    counts.setdefault(value["dtype"], Counter()).update(value["counts"])
-                    ties.setdefault(value["dtype"], Counter()).update(value["ties"])
-                    rounding.setdefault(value["dtype"], []).extend(
-                        [value["rounding"]] * (value["rounding"] is not None)
-                    )
-    if not counts:
-        return
-    terminalreporter.section("greedy outputs, speculative against plain")
-    for dtype in [name for name in DTYPES if name in counts]:
-        count, listed = counts[dtype], ties[dtype]
-        terminalreporter.write_line(
-            f"{dtype}: {count['runs']} runs, {count['near-tie']} end in a near-tie ({len(listed)} distinct), "
-            f"{count['refuted']} refuted"
-        )
-        if rounding[dtype]:
-            single, verify, between, _ = zip(*rounding[dtype], strict=True)
-            terminalreporter.write_line(
-                f"  rounding in logits, model by model: one token {_range(single)}, gamma + 1 rows {_range(verify)}, "
-                f"between the two {_range(between)}"
-            )
-        for line, runs in listed.most_common(LISTED):
-            terminalreporter.write_line(f"  {runs} x {line}")
-        if len(listed) > LISTED:
-            terminalreporter.write_line(f"  and {len(listed) - LISTED} more, listed with each test by -rP")
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    calls = [report for report in reports if getattr(report, "when", None) == "call"]
+    greedy = [value for report in calls for name, value in report.user_properties if name == "greedy"]
+    if greedy:
+        terminalreporter.section("greedy outputs, speculative against plain")
+    for dtype in DTYPES:
+        found = [value for value in greedy if value["dtype"] == dtype]
+        for line in _summary(dtype, found) if found else ():
+            terminalreporter.write_line(line)
+
+
+def _summary(dtype: str, found: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines about all tests of one dtype, each of which handed over what a ``Ledger`` holds."""
+    count = sum((Counter(value["counts"]) for value in found), Counter())
+    ties = sum((Counter(value["ties"]) for value in found), Counter())
+    yield (
+        f"{dtype}: {count['runs']} runs, {count['near-tie']} end in a near-tie ({len(ties)} distinct), "
+        f"{count['refuted']} refuted"
+    )
+    rounding = [value["rounding"] for value in found if value["rounding"]]
+    if rounding:
+        single, verify, between = (_range(values) for values in zip(*rounding, strict=True))
+        yield f"  largest rounding of a model, in logits: one token {single}; gamma + 1 rows {verify}"
+        yield f"  between the two: {between}"
+    yield from (f"  {runs} x {line}" for line, runs in ties.most_common(LISTED))
+    if len(ties) > LISTED:
+        yield f"  and {len(ties) - LISTED} more, listed with each test by -rP"
 
 
 def _range(values: tuple[float, ...]) -> str:
@@ -94,3 +89,9 @@ def one_thread() -> None:
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> torch.device:
     return torch.device(request.config.getoption("--device"))
+
+
+@pytest.fixture
+def record_greedy(request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], None]:
+    """Hand what a ``Ledger`` holds to the summary. ``record_property`` would warn under --junitxml."""
+    return lambda value: request.node.user_properties.append(("greedy", value))

@@ -19,6 +19,7 @@ from cached_models import (
     ABSOLUTE_OR_ROTARY,
     ARCHITECTURES,
     ATTENTIONS,
+    CONFIGURATIONS,
     HORIZON,
     NO_PLANT,
     WIDE_VOCABULARY,
@@ -33,10 +34,11 @@ from cached_models import (
     run_batched,
     run_setting,
     settings,
+    some_configurations,
     texts_of,
     whole_logits,
 )
-from ties import Divergence, Ledger, Rounding, classify, measure
+from ties import Divergence, Ledger, Measured, Rounding, classify, measure
 
 SEEDS = range(4)
 ENOUGH = 2
@@ -58,31 +60,31 @@ def wide_texts(
 
 
 @cache
-def rounding_of(texts: tuple[Text, ...], *, batched: bool = False) -> Rounding:
+def rounding_of(texts: tuple[Text, ...], *, batched: bool = False) -> Measured:
     return measure(texts[0].model, [(text.prompt, text.plain) for text in texts], batched=batched)
 
 
 @ATTENDING
 @CACHED
 def test_cached_decoding_differs_by_near_ties_only(
-    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_property: Any
+    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_greedy: Any
 ) -> None:
     texts = wide_texts(architecture, low_dtype, attention, device, seed_of(attention, low_dtype))
     rounding = rounding_of(texts)
     ledger = Ledger(f"{architecture} {attention}", rounding)
-    for setting in list(settings(attention, low_dtype, texts))[::2]:
+    for setting in settings(some_configurations(architecture, attention, low_dtype), texts):
         run, text = run_setting(setting), setting.text
         found = classify(text.model, text.prompt, setting.expected, run.tokens, rounding)
         ledger.add(found, (setting.configuration, text.prompt, setting.eos))
         ledger.drafted, ledger.accepted = ledger.drafted + run.drafted, ledger.accepted + run.accepted
     assert 0 < ledger.accepted < ledger.drafted
-    ledger.close(record_property, low_dtype)
+    ledger.close(record_greedy, low_dtype)
 
 
 @ATTENDING
 @CACHED
 def test_left_padded_batches_differ_by_near_ties_only(
-    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_property: Any
+    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_greedy: Any
 ) -> None:
     """Against each row alone: another batch is another kernel, with a rounding of its own."""
     texts = wide_texts(architecture, low_dtype, attention, device, seed_of(attention, low_dtype))
@@ -92,13 +94,13 @@ def test_left_padded_batches_differ_by_near_ties_only(
         for text, tokens in zip(texts, run_batched(setting, texts), strict=True):
             plain = cut(text.plain, setting.eos)
             ledger.add(classify(text.model, text.prompt, plain, tokens, rounding), (setting, text.prompt))
-    ledger.close(record_property, low_dtype)
+    ledger.close(record_greedy, low_dtype)
 
 
 @ATTENDING
 @CACHED
 def test_speculation_of_the_library_differs_by_near_ties_only(
-    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_property: Any
+    architecture: str, attention: str, low_dtype: torch.dtype, device: torch.device, record_greedy: Any
 ) -> None:
     texts = wide_texts(architecture, low_dtype, attention, device, seed_of(attention, low_dtype))
     rounding = rounding_of(texts)
@@ -108,7 +110,7 @@ def test_speculation_of_the_library_differs_by_near_ties_only(
         plain, speculative = library_outputs(text, eos, gamma, device)
         for way, tokens in speculative.items():
             ledger.add(classify(text.model, text.prompt, plain, tokens, rounding), (way, text.prompt, eos, gamma))
-    ledger.close(record_property, low_dtype)
+    ledger.close(record_greedy, low_dtype)
 
 
 # Planted mistakes, in bfloat16
@@ -138,14 +140,14 @@ def test_planted_off_by_one_is_no_near_tie(architecture: str, plant: str, device
     assert found
 
 
-def planted_settings(architecture: str, device: torch.device) -> Iterator[tuple[Setting, Rounding]]:
+def planted_settings(architecture: str, device: torch.device) -> Iterator[tuple[Setting, Measured]]:
     for seed in SEEDS:
         texts = wide_texts(architecture, torch.bfloat16, "eager", device, seed)
         rounding = rounding_of(texts)
-        yield from ((setting, rounding) for setting in settings("eager", torch.bfloat16, texts))
+        yield from ((setting, rounding) for setting in settings(CONFIGURATIONS[::4], texts))
 
 
-def verdict_of(setting: Setting, rounding: Rounding, plant: Plant = NO_PLANT) -> Divergence | None:
+def verdict_of(setting: Setting, rounding: Measured, plant: Plant = NO_PLANT) -> Divergence | None:
     text = setting.text
     return classify(text.model, text.prompt, setting.expected, run_setting(setting, plant).tokens, rounding)
 
@@ -153,11 +155,11 @@ def verdict_of(setting: Setting, rounding: Rounding, plant: Plant = NO_PLANT) ->
 # The classification itself
 
 
-TIED = Rounding(single=0.3, verify=0.4, between=0.1, rows=1)
+EDGE = Rounding(single=0.3, verify=0.4, between=0.1)
 
 
 def test_what_passes_for_a_near_tie() -> None:
-    at_the_edge = Divergence(5, 1, 2, plain_margin=0.3, speculative_margin=0.4, gap=0.1, rounding=TIED)
+    at_the_edge = Divergence(5, 1, 2, plain_margin=0.3, speculative_margin=0.4, gap=0.1, rounding=EDGE)
     assert at_the_edge.near_tie
     for beyond in ({"plain_margin": 0.31}, {"speculative_margin": 0.41}, {"gap": 0.11}, {"gap": float("nan")}):
         assert not at_the_edge._replace(**beyond).near_tie
@@ -167,7 +169,7 @@ def test_what_passes_for_a_near_tie() -> None:
 def test_margins_are_those_of_the_float64_copy(architecture: str, device: torch.device) -> None:
     """The second most likely token instead of the first; an output that ends early; one that goes on."""
     text = wide_texts(architecture, torch.bfloat16, "eager", device, 0)[2]
-    rounding = Rounding(*[float("inf")] * 3, rows=0)
+    rounding = Measured(Rounding(*[float("inf")] * 3), {})
     for position in (0, 3, HORIZON - 1):
         common = (*text.plain[:position], 0)
         largest = whole_logits(in_float64(text.model), text.prompt, common)[position].topk(2)
@@ -178,10 +180,10 @@ def test_margins_are_those_of_the_float64_copy(architecture: str, device: torch.
         assert found[:4] == (position, first, second, 0.0)
         assert found.speculative_margin == float(largest.values[0] - largest.values[1])
     for ends in (text.plain[:4], (*text.plain, 0)):
-        found = classify(text.model, text.prompt, text.plain, ends, TIED)
+        found = classify(text.model, text.prompt, text.plain, ends, Measured(EDGE, {}))
         assert found is not None
         assert not found.near_tie
-    assert classify(text.model, text.prompt, text.plain, text.plain, TIED) is None
+    assert classify(text.model, text.prompt, text.plain, text.plain, Measured(EDGE, {})) is None
 
 
 def test_a_tie_that_is_made_is_a_near_tie_and_a_worse_token_is_not(device: torch.device) -> None:
@@ -198,7 +200,7 @@ def test_a_tie_that_is_made_is_a_near_tie_and_a_worse_token_is_not(device: torch
     tie = classify(model, text.prompt, plain, (*plain[:position], other), rounding)
     assert tie is not None
     assert tie.near_tie
-    assert max(tie.plain_margin, tie.speculative_margin) <= max(rounding.single, rounding.verify)
+    assert max(tie.plain_margin, tie.speculative_margin) <= max(tie.rounding.single, tie.rounding.verify)
     worst = int(whole_logits(in_float64(model), text.prompt, plain)[position].argmin())
     wrong = classify(model, text.prompt, plain, (*plain[:position], worst), rounding)
     assert wrong is not None

@@ -5,16 +5,18 @@ low precision they round differently, so where two logits nearly tie their argma
 
 ``measure`` teacher-forces the target's own greedy output through correct passes of every width, and through a float64
 copy of the same weights. For a row of logits the *spread* of an error e is max e - min e: if a kernel prefers token x
-to token y, the float64 logit of x is below that of y by at most e_x - e_y, so by at most the spread. It yields
+to token y, the float64 logit of x is below that of y by at most e_x - e_y, so by at most the spread. Measured are
 
-* ``single``: the largest spread of the one-token kernel's error against float64;
-* ``verify``: the same for the verifying passes;
-* ``between``: the largest spread of the difference of the two kernels.
+* ``single``, of every row: the spread of the one-token kernel's error against float64;
+* ``verify``, of every row: the largest such spread of the verifying passes;
+* ``between``, of every text: the largest spread of the difference of the two kernels anywhere in it, because a row also
+  depends on what passes of other widths have left in the cache. It may be 0.
 
 A divergence at a position, a after the plain decoder and b after the speculative one, is a near-tie if all three hold:
 a lies within ``single`` of the float64 maximum, b lies within ``verify`` of it, and the one-token kernel itself prefers
-a to b by no more than ``between``. Otherwise it is refuted. Nothing that is measured runs through the decoder under
-test: its mistakes cannot widen what excuses them.
+a to b by no more than ``between``. Otherwise it is refuted. Where the plain output is not the one that was measured,
+the maxima over all rows are taken. Nothing that is measured runs through the decoder under test: its mistakes cannot
+widen what excuses them.
 """
 
 from __future__ import annotations
@@ -33,12 +35,22 @@ GAMMAS = range(1, 9)
 
 
 class Rounding(NamedTuple):
-    """Largest error spreads, in logits, and the number of rows they were measured on."""
+    """Error spreads, in logits: of one row, or the largest of many."""
 
     single: float
     verify: float
     between: float
-    rows: int
+
+
+class Measured(NamedTuple):
+    """What was measured on a model: the largest spreads, and those of every row by the tokens before it."""
+
+    largest: Rounding
+    rows: dict[Tokens, Rounding]
+
+    def before(self, tokens: Tokens) -> Rounding:
+        """The spreads of the row behind ``tokens``."""
+        return self.rows.get(tokens, self.largest)
 
 
 class Divergence(NamedTuple):
@@ -64,36 +76,41 @@ class Divergence(NamedTuple):
         verdict = "near-tie" if self.near_tie else "REFUTED"
         return (
             f"{verdict} at new token {self.position}: {self.plain} plain, {self.speculative} speculative; "
-            f"float64 margins {self.plain_margin:.4f} (rounding {self.rounding.single:.4f}), {self.speculative_margin:.4f} "
-            f"({self.rounding.verify:.4f}); gap {self.gap:.4f} (between kernels {self.rounding.between:.4f})"
+            f"float64 margins {self.plain_margin:.4f} (rounding {self.rounding.single:.4f}), "
+            f"{self.speculative_margin:.4f} ({self.rounding.verify:.4f}); "
+            f"gap {self.gap:.4f} (between kernels {self.rounding.between:.4f})"
         )
 
 
-def spread(errors: torch.Tensor) -> float:
-    """The largest of max e - min e over rows ``[..., vocabulary]``, which must be finite."""
+def spread(errors: torch.Tensor) -> torch.Tensor:
+    """Max e - min e of every row ``[..., vocabulary]``, which must be finite."""
     assert bool(errors.isfinite().all())
-    return float((errors.amax(dim=-1) - errors.amin(dim=-1)).max())
+    return (errors.amax(dim=-1) - errors.amin(dim=-1)).cpu()
 
 
-def measure(model: Any, texts: Iterable[tuple[Tokens, Tokens]], *, batched: bool = False) -> Rounding:
-    """Measure both kernels on (prompt, greedy output) pairs; ``batched`` verifies all texts in one left-padded batch."""
+def measure(model: Any, texts: Iterable[tuple[Tokens, Tokens]], *, batched: bool = False) -> Measured:
+    """Measure both kernels on (prompt, greedy output) pairs; ``batched`` verifies all in one left-padded batch."""
     texts = list(texts)
-    exact = [whole_logits(in_float64(model), *text) for text in texts]
-    single = [forced_logits(model, [prompt], [new], 0)[0].double() for prompt, new in texts]
-    groups = [[index] for index in range(len(texts))] if not batched else [list(range(len(texts)))]
-    errors, differences, rows = [], [], 0
+    groups = [texts] if batched else [[text] for text in texts]
+    rows: dict[Tokens, Rounding] = {}
     for group in groups:
-        for gamma in GAMMAS:
-            passes = forced_logits(model, [texts[i][0] for i in group], [texts[i][1] for i in group], gamma).double()
-            for index, found in zip(group, passes, strict=True):
-                errors.append(spread(found - exact[index]))
-                differences.append(spread(found - single[index]))
-                rows += len(found)
-    alone = max(spread(found - wanted) for found, wanted in zip(single, exact, strict=True))
-    return Rounding(alone, max(errors), max(differences), rows)
+        prompts, outputs = [prompt for prompt, _ in group], [new for _, new in group]
+        exact = torch.stack([whole_logits(in_float64(model), *text) for text in group])
+        single = torch.cat([forced_logits(model, [prompt], [new], 0) for prompt, new in group]).double()
+        passes = [forced_logits(model, prompts, outputs, gamma).double() for gamma in GAMMAS]
+        spreads = (
+            spread(single - exact),
+            torch.stack([spread(found - exact) for found in passes]).amax(dim=0),
+            torch.stack([spread(found - single) for found in passes]).amax(dim=0),
+        )
+        for index, (prompt, new) in enumerate(group):
+            for position in range(len(new)):
+                alone, verify = (float(values[index, position]) for values in spreads[:2])
+                rows[prompt + new[:position]] = Rounding(alone, verify, float(spreads[2][index].max()))
+    return Measured(Rounding(*(max(values) for values in zip(*rows.values(), strict=True))), rows)
 
 
-def classify(model: Any, prompt: Tokens, plain: Tokens, speculative: Tokens, rounding: Rounding) -> Divergence | None:
+def classify(model: Any, prompt: Tokens, plain: Tokens, speculative: Tokens, rounding: Measured) -> Divergence | None:
     """Return None if the outputs are equal, else the first divergence.
 
     Outputs of different lengths diverge where the shorter ends; the token that is missing there is -1 and lies
@@ -111,13 +128,13 @@ def classify(model: Any, prompt: Tokens, plain: Tokens, speculative: Tokens, rou
         return float(exact.max() - exact[token]) if 0 <= token < len(exact) else float("inf")
 
     gap = float(row[a] - row[b]) if min(a, b) >= 0 else float("inf")
-    return Divergence(position, a, b, below(a), below(b), gap, rounding)
+    return Divergence(position, a, b, below(a), below(b), gap, rounding.before(prompt + plain[:position]))
 
 
 class Ledger:
     """What a test saw: its runs, its near-ties, and what is refuted."""
 
-    def __init__(self, name: str, rounding: Rounding | None = None) -> None:
+    def __init__(self, name: str, rounding: Measured | None = None) -> None:
         """``name`` says what ran; ``rounding`` is what divergences are held against."""
         self.name = name
         self.rounding = rounding
@@ -144,13 +161,13 @@ class Ledger:
         """Each distinct near-tie, and how many runs ended in it."""
         return Counter(f"{self.name}: {divergence}" for divergence, _ in self.divergences if divergence.near_tie)
 
-    def close(self, record_property: Callable[[str, object], None], dtype: torch.dtype) -> None:
+    def close(self, record: Callable[[dict[str, Any]], None], dtype: torch.dtype) -> None:
         """Hand counts and near-ties to the summary, print them, and fail if anything is refuted."""
         counts = {"runs": self.runs, "near-tie": sum(self.ties.values()), "refuted": len(self.refuted)}
         name = str(dtype).removeprefix("torch.")
-        rounding = None if self.rounding is None else list(self.rounding)
-        record_property("greedy", {"dtype": name, "counts": counts, "ties": dict(self.ties), "rounding": rounding})
-        tell(f"{self.name} {name}: {counts}, {self.rounding}")
+        rounding = None if self.rounding is None else list(self.rounding.largest)
+        record({"dtype": name, "counts": counts, "ties": dict(self.ties), "rounding": rounding})
+        tell(f"{self.name} {name}: {counts}, largest {rounding}")
         for line, runs in self.ties.items():
             tell(f"{runs} x {line}")
         assert self.refuted == []

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
+from reference.models import draft_model
 from reference.pmf import argmax
-from reference.types import Task, Tokens
+from reference.types import LanguageModel, Pmf, Task, Tokens
+
+Split: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
+"""(kept, replaced): at a drafted position, the mass of each token as an accepted draft and as a replacement."""
 
 
 def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
@@ -14,3 +20,49 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
     while len(new) < task.horizon and not (new and new[-1] in task.eos):
         new = (*new, argmax(task.target(prompt + new)))
     return {new: 1}
+
+
+def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
+    """Return new tokens -> probability when ``model`` decodes alone: the law of being lossless for another target."""
+    return chain_law(task._replace(target=model, draft=model), prompt, 0, lambda prefix, p, q: None)
+
+
+def chain_law(
+    task: Task,
+    prompt: Tokens,
+    gamma: int,
+    position: Callable[[Tokens, Pmf, Pmf], Split | None],
+    bonus: Callable[[Pmf], Pmf] = lambda p: p,
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability of a chain decoder whose drafted positions are split as ``position`` says.
+
+    ``position(prefix, p, q)`` answers (kept, replaced), which together sum to 1, or None where the drafter stops. A
+    kept token leaves the round running with one draft fewer; a replaced one ends it, and so does ``bonus(p)``, the law
+    of the token after the last draft. A round starts with ``min(gamma, remaining - 1)`` drafts.
+
+    The recursion runs over text and drafts left, so no draft, coin or round is ever drawn: if a_k(x) is the
+    probability that the text begins with x and k drafts are left after it, each row adds its masses to
+    a_(k-1)(x, token) and to a_start(x, token).
+    """
+    draft = draft_model(task)
+    law: dict[Tokens, Any] = defaultdict(int)
+    reached: dict[tuple[Tokens, int], Any] = {((), min(gamma, task.horizon - 1)): 1}
+    for length in range(task.horizon):
+        start = min(gamma, task.horizon - length - 2)
+        after: dict[tuple[Tokens, int], Any] = defaultdict(int)
+        for (new, left), weight in reached.items():
+            prefix = prompt + new
+            p = task.target(prefix)
+            split = position(prefix, p, draft(prefix)) if left > 0 else None
+            kept, replaced = ([], bonus(p).tolist()) if split is None else split
+            for masses, drafts_left in ((kept, left - 1), (replaced, start)):
+                for token, mass in enumerate(masses):
+                    if not mass > 0:
+                        continue
+                    text = (*new, token)
+                    if len(text) == task.horizon or token in task.eos:
+                        law[text] += weight * mass
+                    else:
+                        after[text, drafts_left] += weight * mass
+        reached = after
+    return dict(law) if task.horizon else {(): 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 from reference import ALGORITHMS
@@ -14,7 +15,7 @@ from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import SampledSetting
 
 SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
-"""(vocabulary, temperature, top-k, horizon) of every reference row."""
+"""(vocabulary, temperature, top-k, horizon); reference rows take them in turn, one each, beside their exact checks."""
 REFERENCE_TV = 0.02
 """The total variation every reference row must be able to see; engines declare their own."""
 
@@ -44,8 +45,7 @@ def plan_statistics(alarm: float, seed: int, engines: bool = True, miss: float =
     ]
     listed += [
         PlannedSetting(f"reference:{row.name}", sampled_setting(row, *size, detect=REFERENCE_TV))
-        for size in reversed(SIZES)
-        for row in ALGORITHMS
+        for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)
     ]
     return StatisticsPlan(
         tuple(listed), divide_alarm(alarm, sum(tests_of(item.setting) for item in listed)), seed, miss

@@ -1,0 +1,48 @@
+"""Accept d iff p(d) >= q(d), else sample the target: the ratio test read as a condition. Declared bias.
+
+The accept decision draws nothing. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``: the tokens that the
+drafter overrates are never accepted at all. With p = q everything is accepted; in floats from two kernels about a
+third of such drafts is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: int(p[token] >= q[token]),
+        replacement=lambda p, q, token: p,
+    )
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        kept = q * (p >= q)
+        return kept.tolist(), ((q - kept).sum() * p).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="accept-if-likelier",
+    summary="accept iff p(d) >= q(d), else sample p (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="edge-cloud guide, Section 6.2 (its code)",
+    declared_law=declared_law,
+)

@@ -1,0 +1,96 @@
+"""BiLD: a small model decodes greedily, the large one takes over and rolls back (Kim et al. 2302.07863). Deterministic.
+
+Fallback: the small model stops, before emitting, where ``max q < fallback``, or after gamma tokens. Then one call of
+the large model. Rollback: the first small token with ``-log p(d) > rollback`` and another large argmax is replaced by
+that argmax, everything after it is discarded; if there is none, the large argmax is appended.
+
+Where the argmaxes agree, a rollback would replace a token by itself, so only disagreements end a block here. rollback =
+0 is greedy decoding of the large model, and so is fallback > 1 (it never drafts); with rollback = infinity the small
+tokens all stay. The log is one float64 threshold, ``exp(-rollback)``, which a rational p(d) is compared with exactly.
+``bild_released`` has the published code's shortcut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import stateless
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import argmax, one_hot
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Draft, Drafter, Draws, LanguageModel, Pmf, Task, Tokens, chain
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
+    """Draft the argmax of ``draft`` while its probability is at least ``fallback``. Each draft is a point mass."""
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        while len(drafted) < gamma:
+            q = draft(prefix + drafted)
+            if q.max() < fallback:
+                break
+            drafted = (*drafted, argmax(q))
+        return chain(drafted, (None,) * len(drafted))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:
+    """Return whether ``-log p(token) > rollback``. Raises ``ValueError`` for a negative ``rollback``."""
+    if not rollback >= 0:
+        raise ValueError(f"rollback is {rollback}, expected a cross-entropy >= 0 in nats")
+    return bool(p[token] < math.exp(-rollback))
+
+
+def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
+    """Return whether the large model replaces ``token``."""
+    return is_unlikely(p, token, rollback) and token != argmax(p)
+
+
+def best(p: Pmf) -> Pmf:
+    """Return the point mass on the argmax."""
+    return one_hot(argmax(p), p)
+
+
+def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
+    """Let the small model run for at most gamma tokens."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
+        replacement=lambda p, q, token: best(p),
+        bonus=best,
+    )
+    return chain_decoder(task, confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
+) -> dict[Tokens, Any]:
+    """Return the point mass on the output."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split | None:
+        if q.max() < fallback:
+            return None
+        return ([], best(p).tolist()) if rolls_back(p, argmax(q), rollback) else (best(q).tolist(), [])
+
+    return chain_law(task, prompt, gamma, position, bonus=best)
+
+
+ALGORITHM = Algorithm(
+    name="bild",
+    summary="greedy small model until unsure, large argmax where -log p(d) is too large (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"fallback": Fraction(1, 2), "rollback": 1.0, "gamma": 2},
+        {"fallback": Fraction(1, 4), "rollback": 2.0, "gamma": 3},
+    ),
+    paper="arXiv 2302.07863, Section 3",
+    declared_law=declared_law,
+)

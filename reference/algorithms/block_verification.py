@@ -1,0 +1,29 @@
+"""Speculative sampling verified block by block (Sun et al. 2403.10444): lossless, and longer than token by token.
+
+With one draft it is ``speculative-sampling``. It does not claim an optimal coupling at each position: it accepts the
+first i drafts more often than the product of ``min(1, p/q)``, because earlier surplus likelihood pays for later drafts.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.block_verification import block_verification
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, verify them jointly with one target call."""
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), block_verification)
+
+
+ALGORITHM = Algorithm(
+    name="block-verification",
+    summary="accept the longest prefix by its joint ratio, then emit from norm((w p - q)+)",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 2}, {"gamma": 3}),
+    paper="arXiv 2403.10444, Algorithm 2",
+)

@@ -1,0 +1,25 @@
+"""Deterministic candidate trees: the drafter's most probable tokens at every node, verified as a set."""
+
+from __future__ import annotations
+
+from reference.drafters.tree import most_likely, tree_drafter
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
+    """Take the ``branching[d]`` most probable tokens as children of every node at depth d - 1."""
+    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="candidate-set",
+    summary="top-k tree of q, draw z ~ p at each node, emit z, go on below it while it is there",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (2,)}, {"branching": (3, 2, 1)}, {"branching": (2, 2)}),
+    paper="the exact rule behind EAGLE-2 (2406.16858), REST (2311.08252) and Medusa (2401.10774)",
+)

@@ -1,0 +1,38 @@
+"""Cascade speculative drafting, its sampling form: a lookup drafts for the drafter, and takes over after it.
+
+Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: behind
+``large`` such tokens ``small`` more are looked up, as point masses. Lossless since each token declares its own law. The
+released code is greedy and relaxes inner reviews by a leniency factor, never the last one, so its output is exact too.
+Max-Gram is ``prompt-lookup``'s search here, without the corpus bigrams it falls back on.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.cascade import horizontal, vertical
+from reference.drafters.prompt_lookup import prompt_lookup_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Decoder:
+    """Draft ``large`` tokens of q with up to ``inner`` lookups a round, then ``small`` looked up."""
+    lookups = prompt_lookup_drafter(max_ngram, task.eos)
+    first = vertical(draft_model(task), lookups, inner, speculative_sampling)
+    drafter = horizontal(((first, large), (lookups, small)))
+    return chain_decoder(task, drafter, constant(large + small), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="cascade-drafting",
+    summary="lookups verified against q draft for q, lookups go on after it, min(1, p/q_i) decides",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"large": 1, "small": 1, "inner": 1, "max_ngram": 1},
+        {"large": 2, "small": 1, "inner": 2, "max_ngram": 2},
+    ),
+    paper="arXiv 2312.11462, Algorithm 1 with sampling",
+)

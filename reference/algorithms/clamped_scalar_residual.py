@@ -1,0 +1,52 @@
+"""The residual of a verifier that was sent the scalar q(d) alone: ``norm((p - 1[d] q(d))+)``. Declared bias.
+
+A rejection means q(d) > p(d), so the clamp leaves p without d. Exact for two tokens, where q(d) is the whole of q; for
+three or more no verifier that sees only (p, d, q(d)) is lossless and better than sample-and-match. The law of a drafted
+token is ``min(p, q)(v) + p(v) sum_(y != v) (q - p)+(y) / (1 - p(y))``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import accept_probability, positive_part, residual
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import one_hot
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, of which the verifier is told the probabilities of the drafted tokens alone."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: accept_probability(p, q, token),
+        replacement=lambda p, q, token: residual(p, one_hot(token, p) * q[token]),
+    )
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        rejected = positive_part(q - p).tolist()
+        shares = [mass / (1 - p[token]) if mass > 0 else mass for token, mass in enumerate(rejected)]
+        total = sum(shares)
+        return (q - positive_part(q - p)).tolist(), [p[token] * (total - share) for token, share in enumerate(shares)]
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="clamped-scalar-residual",
+    summary="accept with min(1, p/q), else emit from p without d (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="edge-cloud guide, Section 3.1; the first release of EAGLE (arXiv 2401.15077)",
+    declared_law=declared_law,
+)

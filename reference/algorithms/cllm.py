@@ -1,0 +1,35 @@
+"""CLLM: Jacobi decoding of a model that was fine-tuned to converge in few sweeps (Kou et al. 2403.00835).
+
+Exact, but for the fine-tuned model: its greedy text is declared, and the model it was tuned from is the target. Here q
+stands for the fine-tuned one. That consistency training saves sweeps only a trained model can show.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.algorithms import jacobi
+from reference.laws import greedy_law
+from reference.models import draft_model
+from reference.types import Algorithm, Decoder, Task, Tokens
+
+
+def build(task: Task, block: int = 8) -> Decoder:
+    """Iterate on ``block`` tokens at a time of the fine-tuned model."""
+    return jacobi.build(task._replace(target=draft_model(task)), block)
+
+
+def declared_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
+    """Return the point mass on the fine-tuned model's greedy text."""
+    return greedy_law(task._replace(target=draft_model(task)), prompt)
+
+
+ALGORITHM = Algorithm(
+    name="cllm",
+    summary="Jacobi decoding of a fine-tuned model: its greedy text, not the original's (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=({"block": 2}, {"block": 3}),
+    paper="arXiv 2403.00835, Jacobi decoding with a consistency model",
+    declared_law=declared_law,
+)

@@ -1,0 +1,33 @@
+"""Drafts end with a token the drafter finds unlikely, and that token is dropped: the lossless form of a biased habit.
+
+``confidence-stopping`` keeps the token. Dropping it and sampling p is biased (the planted bug
+``dropped-confidence-token``); the residual of ``verifiers.drop_unlikely`` repairs it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.lengths.confidence import confidence
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.drop_unlikely import drop_unlikely
+
+
+def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Decoder:
+    """Draft at most gamma tokens, none after one with q(token) < threshold; that one never stays."""
+    drafter, length = model_drafter(draft_model(task)), confidence(threshold, gamma)
+    return chain_decoder(task, drafter, length, drop_unlikely(threshold))
+
+
+ALGORITHM = Algorithm(
+    name="confidence-dropping",
+    summary="drop d with q(d) below a threshold, emit from norm((p - q 1[kept])+) on drop or rejection",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"threshold": Fraction(1, 3), "gamma": 2}, {"threshold": Fraction(1, 2), "gamma": 3}),
+    paper="the repair of draft-exiting by dropping: (A1) of the coupling with the sub-pmf q 1[kept] as proposal",
+)

@@ -1,0 +1,60 @@
+"""Draft & Verify: the target without some of its layers drafts, until it is less sure than an adaptive threshold.
+
+Verified by speculative sampling, with the drafts really drawn from the q declared: the released sampler's default takes
+the argmax of q and verifies it with q itself, which is biased. No layer skipped means q = p, and nothing is rejected.
+Which layers to skip is searched offline, by Bayesian optimisation; here the number of them is an option.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.drafters.self_draft import partial_model
+from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, State, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(
+    task: Task,
+    gamma: int = 8,
+    threshold: Any = 0.5,
+    schedule: Schedule = Schedule(),  # noqa: B008 - an immutable default
+    skipped: int = 2,
+    layers: int = 4,
+) -> Decoder:
+    """Skip ``skipped`` of ``layers`` layers, draft at most gamma tokens, none after one with q(token) < threshold."""
+    q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
+
+    def with_threshold(now: Threshold) -> Decoder:
+        rule = adaptive_threshold(now, Threshold(threshold), schedule, gamma)
+        return chain_decoder(task, model_drafter(q), rule, speculative_sampling)
+
+    def this_round(state: State) -> Decoder:
+        assert isinstance(state.length, Threshold)
+        return with_threshold(state.length)
+
+    def propose(draws: Draws, state: State) -> Draft:
+        decoder = this_round(state)
+        assert decoder.propose is not None
+        return decoder.propose(draws, state)
+
+    return Decoder(
+        init=with_threshold(Threshold(threshold)).init,
+        step=lambda draws, state: this_round(state).step(draws, state),
+        propose=propose,
+    )
+
+
+ALGORITHM = Algorithm(
+    name="draft-and-verify",
+    summary="skip layers to draft, stop after a token with q(d) below a threshold that follows acceptance",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 2, "threshold": 0.5}, {"gamma": 3, "threshold": 0.4, "schedule": Schedule(step=0.5)}),
+    paper="arXiv 2309.08168, Sections 3.2 and 3.3",
+)

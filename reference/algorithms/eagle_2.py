@@ -1,0 +1,27 @@
+"""EAGLE-2 and EAGLE-3: dynamic trees of the drafter's most confident paths, verified as candidate sets.
+
+The drafter is any model here; theirs is one trained layer on the target's features.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.dynamic_tree import dynamic_tree_drafter
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, width: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
+    """Expand the ``width`` best nodes of each level, keep the ``nodes`` best of all."""
+    return tree_decoder(task, dynamic_tree_drafter(draft_model(task), width, depth, nodes), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="eagle-2",
+    summary="expand the nodes most probable under q, keep the best of all, verify them as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"width": 2, "depth": 2, "nodes": 3}, {"width": 2, "depth": 3, "nodes": 5}),
+    paper="arXiv 2406.16858; arXiv 2503.01840",
+)

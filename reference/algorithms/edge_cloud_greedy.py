@@ -1,0 +1,24 @@
+"""Edge and cloud at temperature 0: token ids alone go up, and the output is the target's greedy text."""
+
+from __future__ import annotations
+
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.laws import greedy_law
+from reference.lengths.constant import constant
+from reference.types import Algorithm, Claim, Decoder, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q on the edge, keep those that are the target's argmax."""
+    return edge_cloud_decoder(task, "greedy", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-greedy",
+    summary="edge sends drafts alone, cloud keeps those that are its argmax",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2211.17192, Section 2.2 (temperature 0), as a two-sided protocol",
+    declared_law=greedy_law,
+)

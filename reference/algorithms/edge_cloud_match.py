@@ -1,0 +1,25 @@
+"""Edge and cloud, token ids alone go up: sample-and-match. Lossless for every drafter, accepts with ``sum p q``.
+
+For three or more tokens nothing lossless does better with the scalars q(y_i) (see ``clamped_scalar_residual``).
+"""
+
+from __future__ import annotations
+
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.lengths.constant import constant
+from reference.types import Algorithm, Claim, Decoder, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q on the edge, send them alone."""
+    return edge_cloud_decoder(task, "match", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-match",
+    summary="edge sends drafts alone, cloud draws from p and goes on while they match",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="sample-and-match as a two-sided protocol",
+)

@@ -1,0 +1,27 @@
+"""Edge and cloud, q(y_i) alone, the guide's "strictly unbiased" residual clamped at 0. Declared bias.
+
+The law is that of ``clamped_scalar_residual``: a distance changes nothing.
+"""
+
+from __future__ import annotations
+
+from reference.algorithms import clamped_scalar_residual
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.lengths.constant import constant
+from reference.types import Algorithm, Claim, Decoder, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q on the edge, send their probabilities."""
+    return edge_cloud_decoder(task, "scalar-q", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-scalar-q",
+    summary="edge sends q(y_i) alone, cloud emits from the clamped residual (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="edge-cloud guide, Sections 3.1, 5.1 and 12",
+    declared_law=clamped_scalar_residual.declared_law,
+)

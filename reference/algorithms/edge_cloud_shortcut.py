@@ -1,0 +1,27 @@
+"""Edge and cloud, q(y_i) alone, p itself after a rejection: the guide's shortcut. Declared bias.
+
+The law is that of ``resample_from_target``.
+"""
+
+from __future__ import annotations
+
+from reference.algorithms import resample_from_target
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.lengths.constant import constant
+from reference.types import Algorithm, Claim, Decoder, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q on the edge, send their probabilities."""
+    return edge_cloud_decoder(task, "shortcut", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-shortcut",
+    summary="edge sends q(y_i) alone, cloud samples p after a rejection (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="edge-cloud guide, Sections 3.1 and 3.2 (shortcut)",
+    declared_law=resample_from_target.declared_law,
+)

@@ -1,0 +1,26 @@
+"""Edge and cloud, the edge sends every row of q, zeros left out: speculative sampling at a distance, unchanged.
+
+A drafter that is cut to its top m tokens sends m masses a position; what counts is that the rows sent are the ones
+drafted from.
+"""
+
+from __future__ import annotations
+
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.lengths.constant import constant
+from reference.types import Algorithm, Claim, Decoder, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q on the edge, send their rows, verify in the cloud."""
+    return edge_cloud_decoder(task, "sparse-q", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-sparse-q",
+    summary="edge drafts and sends all of q's support, cloud verifies by speculative sampling",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2211.17192, Algorithm 1, as a two-sided protocol; edge-cloud guide, Section 5",
+)

@@ -1,0 +1,82 @@
+"""Edge and cloud, exact but for silences: after one the edge commits its first draft unverified. Declared bias.
+
+A round with drafts is silent with probability ``late``, whatever was drafted. Its token then has law q instead of p,
+which adds ``late TV(p, q)`` at that position. Sending again would have been exact.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from reference.coupling import flip, positive_part
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.edge_cloud.messages import Verify
+from reference.edge_cloud.modes import from_row
+from reference.edge_cloud.transport import Link, Service, in_memory
+from reference.edge_cloud.wire import decode
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.types import Algorithm, Decoder, Draws, Task, Tokens
+
+
+def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q; ``late`` in [0, 1], else ``ValueError``."""
+    if not 0 <= late <= 1:
+        raise ValueError(f"late is {late}, expected a probability")
+
+    def link(draws: Draws, service: Service) -> Link:
+        def send(text: str) -> Sequence[str]:
+            request = decode(text)
+            if isinstance(request, Verify) and request.draft:
+                probability = parameter(late, from_row(request.rows[0]))
+                if flip(draws, probability, ("late",)):
+                    return ()
+            return in_memory(service)(text)
+
+        return send
+
+    return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link, impatient=True)
+
+
+def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability.
+
+    Mass (text, drafts left) with None where a round starts: there ``late q`` starts a round again, and the rest goes on
+    as speculative sampling, which keeps ``min(p, q)`` and ends the round with ``(p - q)+``.
+    """
+    draft = draft_model(task)
+    law: dict[Tokens, Any] = defaultdict(int)
+    reached: dict[tuple[Tokens, int | None], Any] = {((), None): 1}
+    for length in range(task.horizon):
+        after: dict[tuple[Tokens, int | None], Any] = defaultdict(int)
+        for (new, left), weight in reached.items():
+            p, q = task.target(prompt + new), draft(prompt + new)
+            share = parameter(late, p) if left is None else 0
+            drafts = min(gamma, task.horizon - length - 1) if left is None else left
+            excess = positive_part(p - q)
+            parts = [(share * q + (1 - share) * excess, None), ((1 - share) * (p - excess), drafts - 1)]
+            for masses, behind in parts if drafts else [(p, None)]:
+                for token, mass in enumerate(masses.tolist()):
+                    text = (*new, token)
+                    ends = len(text) == task.horizon or token in task.eos
+                    if mass > 0 and ends:
+                        law[text] += weight * mass
+                    elif mass > 0:
+                        after[text, behind] += weight * mass
+        reached = after
+    return dict(law) if task.horizon else {(): 1}
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-timeout",
+    summary="sparse-q, but a silent cloud makes the edge commit its first draft (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=({"late": Fraction(1, 4), "gamma": 1}, {"late": Fraction(1, 2), "gamma": 2}),
+    paper="edge-cloud guide, Section 8 (timeout)",
+    declared_law=declared_law,
+)

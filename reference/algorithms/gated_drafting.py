@@ -1,0 +1,34 @@
+"""Gated drafting: speculative sampling that stops at a token the drafter's own signals call hard, and keeps it.
+
+The edge-cloud guide's gates used for the length of a draft, where they are exact. Gates that never fire are
+``speculative-sampling``, gates that always fire draft one token a round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.lengths.gating import Gate, gated
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(
+    task: Task, gamma: int = 6, nll: float | None = None, entropy: float | None = 1.733, margin: Any = 0.2
+) -> Decoder:
+    """Draft at most gamma tokens, none after one whose signals pass a threshold; None switches a signal off."""
+    length = gated(Gate(nll, entropy, margin), gamma)
+    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="gated-drafting",
+    summary="speculative sampling, draft ends after a token of high NLL, high entropy or small margin under q",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 2, "nll": 0.9, "entropy": None, "margin": None}, {"gamma": 3, "entropy": 0.9, "margin": 0.2}),
+    paper="edge-cloud guide, Section 4 (gating), as a length rule",
+)

@@ -1,0 +1,30 @@
+"""Greedy multi-draft: the K - 1 most probable tokens of q and one drawn from the rest of it, the drawn one first.
+
+Verified by recursive rejection, in that order, it accepts ``p(T) + sum over v outside T of min(p, q')``, T being the
+top tokens and q' the rest of q: the transport optimum for this draft law. With T first it is lossless and not optimal.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.tree import sampled_then_most_likely, tree_drafter
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.recursive_rejection import recursive_rejection
+
+
+def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
+    """Give every node at depth d - 1 ``branching[d]`` children: one drawn, the others q's most probable tokens."""
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), sampled_then_most_likely)
+    return tree_decoder(task, drafter, recursive_rejection)
+
+
+ALGORITHM = Algorithm(
+    name="greedy-multi-draft",
+    summary="one x ~ q off its top K - 1 tokens, tried first, then those tokens as point masses",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (2, 2)}, {"branching": (3,)}),
+    paper="arXiv 2502.18779, greedy draft sampling",
+)

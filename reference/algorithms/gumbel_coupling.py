@@ -1,0 +1,69 @@
+"""Drafter-invariant speculative decoding: both models read the same noise (Daliri, Musco, Suresh 2408.07978).
+
+Position t has its own noise. The drafter drafts the winner d of its race, the target emits the winner y of its own, and
+the round goes on while they agree. Neither needs the other's pmf. Here the noise is drawn by what it decides: y from p
+at the site ``("noise", t)``, then d given y from the joint law of the two winners (``verifiers.gumbel_coupling``), so
+every draw is finite and exact. Since y_t depends on the answer at its site and the emitted text alone, the text is the
+same for every drafter and every gamma, draw for draw: the same as decoding without a draft from this noise.
+
+Behind the first disagreement drafts are drawn from q alone; the real scheme would correlate them with later noise, but
+nothing that is emitted or counted as accepted depends on them. Acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is
+below that of a maximal coupling, so no optimal coupling is claimed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.lengths.constant import check_gamma
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Round, State, Task, Tokens, chain
+from reference.verifiers.gumbel_coupling import draft_given_target
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens a round, fewer where the horizon is near."""
+    check_gamma(gamma, "gamma")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+
+    def race(draws: Draws, state: State) -> tuple[Tokens, Draft]:
+        emitted: Tokens = ()
+        drafted: Tokens = ()
+        pmfs: tuple[Any, ...] = ()
+        for position in range(len(state.tokens), len(state.tokens) + min(gamma, state.remaining - 1)):
+            q = law = draft(state.tokens + drafted)
+            if emitted == drafted:
+                p = target(state.tokens + emitted)
+                emitted = (*emitted, draws.categorical(p, ("noise", position)))
+                law = draft_given_target(p, q, emitted[-1])
+            drafted, pmfs = (*drafted, draws.categorical(law, ("draft", position))), (*pmfs, q)
+        return emitted, chain(drafted, pmfs)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        emitted, proposed = race(draws, state)
+        agreed = len(emitted)
+        if emitted == proposed.tokens:
+            last = draws.categorical(target(state.tokens + emitted), ("noise", len(state.tokens) + agreed))
+            emitted = (*emitted, last)
+        else:
+            agreed -= 1
+        new, remaining = commit(emitted, state.remaining, task.eos)
+        reached = min(agreed + 1, len(proposed.tokens), len(new))
+        return State(state.tokens + new, remaining), Round(new, proposed.tokens, min(agreed, len(new)), reached)
+
+    return Decoder(
+        init=lambda prompt: initial_state(prompt, task), step=step, propose=lambda draws, state: race(draws, state)[1]
+    )
+
+
+ALGORITHM = Algorithm(
+    name="gumbel-coupling",
+    summary="d and y win races of q and p over the same noise; emit y, go on while y = d",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2408.07978, Section 4 (Gumbel sampling)",
+)

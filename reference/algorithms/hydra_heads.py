@@ -1,0 +1,32 @@
+"""Hydra's heads as a chain: head i also reads the drafts before its own (Ankner et al. 2402.05109, Section 3).
+
+A sequentially dependent head is an autoregressive drafter: with heads that are one q this is ``speculative-sampling``
+with that q and as many drafts as heads. With q = p nothing is rejected, which independent heads cannot reach.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.head_chain import dependent_head, head_chain_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 3) -> Decoder:
+    """Draft one token from each of gamma heads."""
+    length = constant(gamma)
+    return chain_decoder(
+        task, head_chain_drafter((dependent_head(draft_model(task)),) * gamma), length, speculative_sampling
+    )
+
+
+ALGORITHM = Algorithm(
+    name="hydra-heads",
+    summary="d_i ~ q_i(. | text, d_<i) from gamma heads, accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2402.05109, with speculative sampling",
+)

@@ -1,0 +1,62 @@
+"""Jacobi decoding: greedy decoding as the fixed point of a parallel iteration (Santilli et al. 2305.10427).
+
+``rule="prefix"``: a round is a sweep, which commits its unchanged leading tokens and one more; m tokens take at most m
+sweeps. ``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can
+take m + 1 sweeps; the trace counts them. The fixed point is unique, it is the greedy text. Exact at temperature 0
+alone: a sweep that draws its tokens anew has no fixed point. How many sweeps text needs takes a trained model.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.jacobi import check_block, jacobi_drafter, padding, sweep
+from reference.laws import greedy_law
+from reference.lengths.constant import constant
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder, check_unfinished, commit, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Round, State, Task, Tokens, chain
+from reference.verifiers.greedy_match import greedy_match
+
+
+def build(task: Task, block: int = 8, rule: str = "prefix") -> Decoder:
+    """Iterate on ``block`` tokens at a time. Raises ``ValueError`` for another rule than the two."""
+    if rule == "fixed point":
+        return until_nothing_changes(task, block)
+    if rule != "prefix":
+        raise ValueError(f"rule is {rule!r}, expected 'prefix' or 'fixed point'")
+    return chain_decoder(task, jacobi_drafter(block), constant(block), greedy_match)
+
+
+def until_nothing_changes(task: Task, block: int) -> Decoder:
+    """Return the decoder whose rounds are blocks; the last sweep's input is the draft that it confirms."""
+    check_block(block)
+    target = checked_model(task.target, "target")
+
+    def iterated(state: State) -> tuple[Tokens, int]:
+        guess, sweeps = padding(state.tokens, min(block, state.remaining)), 1
+        while (swept := sweep(target, state.tokens, guess)) != guess:
+            guess, sweeps = swept, sweeps + 1
+        return guess, sweeps
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        guess, sweeps = iterated(state)
+        new, remaining = commit(guess, state.remaining, task.eos)
+        accepted = min(len(guess) - 1, len(new))
+        return State(state.tokens + new, remaining), Round(new, guess[:-1], accepted, accepted, (("sweeps", sweeps),))
+
+    def propose(draws: Draws, state: State) -> Draft:
+        drafted = iterated(state)[0][:-1]
+        return chain(drafted, (None,) * len(drafted))
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step, propose=propose)
+
+
+ALGORITHM = Algorithm(
+    name="jacobi",
+    summary="y'_i = argmax p(. | x, y_<i) for a whole block, until its tokens no longer change",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"block": 3}, {"block": 3, "rule": "fixed point"}),
+    paper="arXiv 2305.10427, parallel Jacobi and GS-Jacobi decoding",
+    declared_law=greedy_law,
+)

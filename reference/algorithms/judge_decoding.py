@@ -1,0 +1,62 @@
+"""Judge decoding: accept d if speculative sampling would, or if a judge calls it correct (Bachmann et al. 2501.19309).
+
+The paper's judge is a linear head on the target's embedding of d; here it is a table of (last token, d) pairs. With
+J(d) its verdict, ``a(d) = max(min(1, p/q), J(d))``, and the law of a drafted token is
+
+    q a + (1 - sum q a) norm((p - q)+)
+
+An empty table is speculative sampling, a full one the drafter. Nothing bounds the bias, and a judge may approve a token
+that the target forbids, so neither support nor greedy decoding is claimed. The residual after a rejection is that of
+speculative sampling; the paper's own fallback could not be confirmed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import accept_probability, positive_part, residual
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+Pairs = tuple[tuple[int, int], ...]
+"""(last token of the prefix, drafted token) pairs that the judge calls correct."""
+
+
+def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q."""
+
+    def accept(prefix: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
+        return 1 if (prefix[-1], token) in correct else accept_probability(p, q, token)
+
+    verify = accept_or_replace(accept, replacement=lambda p, q, token: residual(p, q))
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, correct: Pairs = (), gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        minima = (p - positive_part(p - q)).tolist()
+        kept = [q[token] if (prefix[-1], token) in correct else mass for token, mass in enumerate(minima)]
+        return kept, ((1 - sum(kept)) * residual(p, q)).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="judge-decoding",
+    summary="accept with min(1, p/q) or because a judge approves, else emit from norm((p - q)+) (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=(
+        {"correct": ((0, 1), (1, 1)), "gamma": 1},
+        {"correct": ((0, 0), (1, 0), (2, 1)), "gamma": 2},
+    ),
+    paper="arXiv 2501.19309, Section 4",
+    declared_law=declared_law,
+)

@@ -1,0 +1,24 @@
+"""K-SEQ, SpecTr's selection: K sequences of one drafter; at each position those that agree with what was accepted."""
+
+from __future__ import annotations
+
+from reference.drafters.sequences import sequences_drafter
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.k_seq import k_seq
+
+
+def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
+    """Draft K = ``sequences`` sequences of ``depth`` tokens; ``bits`` is the precision of rho."""
+    return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), k_seq(bits))
+
+
+ALGORITHM = Algorithm(
+    name="k-seq",
+    summary="K sequences, each x ~ q tried in turn with min(1, p/(rho q)), then the leftover of p",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"sequences": 1, "depth": 2}, {"sequences": 2, "depth": 1, "bits": 8}),
+    paper="arXiv 2310.15141, K-SEQ",
+)

@@ -1,0 +1,33 @@
+"""LayerSkip: the first E layers and the head draft, the whole model verifies (Elhoushi et al. 2404.16710, Section 4.3).
+
+Speculative sampling with a q that is cheap because it is part of p. The exit at the last layer is p itself and nothing
+is rejected. That verification may reuse the cache of the first E layers and the exit's states, and that early exits are
+any good, are matters of a network, not of the law.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.drafters.self_draft import partial_model
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> Decoder:
+    """Draft gamma tokens with ``exit_layer`` of ``layers`` layers."""
+    q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
+    return chain_decoder(task, model_drafter(q), constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="layerskip",
+    summary="early exit of the target drafts, its remaining layers verify by speculative sampling",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 2, "exit_layer": 1, "layers": 2}, {"gamma": 1, "exit_layer": 3, "layers": 3}),
+    paper="arXiv 2404.16710, self-speculative decoding",
+)

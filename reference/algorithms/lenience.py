@@ -1,0 +1,63 @@
+"""Lenience: divide the bar by l, accept d with probability ``min(1, p/(l q))`` (Leviathan et al. 2211.17192, A.5).
+
+The residual stays ``norm((p - q)+)``, as in the authors' colab of speculative cascades. The law of a drafted token is
+
+    m + (1 - sum m) norm((p - q)+),   m = min(q, p/l)
+
+which never exceeds p/l. l = 1 is speculative sampling, l -> 0 is the drafter. At temperature 0 the paper relaxes the
+logits instead; with one-hot targets this rule stays greedy.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.coupling import positive_part, residual
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
+    """Return ``min(1, p(d)/(l q(d)))`` without a division by zero."""
+    mass, bar = p[token], parameter(lenience, p) * q[token]
+    return mass / bar if mass < bar else mass * 0 + (mass > 0)
+
+
+def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q; ``lenience`` in (0, 1], else ``ValueError``."""
+    if not 0 < lenience <= 1:
+        raise ValueError(f"lenience is {lenience}, expected a number in (0, 1] (1 is lossless)")
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
+        replacement=lambda p, q, token: residual(p, q),
+    )
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, lenience: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        raised = p / parameter(lenience, p)
+        m = raised - positive_part(raised - q)
+        return m.tolist(), ((1 - m.sum()) * residual(p, m)).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="lenience",
+    summary="accept with min(1, p/(l q)), else emit from norm((p - q)+) (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"lenience": Fraction(4, 5), "gamma": 1}, {"lenience": Fraction(1, 2), "gamma": 2}),
+    paper="arXiv 2211.17192, Appendix A.5",
+    declared_law=declared_law,
+)

@@ -1,0 +1,29 @@
+"""Lookahead decoding: a window of Jacobi guesses fills a pool of n-grams, which one target pass verifies.
+
+Candidates are past-measurable point masses, so drawing from the target and looking the draw up among them is lossless,
+and greedy where the target is. Between 1 and N tokens a step; the released code emits no bonus token after a whole
+match, this does. Not Jacobi decoding at N = 2: at most two tokens a step, and guesses are not tied to a position. How
+often trajectories repeat needs a trained model.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.lookahead import lookahead_drafter
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decoder:
+    """Keep ``order - 1`` rows of ``width`` guesses and the last ``guesses`` n-grams of every first token."""
+    return tree_decoder(task, lookahead_drafter(width, order, guesses), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="lookahead",
+    summary="n-grams of a Jacobi window that start with the last token, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"width": 3, "order": 2, "guesses": 2}, {"width": 2, "order": 3, "guesses": 2}),
+    paper="arXiv 2402.02057, Algorithm 2 and its sampling verification",
+)

@@ -1,0 +1,30 @@
+"""Medusa with exact verification: the Cartesian tree of parallel heads' guesses, verified as candidate sets.
+
+Its typical acceptance is another rule, and not lossless. A task has no heads: each is q after its own greedy guesses,
+which like a head is a function of the text so far.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.heads import heads_drafter, stand_in_head
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
+    """Take the ``widths[i]`` most probable tokens of head i at every node of depth i."""
+    draft = draft_model(task)
+    heads = [stand_in_head(draft, ahead) for ahead in range(len(widths))]
+    return tree_decoder(task, heads_drafter(heads, widths), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="medusa",
+    summary="heads that see the text so far alone, the product of their top tokens, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"widths": (2,)}, {"widths": (2, 2)}),
+    paper="arXiv 2401.10774, tree attention; exact verification",
+)

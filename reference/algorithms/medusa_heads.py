@@ -1,0 +1,33 @@
+"""Medusa's heads as a chain, sampled and verified by speculative sampling: lossless at any temperature.
+
+Heads are independent: head i reads the state that predicted the last token, and sees neither it nor any draft. The tree
+of their top tokens is ``medusa``; the paper's typical acceptance is ``typical-acceptance``. The parallel heads of
+multi-token prediction (2404.19737) are drafted so too. What heads learn needs training; laws do not.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.head_chain import head_chain_drafter, independent_heads
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 3) -> Decoder:
+    """Draft one token from each of gamma heads."""
+    length = constant(gamma)
+    return chain_decoder(
+        task, head_chain_drafter(independent_heads(draft_model(task), gamma)), length, speculative_sampling
+    )
+
+
+ALGORITHM = Algorithm(
+    name="medusa-heads",
+    summary="d_i ~ q_i of the state behind the last token, blind to d_<i, accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2401.10774, Section 2.1, with speculative sampling; arXiv 2404.19737, parallel heads",
+)

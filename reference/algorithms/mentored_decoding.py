@@ -1,0 +1,100 @@
+"""Mentored decoding: accept as often as a bound on the divergence from p allows (V. Tran-Thien, HF blog, 2023).
+
+Among all pi with KL(p || pi) <= D, the one nearest to q in total variation has the form
+
+    pi(v) = min(max(q(v), a p(v)), b p(v)),   a <= 1 <= b,   sum pi = 1
+
+and exact speculative sampling of pi is run: acceptance ``sum min(pi, q)``, law pi. The same family is optimal for
+KL(pi || p). The parameter here is b, the ``clip``, because it determines a as a ratio of sums, exactly in rationals;
+``clip_within`` finds the b of a budget D in floats. b = 1 (D = 0) is speculative sampling; b -> infinity accepts
+whatever p supports. The family was derived from the optimisation problem, not taken from the blog's formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.laws import autoregressive_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import as_pmf, checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
+    """Return the a in [0, 1] at which the clipped pmf sums to 1.
+
+    The sum grows with a and is linear between the ratios q/p: tokens below a stand at a p, the others at min(q, b p).
+    """
+    tokens = sorted((proposed / mass, mass, proposed) for mass, proposed in _pairs(p, q) if mass > 0)
+    raised, others = 0, sum(min(proposed, clip * mass) for _, mass, proposed in tokens)
+    for ratio, mass, proposed in tokens:
+        if raised > 0 and raised * ratio + others >= 1:
+            break
+        raised, others = raised + mass, others - min(proposed, clip * mass)
+    return (1 - others) / raised
+
+
+def clipped(p: Pmf, q: Pmf, clip: Any) -> Pmf:
+    """Return pi ``[vocabulary]``, in the number type of p. Raises ``ValueError`` for a clip below 1."""
+    if not clip >= 1:
+        raise ValueError(f"clip is {clip}, expected a number >= 1 (1 is lossless)")
+    clip = parameter(clip, p)
+    low = floor_of(p, q, clip)
+    return as_pmf([min(max(proposed, low * mass), clip * mass) for mass, proposed in _pairs(p, q)])
+
+
+def divergence(p: Pmf, pi: Pmf) -> float:
+    """Return KL(p || pi) in nats; infinite where pi misses a token of p."""
+    pairs = [(float(mass), float(other)) for mass, other in _pairs(p, pi) if mass > 0]
+    return math.fsum(mass * math.log(mass / other) if other > 0 else math.inf for mass, other in pairs)
+
+
+def clip_within(p: Pmf, q: Pmf, budget: float) -> float:
+    """Return the largest clip with KL(p || pi) <= ``budget``, by bisection; the clip that changes nothing if none."""
+    low, high = 1.0, max(float(other / mass) for mass, other in _pairs(p, q) if mass > 0)
+    if high <= low or divergence(p, clipped(p, q, high)) <= budget:
+        return max(low, high)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(p, clipped(p, q, middle)) <= budget else (low, middle)
+    return low
+
+
+def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
+    return list(zip(p.tolist(), q.tolist(), strict=True))
+
+
+def mentored(task: Task, clip: Any) -> LanguageModel:
+    """Return pi as a model."""
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+    return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
+
+
+def build(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, verify them against pi."""
+    mixed = task._replace(target=mentored(task, clip))
+    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+
+
+def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    return autoregressive_law(mentored(task, clip), task, prompt)
+
+
+ALGORITHM = Algorithm(
+    name="mentored-decoding",
+    summary="pi = q clipped to [a p, b p], speculative sampling of pi (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"clip": Fraction(3, 2), "gamma": 1}, {"clip": 2, "gamma": 2}),
+    paper="V. Tran-Thien, An optimal lossy variant of speculative decoding (Hugging Face blog, 2023)",
+    declared_law=declared_law,
+)

@@ -1,0 +1,33 @@
+"""Multi-token prediction: modules in sequence, each with weights of its own (DeepSeek-V3, 2412.19437, Section 2.2).
+
+Module i reads the state of module i - 1 and the token before its own, so it sees the text and all drafts; the stand-in
+for module i is q without the first i tokens. One module is ``speculative-sampling`` with its q and gamma 1. The
+parallel heads of 2404.19737 see less: they are ``medusa-heads``.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.head_chain import dependent_head, head_chain_drafter
+from reference.drafters.sequences import forgetful
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 1) -> Decoder:
+    """Draft one token from each of gamma modules."""
+    draft, length = draft_model(task), constant(gamma)
+    modules = [dependent_head(forgetful(draft, i)) for i in range(gamma)]
+    return chain_decoder(task, head_chain_drafter(modules), length, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="mtp",
+    summary="d_i ~ q_i(. | text, d_<i) from gamma modules in sequence, accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2404.19737; arXiv 2412.19437, Section 2.2",
+)

@@ -1,0 +1,32 @@
+"""Ouroboros: greedy drafts lengthened by phrases from a pool that verification refines, in one target pass.
+
+The paper verifies greedily, for any pool. Phrases are past-measurable point masses, so as candidate sets they are
+lossless at every temperature, and this is what is claimed. An empty pool that is never filled would be
+``candidate-set`` with one child everywhere. What phrases are worth takes real text.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.phrases import phrases_drafter
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tuple[Tokens, ...] = ()) -> Decoder:
+    """Draft ``depth`` tokens and up to ``most`` phrases of ``length`` behind them; ``warm`` starts the pool."""
+    return tree_decoder(task, phrases_drafter(draft_model(task), depth, length, most, warm), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="ouroboros",
+    summary="greedy draft of q, pool phrases that begin with its last token below it, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"depth": 1, "length": 2, "most": 2},
+        {"depth": 2, "length": 3, "most": 2, "warm": ((0, 1, 1), (1, 0, 0))},
+    ),
+    paper="arXiv 2402.13720",
+)

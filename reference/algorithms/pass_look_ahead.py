@@ -1,0 +1,36 @@
+"""PaSS: one pass of the target with look-ahead tokens drafts, a second one verifies (Monea et al. 2311.13581).
+
+The first drafted token is the target's own draw, so it is always accepted; look-ahead token i gives the law of the
+token i places behind it, seeing the text but not what was drawn. Two target passes a round, hence at least two tokens a
+round where the horizon allows. Without look-ahead tokens the target decodes alone. That the first token is taken from
+the target and left out of the verified draft was read in a summary of the paper. Look-ahead embeddings are learned:
+tables stand in for them.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.head_chain import dependent_head, head_chain_drafter, look_ahead_heads
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, look_ahead: int = 3) -> Decoder:
+    """Draft from the target itself, then from ``look_ahead`` look-ahead tokens of the same pass."""
+    length = constant(1 + look_ahead)
+    first = dependent_head(checked_model(task.target, "target"))
+    heads = (first, *look_ahead_heads(draft_model(task), look_ahead))
+    return chain_decoder(task, head_chain_drafter(heads), length, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="pass",
+    summary="d_1 ~ p, d_i ~ q_i of look-ahead tokens blind to the drafts, accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"look_ahead": 0}, {"look_ahead": 1}),
+    paper="arXiv 2311.13581, Section 3",
+)

@@ -1,0 +1,46 @@
+"""Predictive pipelined decoding: the next tokens begin before this one is finished (Yang et al. 2307.05908).
+
+At layer e of d the k most probable next tokens are read off an early exit, and k passes for what follows them begin.
+When the token is finished, drawn from p, the pass of the candidate that equals it goes on; the others were in vain. The
+text is the target's own, only its time changes: behind a guessed token d - e layers are done already. If a token is
+guessed with probability h, one takes ``d - (d - e) h`` layers on average, for up to k passes beside each. A round is a
+token; its trace holds the layers it took and whether it was guessed. The state is whether the last one was.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.self_draft import partial_model
+from reference.models import draft_model
+from reference.pmf import checked_model, top_tokens
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draws, Round, State, Task
+
+
+def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:
+    """Begin k passes at ``exit_layer`` of ``layers``. Raises ``ValueError`` for k < 0."""
+    if k < 0:
+        raise ValueError(f"k is {k}, expected at least 0 (the passes begun ahead)")
+    target = checked_model(task.target, "target")
+    early = partial_model(target, draft_model(task), exit_layer, layers)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        took = exit_layer if state.drafter else layers
+        candidates = top_tokens(early(state.tokens), k)
+        token = draws.categorical(target(state.tokens), ("target", 0))
+        new, remaining = commit((token,), state.remaining, task.eos)
+        guessed = token in candidates
+        trace = (("layers", took), ("guessed", int(guessed)))
+        return State(state.tokens + new, remaining, guessed), Round(new, (), 0, 0, trace)
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task)._replace(drafter=False), step=step)
+
+
+ALGORITHM = Algorithm(
+    name="ppd",
+    summary="passes for the k likeliest next tokens begin at an early exit, the one that was drawn goes on",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"exit_layer": 1, "layers": 2, "k": 1}, {"exit_layer": 2, "layers": 3, "k": 2}),
+    paper="arXiv 2307.05908",
+)

@@ -1,0 +1,48 @@
+"""Speculative sampling without the residual: after a rejection the target itself is sampled. Declared bias.
+
+The "skip the sample adjustment" shortcut of tutorials and edge-cloud guides. The law of a drafted token is
+``min(p, q) + TV(p, q) p``, at distance ``TV p - (p - q)+`` from p: every token that was rejected too often stays rare.
+Acceptance is that of speculative sampling, so nothing but the law shows the defect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import accept_probability, positive_part, total_variation
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: accept_probability(p, q, token),
+        replacement=lambda p, q, token: p,
+    )
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        return (p - positive_part(p - q)).tolist(), (total_variation(p, q) * p).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="resample-from-target",
+    summary="accept with min(1, p/q), else sample p (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="edge-cloud guide, Section 3.2 (shortcut); the option that skips the sample adjustment",
+    declared_law=declared_law,
+)

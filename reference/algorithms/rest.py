@@ -1,0 +1,29 @@
+"""REST: retrieved continuations as a candidate tree, verified as the paper says, by one target draw per position.
+
+The released code's nucleus mode draws once per path and again after the last match, which is biased.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.retrieval import retrieval_drafter
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.verifiers.candidate_set import candidate_set
+
+
+def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
+    """Look suffixes of up to ``longest`` tokens up in ``datastore`` and in the text so far; keep ``nodes`` prefixes."""
+    return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="rest",
+    summary="the most frequent continuations of the longest suffix found, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"longest": 1, "depth": 2, "nodes": 2},
+        {"datastore": ((0, 1, 1, 0, 0), (1, 0, 1)), "longest": 2, "depth": 3, "nodes": 5},
+    ),
+    paper="arXiv 2311.08252",
+)

@@ -1,0 +1,30 @@
+"""RSD with constant branching: siblings drawn without replacement, recursive rejection sampling.
+
+EAGLE (arXiv 2401.15077) verifies its trees so. Its first release reduced only the rejected entry of r instead of
+subtracting all of q, which is biased.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.tree import tree_drafter, without_replacement
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.recursive_rejection import recursive_rejection
+
+
+def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
+    """Draft ``branching[d]`` children of every node at depth d - 1, fewer where q has no more tokens."""
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
+    return tree_decoder(task, drafter, recursive_rejection)
+
+
+ALGORITHM = Algorithm(
+    name="rsd",
+    summary="siblings without replacement, q_k = norm(q without earlier ones), recursive rejection",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (2,)}, {"branching": (1, 2)}),
+    paper="arXiv 2402.14160, RSD-C; arXiv 2401.15077",
+)

@@ -1,0 +1,29 @@
+"""Sampled drafts verified by sample-and-match: what assisted generation does with a draft whose pmf is not kept.
+
+The draft never influences the output, so the row is lossless whatever the drafter does. A draft d ~ q is accepted with
+probability ``sum p q``, at most the ``sum min(p, q)`` of speculative sampling.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.sample_and_match import sample_and_match
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, emit the target's own draws while they equal the drafts."""
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="sample-and-match",
+    summary="draft d ~ q, draw z ~ p, emit z, go on while z = d",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="assisted generation without draft logits; the sampling baseline of arXiv 2309.08168",
+)

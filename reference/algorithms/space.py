@@ -1,0 +1,56 @@
+"""SPACE: a semi-autoregressive model guesses behind every candidate while it verifies it (Yi et al. 2402.11809).
+
+The input is the last token and k candidates, each followed by k mask tokens: ``group_mask``. The pass verifies the
+candidates greedily, and the group behind the last accepted one holds the next candidates, which therefore do not depend
+on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions k^2
+are masks in vain. What semi-autoregressive tuning is worth takes training.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reference.drafters.head_chain import greedy_head_chain_drafter, independent_heads
+from reference.laws import greedy_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.greedy_match import greedy_match
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft the most probable tokens of gamma masks behind the last accepted candidate."""
+    heads = independent_heads(draft_model(task), gamma)
+    return chain_decoder(task, greedy_head_chain_drafter(heads), constant(gamma), greedy_match)
+
+
+def group_mask(k: int) -> Any:
+    """Return which of the (k + 1)^2 new rows attends to which, bool ``[rows, rows]``; all attend to the known tokens.
+
+    Row (k + 1) j is candidate j (the last token for j = 0), the k rows behind it are its masks. A candidate sees itself
+    and the candidates before it; a mask sees its candidate, what that sees, and the masks of its group up to itself.
+    """
+    group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
+    candidate = (place[None, :] == 0) & (group[None, :] <= group[:, None])
+    own_group = (group[None, :] == group[:, None]) & (place[None, :] <= place[:, None])
+    return candidate | own_group
+
+
+def position_ids(k: int, known: int) -> Any:
+    """Return the position of every new row, int64: masks count on from their candidate."""
+    group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
+    return known - 1 + group + place
+
+
+ALGORITHM = Algorithm(
+    name="space",
+    summary="masks behind each candidate guess the next ones, accept while d = argmax p",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2402.11809, auto-correct decoding",
+    declared_law=greedy_law,
+)

@@ -1,0 +1,71 @@
+"""SpecDec: greedy drafts verified by the target's top-beta and a tolerance (Xia et al. 2203.16487). Deterministic.
+
+Draft d passes iff it is among the beta most probable tokens and ``log p(top 1) - log p(d) <= tau``; at the first that
+fails the target's argmax is emitted, and after a full block the argmax of the last row, as in the released code.
+beta = 1 or tau = 0 is greedy decoding of the target (tau = 0: ties aside). Ties go to lower ids. The output is a point
+mass, so the distance to p is 1 minus the target's probability of that text; on one-hot targets it is the target's own.
+
+The paper's drafter fills the block in one pass; the rule sees only its tokens, and here they are the drafter's greedy
+text. The log ratio is one float64, computed from p alone, for the decoder and its law alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import argmax, one_hot, top_tokens
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
+    """Return whether ``token`` is among the top beta of p and within tau nats of the best.
+
+    Raises ``ValueError`` unless beta >= 1 and tau >= 0.
+    """
+    if beta < 1 or not tau >= 0:
+        raise ValueError(f"beta is {beta} and tau is {tau}, expected beta >= 1 and tau >= 0")
+    return token in top_tokens(p, beta) and math.log(float(p.max() / p[token])) <= tau
+
+
+def best(p: Pmf) -> Pmf:
+    """Return the point mass on the argmax."""
+    return one_hot(argmax(p), p)
+
+
+def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
+    """Draft the drafter's gamma greedy tokens."""
+    draft = draft_model(task)
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: int(passes(p, token, beta, tau)),
+        replacement=lambda p, q, token: best(p),
+        bonus=best,
+    )
+    return chain_decoder(task, model_drafter(lambda tokens: best(draft(tokens))), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:
+    """Return the point mass on the output."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        guess = argmax(q)
+        return (best(q).tolist(), []) if passes(p, guess, beta, tau) else ([], best(p).tolist())
+
+    return chain_law(task, prompt, gamma, position, bonus=best)
+
+
+ALGORITHM = Algorithm(
+    name="specdec",
+    summary="accept while d is in the target's top beta within tau, else the argmax (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"beta": 2, "tau": 0.7, "gamma": 2}, {"beta": 3, "tau": 3.0, "gamma": 3}),
+    paper="arXiv 2203.16487, Section 3.2; beta and tau as in the released inference code",
+    declared_law=declared_law,
+)

@@ -1,0 +1,88 @@
+"""Speculative cascades: exact speculative sampling of a third model made of p and q (Narasimhan et al. 2405.19261).
+
+At every position a deferral rule chooses between the small and the large model; the output law is exactly that of
+the mixed model pi, and a draft is accepted with probability ``1 - TV(pi, q)``. The rules, with parameter alpha:
+
+    chow       pi = q  where  max q >= 1 - alpha                      (equation 2), else p
+    diff       pi = q  where  max q >= max p - alpha                  (equation 5), else p
+    opt        pi = q  where  max q >= max p - alpha TV(p, q)         (equation 10), else p
+    token-v1   pi = q 1[T] + q(not T) p,  T = {v: q(v) >= max p - alpha}   (equation 13)
+    token-v2   the same with              T = {v: p(v) >= max p - alpha}   (equation 14)
+
+Equation numbers as in the authors' colab. The rule that only keeps tokens of positive target probability is
+``token_cascade``. None of these supports p or is greedy for every p and q, so the row claims neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from reference.coupling import total_variation
+from reference.drafters.model import model_drafter
+from reference.laws import autoregressive_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def keep_tokens(p: Pmf, q: Pmf, good: Any) -> Pmf:
+    """Return ``q 1[T] + q(not T) p`` for the mask ``good`` of T: drafts in T stay, others are drawn again from p."""
+    kept = q * good
+    return kept + (1 - kept.sum()) * p
+
+
+RULES: dict[str, Callable[[Pmf, Pmf, Any], Pmf]] = {
+    "chow": lambda p, q, alpha: q if q.max() >= 1 - alpha else p,
+    "diff": lambda p, q, alpha: q if q.max() >= p.max() - alpha else p,
+    "opt": lambda p, q, alpha: q if q.max() >= p.max() - alpha * total_variation(p, q) else p,
+    "token-v1": lambda p, q, alpha: keep_tokens(p, q, q >= p.max() - alpha),
+    "token-v2": lambda p, q, alpha: keep_tokens(p, q, p >= p.max() - alpha),
+}
+
+
+def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
+    """Return pi as a model. Raises ``ValueError`` for an unknown rule or a task without draft model."""
+    if rule not in RULES:
+        raise ValueError(f"the rule is {rule!r}, expected one of {', '.join(RULES)}")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+
+    @lru_cache(maxsize=4096)
+    def mixed(tokens: Tokens) -> Pmf:
+        p = target(tokens)
+        return RULES[rule](p, draft(tokens), parameter(alpha, p))
+
+    return mixed
+
+
+def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, verify them against pi."""
+    mixed = task._replace(target=cascade(task, rule, alpha))
+    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    return autoregressive_law(cascade(task, rule, alpha), task, prompt)
+
+
+ALGORITHM = Algorithm(
+    name="speculative-cascade",
+    summary="pi = q where good enough, else p; speculative sampling of pi (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=(
+        {"rule": "token-v1", "alpha": Fraction(1, 4), "gamma": 1},
+        {"rule": "opt", "alpha": Fraction(1, 2), "gamma": 2},
+    ),
+    paper="arXiv 2405.19261, equations 2, 5, 10, 13, 14",
+    declared_law=declared_law,
+)

@@ -1,0 +1,60 @@
+"""The token-specific speculative cascade relative to the target's best token (Narasimhan et al. 2405.19261, eq. 15).
+
+With T = {v: p(v) >= (1 - alpha) max p}, the mixed model is ``pi = q 1[T] + q(not T) p``, and exact speculative sampling
+of pi is run. This is also, in law, "accept d iff d is in T, else sample p": a shortcut with its law written down.
+alpha < 1 keeps tokens of target probability 0 out of T, so the output is supported, and greedy on one-hot targets.
+alpha = 0 keeps the argmax (and its ties); it is not lossless.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.laws import autoregressive_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def cascade(task: Task, alpha: Any) -> LanguageModel:
+    """Return pi as a model. Raises ``ValueError`` unless 0 <= alpha < 1."""
+    if not 0 <= alpha < 1:
+        raise ValueError(f"alpha is {alpha}, expected a number in [0, 1)")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+
+    @lru_cache(maxsize=4096)
+    def mixed(tokens: Tokens) -> Pmf:
+        p = target(tokens)
+        kept = draft(tokens) * (p >= p.max() * (1 - parameter(alpha, p)))
+        return kept + (1 - kept.sum()) * p
+
+    return mixed
+
+
+def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, verify them against pi."""
+    mixed = task._replace(target=cascade(task, alpha))
+    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+
+
+def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    return autoregressive_law(cascade(task, alpha), task, prompt)
+
+
+ALGORITHM = Algorithm(
+    name="token-cascade",
+    summary="keep d where p(d) >= (1 - alpha) max p, else sample p, as speculative sampling of pi (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"alpha": Fraction(1, 4), "gamma": 1}, {"alpha": Fraction(2, 3), "gamma": 2}),
+    paper="arXiv 2405.19261, equation 15",
+    declared_law=declared_law,
+)

@@ -1,0 +1,27 @@
+"""The transport optimum: K candidates at each position, verified by an optimal plan. No lossless rule accepts more."""
+
+from __future__ import annotations
+
+from reference.drafters.tree import independent, tree_drafter, without_replacement
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.optimal_transport import optimal_transport
+
+
+def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:
+    """Draft ``branching[d]`` children of every node at depth d - 1, with or without replacement."""
+    pick = independent if replacement else without_replacement
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), pick)
+    return tree_decoder(task, drafter, optimal_transport(replacement))
+
+
+ALGORITHM = Algorithm(
+    name="transport-optimum",
+    summary="a maximum flow from the law of the candidate set into p decides which candidate is accepted",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (2,), "replacement": False}, {"branching": (2,), "replacement": True}),
+    paper="arXiv 2310.15141, optimal transport with membership cost; dual in arXiv 2502.18779",
+)

@@ -1,0 +1,26 @@
+"""Traversal verification of a sampled tree, leaves first. Never fewer tokens than level by level, where examined."""
+
+from __future__ import annotations
+
+from reference.drafters.tree import independent, tree_drafter, without_replacement
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.traversal import traversal
+
+
+def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:
+    """Draft ``branching[d]`` children of every node at depth d - 1, with or without replacement."""
+    pick = independent if replacement else without_replacement
+    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), traversal)
+
+
+ALGORITHM = Algorithm(
+    name="traversal-verification",
+    summary="a leaf's whole path is accepted or given up, then its siblings', then the node above",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (1, 1), "replacement": True}, {"branching": (2, 1), "replacement": False}),
+    paper="arXiv 2505.12398",
+)

@@ -1,0 +1,34 @@
+"""TriForce: a small model drafts for the target with part of its cache, and that for the target (2404.11912).
+
+q'' is the small model, q' the target with a partial cache, p the target. Lossless because the inner round is lossless
+for q', at whatever length the block is cut. ``triforce-released`` differs in one line. The stand-in for a partial cache
+is p without the first tokens of the text; with nothing forgotten q' = p and nothing is rejected.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.cascade import vertical
+from reference.drafters.model import model_drafter
+from reference.drafters.sequences import forgetful
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Decoder:
+    """Draft gamma tokens of q' by inner rounds of ``inner`` drafts; q' does not see the first ``forget`` tokens."""
+    partial = forgetful(task.target, forget)
+    drafter = vertical(partial, model_drafter(draft_model(task)), inner, speculative_sampling)
+    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="triforce",
+    summary="q'' drafts for q' with min(1, q'/q''), q' for p with min(1, p/q'), residuals at both",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 2, "inner": 1},),
+    paper="arXiv 2404.11912, Algorithm 1",
+)

@@ -1,0 +1,93 @@
+"""TriForce as released: an inner rejection draws from q' itself, not from norm((q' - q'')+). Declared bias.
+
+``Middle_Spec`` of the released code, one inner draft at a time. A token that an inner round drafts then has the law
+``min(q', q'') + TV(q', q'') q'``, while the outer round takes it for a sample of q'. The token after an inner
+acceptance is a sample of q'. The released block may be one token longer than gamma; here it is cut. The drafting half
+is not shown for inspection, since the pmf it declares is not the one its tokens have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from reference.coupling import accept_probability, positive_part, residual, total_variation
+from reference.drafters.cascade import vertical
+from reference.drafters.model import model_drafter
+from reference.drafters.sequences import forgetful
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def build(task: Task, gamma: int = 4, forget: int = 1) -> Decoder:
+    """Draft gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
+    partial = forgetful(task.target, forget)
+    inner = accept_or_replace(
+        accept=lambda prefix, p, q, token: accept_probability(p, q, token),
+        replacement=lambda p, q, token: p,
+    )
+    drafter = vertical(partial, model_drafter(draft_model(task)), 1, inner)
+    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)._replace(propose=None)
+
+
+def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: text, drafts left and whether an inner draft was just accepted, pushed on."""
+    partial, draft = forgetful(task.target, forget), draft_model(task)
+    law: dict[Tokens, Any] = defaultdict(int)
+    reached: dict[tuple[Tokens, int, bool], Any] = {((), min(gamma, task.horizon - 1), False): 1}
+    for length in range(task.horizon):
+        start = min(gamma, task.horizon - length - 2)
+        after: dict[tuple[Tokens, int, bool], Any] = defaultdict(int)
+        for (new, left, was_accepted), weight in reached.items():
+            p = task.target(prompt + new)
+            if left <= 0:
+                moves = [(p, start, False)]
+            else:
+                q1 = partial(prompt + new)
+                moves = [
+                    (kept, left - 1, accepted) for kept, accepted in drafted(q1, draft(prompt + new), was_accepted)
+                ]
+                moves = [(mass * acceptance(p, q1), *rest) for mass, *rest in moves]
+                rejected = 1 - sum(mass.sum() for mass, *_ in moves)
+                moves.append((rejected * residual(p, q1), start, False))
+            for masses, drafts_left, accepted in moves:
+                for token, mass in enumerate(masses.tolist()):
+                    text = (*new, token)
+                    if not mass > 0:
+                        continue
+                    if len(text) == task.horizon or token in task.eos:
+                        law[text] += weight * mass
+                    else:
+                        after[text, drafts_left, accepted] += weight * mass
+        reached = after
+    return dict(law) if task.horizon else {(): 1}
+
+
+def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
+    """Return the masses of the next draft, by whether it is an accepted inner draft: those of q' after one."""
+    if was_accepted:
+        return [(q1, False)]
+    return [(q1 - positive_part(q1 - q2), True), (total_variation(q1, q2) * q1, False)]
+
+
+def acceptance(p: Pmf, q1: Pmf) -> Pmf:
+    """Return ``min(1, p/q')`` entry by entry; where q' is 0 nothing is drafted."""
+    kept = q1 * 0
+    for token in range(len(q1)):
+        kept[token] = accept_probability(p, q1, token)
+    return kept
+
+
+ALGORITHM = Algorithm(
+    name="triforce-released",
+    summary="as triforce, but an inner rejection draws from q' (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 2},),
+    paper="Infini-AI-Lab/TriForce, utils/decoding.py, Middle_Spec",
+    declared_law=declared_law,
+)

@@ -1,0 +1,87 @@
+"""Typical acceptance on one chain (Medusa, Cai et al. 2401.10774, Section 2.3.1): accept d iff p(d) is not unusual.
+
+    p(d) > min(epsilon, delta exp(-H(p)))         H in nats; the paper has epsilon = .09 and delta = sqrt(epsilon)
+
+The token after the accepted drafts comes from the target, not from a residual: in ``fast`` mode it is the argmax (the
+released default, also at temperature > 0), otherwise it is drawn from p restricted to the tokens at or above the same
+threshold, as the released sampling mode does. The law is that of accept-or-replace with a 0/1 acceptance.
+
+The threshold needs a logarithm, so it is one float64, the same for the decoder and its law, and a rational p(d) is
+compared with it exactly. The release adds 1e-5 inside the logarithm, which only matters for tokens below that.
+The paper's candidates are a tree of top tokens of several heads; here the draft is a chain drawn from q.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import argmax, one_hot
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def typical_threshold(p: Pmf, epsilon: float, delta: float) -> float:
+    """Return ``min(epsilon, delta exp(-H(p)))``. Raises ``ValueError`` unless both parameters are in [0, 1]."""
+    for value, name in ((epsilon, "epsilon"), (delta, "delta")):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} is {value}, expected a number in [0, 1]")
+    entropy = -math.fsum(mass * math.log(mass) for mass in map(float, p.tolist()) if mass > 0)
+    return min(float(epsilon), float(delta) * math.exp(-entropy))
+
+
+def own_token(p: Pmf, epsilon: float, delta: float, fast: bool) -> Pmf:
+    """Return the law of the target's own token: its argmax, or p restricted to the tokens at the threshold or above."""
+    if fast:
+        return one_hot(argmax(p), p)
+    kept = p * (p >= min(parameter(typical_threshold(p, epsilon, delta), p), p.max()))
+    return kept / kept.sum()
+
+
+def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from q, keep them while they are typical of p."""
+
+    def own(p: Pmf) -> Pmf:
+        return own_token(p, epsilon, delta, fast)
+
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
+        replacement=lambda p, q, token: own(p),
+        bonus=own,
+    )
+    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def own(p: Pmf) -> Pmf:
+        return own_token(p, epsilon, delta, fast)
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        kept = q * (p > parameter(typical_threshold(p, epsilon, delta), p))
+        return kept.tolist(), ((q - kept).sum() * own(p)).tolist()
+
+    return chain_law(task, prompt, gamma, position, bonus=own)
+
+
+ALGORITHM = Algorithm(
+    name="typical-acceptance",
+    summary="accept iff p(d) > min(epsilon, delta e^-H), else the argmax or a typical token (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"epsilon": 0.4, "delta": 0.8, "fast": True, "gamma": 2},
+        {"epsilon": 0.4, "delta": 0.8, "fast": False, "gamma": 2},
+    ),
+    paper="arXiv 2401.10774, Section 2.3.1",
+    declared_law=declared_law,
+)

@@ -1,0 +1,85 @@
+"""Cascades of drafters (CS Drafting, Chen et al. 2312.11462, Section 3; TriForce, Sun et al. 2404.11912, Section 4).
+
+Vertical: a drafter q' is itself accelerated by a smaller one, its rounds verified against q'. If the inner verification
+is lossless for q', its output is a sample of q', and q' is declared; if it is not, what is declared is not what was
+drawn. Tokens of an inner round are all kept, drafts and last draw, but for those beyond the block's length: a cut that
+does not look at them. Horizontal: earlier tokens from better drafters, later ones, which are rarely reached, from
+cheaper ones; each token declares the law it was drawn from, so nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Verifier, chain
+
+
+class _Inner:
+    """Draws of an inner round: their sites say at which draft position it began."""
+
+    def __init__(self, draws: Draws, start: int) -> None:
+        self._draws, self._start = draws, start
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        return self._draws.categorical(pmf, ("inner", self._start, *site))
+
+
+def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Verifier) -> Drafter:
+    """Draft from ``model`` by rounds of ``inner``, at most ``inner_gamma`` tokens each, that ``verify`` decides.
+
+    Every token declares ``model``'s pmf. Raises ``ValueError`` for a negative ``inner_gamma``.
+    """
+    if inner_gamma < 0:
+        raise ValueError(f"inner_gamma is {inner_gamma}, expected at least 0 (the drafts of an inner round)")
+
+    def propose(
+        draws: Draws, state: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
+    ) -> Draft:
+        rows = cache(model)
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        while len(drafted) < gamma:
+            left, within = gamma - len(drafted), _Inner(draws, len(drafted))
+            guess = inner.propose(within, state, prefix + drafted, min(inner_gamma, left), _never)
+            for token in verify(within, rows, prefix + drafted, guess).tokens[:left]:
+                q = rows(prefix + drafted)
+                drafted, pmfs = (*drafted, token), (*pmfs, q)
+                if stop_after(q, token):
+                    return chain(drafted, pmfs)
+        return chain(drafted, pmfs)
+
+    return inner._replace(propose=propose)
+
+
+def horizontal(stages: Sequence[tuple[Drafter, int]]) -> Drafter:
+    """Draft up to ``count`` tokens from each (drafter, count) in turn; a stage may have less to say.
+
+    Raises ``ValueError`` for a negative count.
+    """
+    if any(count < 0 for _, count in stages):
+        raise ValueError(f"counts are {tuple(count for _, count in stages)}, expected at least 0 for each drafter")
+
+    def propose(
+        draws: Draws, states: tuple[Hashable, ...], prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
+    ) -> Draft:
+        tokens: Tokens = ()
+        pmfs: tuple[Pmf | None, ...] = ()
+        for (drafter, count), state in zip(stages, states, strict=True):
+            room, within = min(count, gamma - len(tokens)), _Inner(draws, len(tokens))
+            more = drafter.propose(within, state, prefix + tokens, room, stop_after)
+            tokens, pmfs = tokens + more.tokens, pmfs + more.pmfs
+        return chain(tokens, pmfs)
+
+    return Drafter(
+        init=lambda prompt: tuple(drafter.init(prompt) for drafter, _ in stages),
+        propose=propose,
+        observe=lambda states, tokens, start, target: tuple(
+            drafter.observe(state, tokens, start, target) for (drafter, _), state in zip(stages, states, strict=True)
+        ),
+    )
+
+
+def _never(q: Pmf, token: int) -> bool:
+    """An inner round is not stopped by what it drew."""
+    return False

@@ -1,0 +1,52 @@
+"""Dynamic draft trees (EAGLE-2, arXiv 2406.16858): grow where the drafter is confident, keep the best nodes.
+
+A node's score is the product of q along its path. Expansion: at every level the ``width`` best nodes get their
+``width`` most probable children. Reranking: of all nodes grown, the ``nodes`` best are kept. A child never scores more
+than its parent, so what is kept is a tree, provided that ties prefer the parent: here shallower nodes come first, then
+those grown first. Nothing is drawn, so every token is a point mass and must be verified as one; pruning *sampled*
+nodes by their own probability would bias the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from reference.drafters.model import stateless
+from reference.pmf import top_tokens
+from reference.trees import merged, point_draft
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+
+
+class _Node(NamedTuple):
+    path: Tokens
+    score: Any
+
+
+def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: int) -> Drafter:
+    """Draft at most ``nodes`` tokens, ``depth`` levels deep or gamma if that is fewer.
+
+    Raises ``ValueError`` unless width and nodes are at least 1 and depth at least 0.
+    """
+    if width < 1 or nodes < 1 or depth < 0:
+        raise ValueError(f"width is {width}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        grown: list[_Node] = []
+        level = [_Node((), 1)]
+        for _level in range(min(depth, gamma)):
+            level = [child for node in _best(level, width) for child in _children(draft, prefix, node, width)]
+            grown += level
+        return point_draft(merged(node.path for node in _best(grown, nodes)))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def _children(draft: LanguageModel, prefix: Tokens, node: _Node, width: int) -> list[_Node]:
+    q = draft(prefix + node.path)
+    return [_Node((*node.path, token), node.score * q[token]) for token in top_tokens(q, width)]
+
+
+def _best(nodes: list[_Node], count: int) -> list[_Node]:
+    """Return the ``count`` best nodes; the sort is stable, and nodes stand level by level."""
+    return sorted(nodes, key=lambda node: -node.score)[:count]

@@ -1,0 +1,74 @@
+"""A chain drafted by heads, each with a pmf of its own (Medusa 2401.10774, Hydra 2402.05109, MTP 2404.19737).
+
+Head i drafts the i-th token. What it may see makes the method: ``head(prefix, drafted)`` is told the text so far and
+the drafts before its own, and an independent head ignores the latter. Either way q_i is fixed before token i is drawn,
+which is all that speculative sampling asks of it. Trained heads are stood in for by tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
+
+from reference.drafters.heads import stand_in_head
+from reference.drafters.model import stateless
+from reference.pmf import argmax
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+
+Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
+
+
+def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
+    """Draft one token from each head, at most gamma."""
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        for i, head in enumerate(heads[:gamma]):
+            q = head(prefix, drafted)
+            token = draws.categorical(q, ("draft", i))
+            drafted, pmfs = (*drafted, token), (*pmfs, q)
+            if stop_after(q, token):
+                break
+        return chain(drafted, pmfs)
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
+    """Draft the most probable token of each head, at most gamma: point masses."""
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        for head in heads[:gamma]:
+            drafted = (*drafted, argmax(head(prefix, drafted)))
+        return chain(drafted, (None,) * len(drafted))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
+    """Return heads on the state that predicted the last token: they see neither that token nor any draft.
+
+    A target pass answers for its last token together with the heads' guesses of those behind it. The stand-in for head
+    i is q after its own 1 + i most probable tokens. A text of one token is seen whole.
+    """
+    return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
+
+
+def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
+    """Return heads behind the last token, which they see: the i-th is q after its own 1 + i most probable tokens."""
+    return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
+
+
+def dependent_head(draft: LanguageModel) -> Head:
+    """Return the head that sees the text and the drafts before its own."""
+    return lambda prefix, drafted: draft(prefix + drafted)
+
+
+def _on_state_before_last(head: LanguageModel) -> Head:
+    return lambda prefix, drafted: head(prefix[:-1] or prefix)
+
+
+def _on_text(head: LanguageModel) -> Head:
+    return lambda prefix, drafted: head(prefix)

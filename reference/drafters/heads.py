@@ -1,0 +1,41 @@
+"""Parallel heads (Medusa, arXiv 2401.10774): head i guesses the token i + 1 places ahead from the text so far alone.
+
+Its guesses do not depend on the tokens between, so the tree is the Cartesian product of the heads' most probable
+tokens: every node of one depth has the same children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from reference.drafters.model import stateless
+from reference.pmf import argmax, top_tokens
+from reference.trees import merged, point_draft
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+
+
+def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
+    """Draft the product of the ``widths[i]`` most probable tokens of ``heads[i]``, cut at gamma levels.
+
+    Raises ``ValueError`` for a width below 1 or not one for each head.
+    """
+    if len(heads) != len(widths) or any(width < 1 for width in widths):
+        raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        layers = list(zip(heads, widths, strict=True))[:gamma]
+        return point_draft(merged(product(*(top_tokens(head(prefix), width) for head, width in layers))))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def stand_in_head(draft: LanguageModel, ahead: int) -> LanguageModel:
+    """Return a head for models without: q after its own ``ahead`` most probable tokens, a function of the text."""
+
+    def head(tokens: Tokens) -> Pmf:
+        for _ in range(ahead):
+            tokens = (*tokens, argmax(draft(tokens)))
+        return draft(tokens)
+
+    return head

@@ -1,0 +1,76 @@
+"""Lookahead's window and pool (Fu et al. 2402.02057, Sections 3.1 to 3.3): n-grams out of Jacobi trajectories.
+
+The window holds N - 1 rows of W guesses on a diagonal: row 0 begins with the last known token, column i of row r stands
+i + r places behind it. A step guesses one more token for every column, the target's argmax after the text, row 0 up to
+that column, and the column itself; every column with it is an n-gram for the pool. Then the oldest row goes and the
+window moves one place on, however many tokens were committed. The pool keeps, for each first token, its G n-grams used
+last. Everything is read off the pass that verifies, so candidates depend on the past alone; nothing is drawn.
+
+In the released code row 0 starts with W + N - 3 tokens picked from the prompt at random, here taken from it in turn,
+and N - 2 steps fill the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle, islice
+from typing import NamedTuple, TypeAlias
+
+from reference.pmf import argmax
+from reference.trees import merged, point_draft
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+
+Pool: TypeAlias = tuple[Tokens, ...]
+"""Phrases, the one used last at the end; a phrase is looked up by its first token."""
+
+
+class Lookahead(NamedTuple):
+    """The window without the last known token, oldest row first, and the pool."""
+
+    rows: tuple[Tokens, ...]
+    pool: Pool = ()
+
+
+def remembered(pool: Pool, phrase: Tokens, most: int) -> Pool:
+    """Return the pool with ``phrase`` as the one used last, and at most ``most`` of its first token."""
+    kept = (*(other for other in pool if other != phrase), phrase)
+    alike = [other for other in kept if other[0] == phrase[0]]
+    return kept if len(alike) <= most else tuple(other for other in kept if other != alike[0])
+
+
+def looked_up(pool: Pool, last: int, longest: int) -> list[Tokens]:
+    """Return what follows ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
+    return [phrase[1 : 1 + longest] for phrase in pool if phrase[0] == last]
+
+
+def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
+    """Draft the pool's n-grams of ``order`` tokens that start with the last one: at most ``guesses`` candidates.
+
+    Raises ``ValueError`` unless width >= 0, order >= 2 and guesses >= 1. Width 0 drafts nothing.
+    """
+    if width < 0 or order < 2 or guesses < 1:
+        raise ValueError(f"width is {width}, order {order}, guesses {guesses}, expected at least 0, 2 and 1")
+
+    def init(prompt: Tokens) -> Lookahead:
+        return Lookahead((tuple(islice(cycle(prompt), width + order - 3)),) if width else ())
+
+    def propose(
+        draws: Draws, state: Lookahead, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
+    ) -> Draft:
+        return point_draft(merged(looked_up(state.pool, prefix[-1], gamma)))
+
+    def observe(state: Lookahead, tokens: Tokens, start: int, target: LanguageModel) -> Lookahead:
+        if not state.rows:
+            return state
+        text, rows = tokens[: start - 1], ((tokens[start - 1], *state.rows[0]), *state.rows[1:])
+        columns = [tuple(row[i] for row in rows[1:]) for i in range(len(rows[-1]))]
+        new = tuple(argmax(target(text + rows[0][: i + 1] + column)) for i, column in enumerate(columns))
+        if len(rows) < order - 1:
+            return state._replace(rows=(*(row[1:] for row in state.rows), new[1:]))
+        pool = state.pool
+        for i, column in enumerate(columns):
+            pool = remembered(pool, (rows[0][i], *column, new[i]), guesses)
+        shifted = (*rows[1:], new)
+        return Lookahead((shifted[0][1:], *shifted[1:]), pool)
+
+    return Drafter(init=init, propose=propose, observe=observe)

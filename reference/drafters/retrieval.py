@@ -1,0 +1,46 @@
+"""Retrieved drafts (REST, arXiv 2311.08252): what followed the last tokens, in a datastore and in the text so far.
+
+The longest suffix that occurs anywhere decides. The continuations of all its occurrences form a prefix tree, of which
+the most frequent ``nodes`` prefixes are kept: a prefix is at least as frequent as what extends it, and ties prefer the
+shorter one, then the one found first, so what is kept is a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from reference.drafters.model import stateless
+from reference.trees import merged, point_draft
+from reference.types import Draft, Drafter, Draws, Pmf, Tokens
+
+
+def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:
+    """Return up to ``depth`` tokens behind every earlier occurrence of the longest suffix that has one; [] if none."""
+    for length in range(min(longest, len(tokens)), 0, -1):
+        suffix = tokens[len(tokens) - length :]
+        found = [
+            text[start + length : start + length + depth]
+            for text in (*texts, tokens)
+            for start in range(len(text) - length)
+            if text[start : start + length] == suffix
+        ]
+        if found:
+            return found
+    return []
+
+
+def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> Drafter:
+    """Draft the most frequent continuations. Raises ``ValueError`` unless longest and nodes are >= 1, depth >= 0."""
+    if longest < 1 or nodes < 1 or depth < 0:
+        raise ValueError(f"longest is {longest}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        found = continuations(prefix, texts, longest, min(depth, gamma))
+        counts: dict[Tokens, int] = {}
+        for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in found):
+            counts[start] = counts.get(start, 0) + 1
+        ranked = sorted(counts, key=lambda start: (-counts[start], len(start)))
+        return point_draft(merged(ranked[:nodes]))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)

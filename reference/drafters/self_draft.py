@@ -1,0 +1,26 @@
+"""A model that drafts for itself with some of its layers left out: Draft&Verify (2309.08168), LayerSkip (2404.16710).
+
+Which layers run is the method's own: a searched subset, or the first E and the head (early exit). Tables have no
+layers, so a stand-in interpolates: with ``run`` of ``layers`` layers the pmf is ``(run p + (layers - run) q)/layers``.
+All layers run give p itself, none give q.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from reference.parameters import parameter
+from reference.types import LanguageModel, Pmf, Tokens
+
+
+def partial_model(target: LanguageModel, draft: LanguageModel, run: int, layers: int) -> LanguageModel:
+    """Return the target with ``run`` of its ``layers`` layers. Raises ``ValueError`` unless 0 <= run <= layers >= 1."""
+    if layers < 1 or not 0 <= run <= layers:
+        raise ValueError(f"run is {run} of {layers} layers, expected a number from 0 to the layers, at least 1")
+
+    def partial(tokens: Tokens) -> Pmf:
+        p = target(tokens)
+        share = parameter(Fraction(run, layers), p)
+        return share * p + (1 - share) * draft(tokens)
+
+    return partial

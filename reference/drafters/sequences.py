@@ -1,0 +1,43 @@
+"""Several sequences drafted side by side, each by its own model: the token tree of SpecInfer, merged as it is verified.
+
+SpecInfer (arXiv 2305.09781) merges the sequences of several small models into one tree; SpecTr (arXiv 2310.15141) draws
+them from one. Every sequence stays a path of its own here, so that a token drawn twice counts twice: forgetting a
+duplicate would bias the verification. The cache sees the merged tree, ``trees.merged``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from reference.drafters.model import stateless
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+
+
+def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:
+    """Draft one sequence of ``depth`` tokens, or gamma if that is fewer, from each model; level by level.
+
+    Raises ``ValueError`` for a negative depth or without models.
+    """
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
+        raise ValueError(f"depth is {depth!r}, expected an integer >= 0 (the tokens of each sequence)")
+    if not drafts:
+        raise ValueError("there are no draft models, expected one for each sequence")
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        grown = Draft((), (), ())
+        texts = [prefix] * len(drafts)
+        for level in range(min(depth, gamma)):
+            for k, draft in enumerate(drafts):
+                q = draft(texts[k])
+                token = draws.categorical(q, ("draft", level, k))
+                texts[k] = (*texts[k], token)
+                parent = len(grown.tokens) - len(drafts) if level else -1
+                grown = Draft((*grown.tokens, token), (*grown.parents, parent), (*grown.pmfs, q))
+        return grown
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def forgetful(draft: LanguageModel, count: int) -> LanguageModel:
+    """Return the model that does not see the first ``count`` tokens of the text, but always sees the last one."""
+    return lambda tokens: draft(tokens[min(count, len(tokens) - 1) :])

@@ -1,0 +1,107 @@
+"""The best tree for a number of nodes, by dynamic programming (Sequoia, arXiv 2402.12374, tree construction).
+
+Positional acceptance: ``acceptance[k]`` is the probability that the k-th child of an accepted node, in the order of
+verification, is the accepted one; that its earlier siblings were rejected is counted in. If it is the same at every
+node, a tree emits on average its value, the sum over all its nodes of the product of the numbers on their paths; the
+root counts 1, the token that every round emits. With T(m, d) the best value of m nodes, root included, d levels deep,
+
+    T(m, d) = 1 + max over m_1 + m_2 + ... <= m - 1 of  sum_k acceptance[k] T(m_k, d - 1)
+
+where a k-th child needs a (k-1)-th. If the numbers do not increase, adding the best leaf again and again is optimal
+too; if they do, it is not. Depth counts drafted levels; Sequoia's released search counts the root as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from reference.types import Tokens
+
+
+class PlannedTree(NamedTuple):
+    """A tree's shape, children in the order of verification, and the tokens it emits on average."""
+
+    parents: Tokens
+    value: Any
+
+
+class Budget(NamedTuple):
+    """The tree that emits most tokens per unit of time on some hardware."""
+
+    size: int
+    depth: int
+    cost_per_token: Any
+    tree: PlannedTree
+
+
+Subtrees = tuple[Any, ...]
+"""A node's children, each the tuple of its own."""
+
+
+def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTree:
+    """Return the best tree of at most ``size`` nodes, root included, and ``depth`` levels below it.
+
+    Raises ``ValueError`` for a size below 1, a negative depth or a negative number.
+    """
+    if size < 1 or depth < 0:
+        raise ValueError(f"size is {size} and depth {depth}, expected at least 1 node (the root) and 0 levels")
+    if any(chance < 0 for chance in acceptance):
+        raise ValueError(f"positional acceptance is {tuple(acceptance)}, expected numbers >= 0")
+
+    @cache
+    def tree(nodes: int, levels: int) -> tuple[Any, Subtrees]:
+        value, below = forest(nodes - 1, 0, levels) if levels else (0, ())
+        return 1 + value, below
+
+    @cache
+    def forest(nodes: int, k: int, levels: int) -> tuple[Any, Subtrees]:
+        best: tuple[Any, Subtrees] = (0, ())
+        if k < len(acceptance):
+            for first in range(1, nodes + 1):
+                value, below = tree(first, levels - 1)
+                later, others = forest(nodes - first, k + 1, levels)
+                if acceptance[k] * value + later > best[0]:
+                    best = (acceptance[k] * value + later, (below, *others))
+        return best
+
+    value, below = tree(size, depth)
+    return PlannedTree(_level_by_level(below), value)
+
+
+def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
+    """Return the value of any tree: the sum over its nodes of the product of the numbers on their paths, and 1."""
+    reached: list[Any] = []
+    for node, parent in enumerate(parents):
+        rank = list(parents[:node]).count(parent)
+        chance = acceptance[rank] if rank < len(acceptance) else 0
+        reached.append(chance * (reached[parent] if parent >= 0 else 1))
+    return 1 + sum(reached)
+
+
+def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft_cost: Any, deepest: int) -> Budget:
+    """Return the size and depth with the least ``(depth draft_cost + verify_cost[size]) / value`` on this hardware.
+
+    ``verify_cost`` maps the sizes to choose from to the time of one verifying pass; a drafted level costs
+    ``draft_cost``. Ties go to fewer nodes, then to fewer levels.
+    """
+    found = [
+        Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)
+        for size, cost in sorted(verify_cost.items())
+        for depth in range(deepest + 1)
+        for planned in (sequoia_tree(acceptance, size, depth),)
+    ]
+    return min(found, key=lambda item: (item.cost_per_token, item.size, item.depth))
+
+
+def _level_by_level(below: Subtrees) -> Tokens:
+    parents: list[int] = []
+    level = [(-1, child) for child in below]
+    while level:
+        following = []
+        for parent, node in level:
+            parents.append(parent)
+            following += [(len(parents) - 1, child) for child in node]
+        level = following
+    return tuple(parents)

@@ -1,0 +1,98 @@
+"""A draft model grows a tree of fixed shape, node by node; how the children of a node are picked is the method's own.
+
+The shape is fixed before anything is drawn (or a function of the text so far), which is what the stopping theorem of
+adaptive lengths asks for siblings too: how many children a node has may not depend on what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, TypeAlias
+
+from reference.coupling import positive_part
+from reference.drafters.model import stateless
+from reference.kv_cache import tree_depths
+from reference.pmf import one_hot, top_tokens
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens
+
+
+class Child(NamedTuple):
+    """A picked token and the pmf it was drawn from, None for a point mass."""
+
+    token: int
+    pmf: Pmf | None
+
+
+Pick: TypeAlias = Callable[[Draws, Pmf, Tokens, int, Site], Child | None]
+"""``pick(draws, q, earlier, width, site)``: one more child of a node that is to have ``width``, or None."""
+
+
+def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
+    """Draft a tree of the shape ``parents``, cut at depth gamma; q is ``draft`` after the text of the node.
+
+    A child that ``pick`` cannot supply is left out with everything below it.
+    """
+    depths = tree_depths(parents)
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        grown = Draft((), (), ())
+        place, text = {-1: -1}, {-1: prefix}
+        rows: dict[int, Pmf] = {}
+        for node, parent in enumerate(parents):
+            if depths[node] >= gamma or parent not in place:
+                continue
+            above = place[parent]
+            if parent not in rows:
+                rows[parent] = draft(text[parent])
+            earlier = tuple(token for token, up in zip(grown.tokens, grown.parents, strict=True) if up == above)
+            child = pick(draws, rows[parent], earlier, parents.count(parent), ("draft", node))
+            if child is None:
+                continue
+            place[node], text[node] = len(grown.tokens), (*text[parent], child.token)
+            grown = Draft((*grown.tokens, child.token), (*grown.parents, above), (*grown.pmfs, child.pmf))
+        return grown
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def independent(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Draw from q, whatever the siblings are: with replacement (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
+    return Child(draws.categorical(q, site), q)
+
+
+def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Draw from q without the earlier siblings, until it is exhausted (RSD, arXiv 2402.14160).
+
+    Drawing all siblings at once by an exponential race, as Sequoia does, is the same law.
+    """
+    left = excluding(q, earlier)
+    return None if left is None else Child(draws.categorical(left, site), left)
+
+
+def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Take q's most probable token that is no sibling yet; ties go to lower ids, nothing is drawn (top-k trees)."""
+    ranked = top_tokens(q, len(earlier) + 1)
+    return Child(ranked[-1], None) if len(ranked) > len(earlier) else None
+
+
+def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Draw one child from q off its ``width - 1`` most probable tokens, then take those (arXiv 2502.18779).
+
+    The drawn one comes first, because it is to be verified first. Where q has no more tokens, there is none to draw.
+    """
+    top = top_tokens(q, width - 1)
+    rest = excluding(q, top)
+    if rest is not None and not earlier:
+        return Child(draws.categorical(rest, site), rest)
+    taken = len(earlier) - (rest is not None)
+    return Child(top[taken], None) if taken < len(top) else None
+
+
+def excluding(q: Pmf, tokens: Tokens) -> Pmf | None:
+    """Return ``norm(q without tokens)``, or None if nothing is left of it."""
+    for token in tokens:
+        q = positive_part(q - one_hot(token, q))
+    mass = q.sum()
+    if not mass > 0:
+        return None
+    return q / mass if tokens else q

@@ -1,0 +1,149 @@
+"""The cloud: it verifies. A pure state machine, one state per session.
+
+``decide`` draws the reply, ``after`` draws nothing and gives the state that follows. So a request that was answered is
+answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is rebuilt from
+a record of requests and replies. Drawing again is exact only where what was lost did not depend on what was drawn.
+
+The cache is the tokens whose entries are held. The target is asked about cache and fed tokens, nothing else, so a wrong
+crop shows in the law. The token after the accepted drafts has no entry until it is fed in the next round (the
+edge-cloud guide writes it at once, which is not possible).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference.coupling import accept_probability, flip, residual
+from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Supply, Verified, Verify, Wanted
+from reference.edge_cloud.modes import find_mode, from_row, received_draft
+from reference.kv_cache import keep_lengths, tokens_to_feed
+from reference.pmf import as_pmf
+from reference.rounds import commit
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens
+
+
+class Pending(NamedTuple):
+    """A draft whose rejection at ``position`` waits for a row of q, of which q(y) is known."""
+
+    draft: Tokens
+    position: int
+    mass: Any
+
+
+class CloudState(NamedTuple):
+    """One session."""
+
+    epoch: int
+    tokens: Tokens
+    eos: Tokens
+    mode: str
+    cache: Tokens = ()
+    pending: Pending | None = None
+    answered: tuple[tuple[Request, Reply], ...] = ()
+    """The last round's requests and replies; the next round's request says that they arrived."""
+
+
+def decide(draws: Draws, target: LanguageModel, state: CloudState | None, request: Request) -> Reply:
+    """Return the reply to ``request``; only one that was never answered draws.
+
+    Raises ``ValueError`` for an unknown mode and for a draft that does not fit the mode or the vocabulary.
+    """
+    repeated = remembered(state, request)
+    if repeated is not None:
+        return repeated
+    reason = refusal(state, request)
+    if reason is not None:
+        return Refused(*request[:3], reason)
+    if isinstance(request, Open):
+        find_mode(request.mode)
+        return Opened(*request[:3])
+    assert state is not None
+    if isinstance(request, Supply):
+        return _replacement(draws, target, state, request)
+    return _verdict(draws, target, state, request)
+
+
+def after(state: CloudState | None, request: Request, reply: Reply) -> CloudState | None:
+    """Return the state once ``request`` was answered by ``reply``. Draws nothing; answering again changes nothing."""
+    if isinstance(reply, Refused) or remembered(state, request) is not None:
+        return state
+    if isinstance(request, Open):
+        return CloudState(request.epoch, request.tokens, request.eos, request.mode, answered=((request, reply),))
+    assert state is not None
+    said = tuple(pair for pair in state.answered if pair[0].known == request.known)
+    state = state._replace(answered=(*said, (request, reply)))
+    if isinstance(reply, Wanted):
+        assert isinstance(request, Verify)
+        pending = Pending(request.draft, reply.position, request.masses[reply.position])
+        fed = state.tokens + request.draft
+        return state._replace(pending=pending, cache=fed[: len(state.tokens) - 1 + reply.position])
+    assert isinstance(reply, Verified)
+    new, _ = commit((*request.draft[: reply.accepted], reply.token), reply.accepted + 1, state.eos)
+    keep = keep_lengths(len(state.tokens), len(request.draft), len(new) - 1).target
+    return state._replace(tokens=state.tokens + new, cache=(state.tokens + request.draft)[:keep], pending=None)
+
+
+def remembered(state: CloudState | None, request: Request) -> Reply | None:
+    """Return the reply that the very same request had before, or None."""
+    return next((reply for asked, reply in state.answered if asked == request), None) if state else None
+
+
+def refusal(state: CloudState | None, request: Request) -> str | None:
+    """Return why ``request`` cannot be answered in ``state``, one of ``messages.REASONS``, or None."""
+    if isinstance(request, Open):
+        return None if state is None or request.epoch > state.epoch else "stale"
+    if state is None or request.epoch > state.epoch:
+        return "unknown"
+    if request.epoch < state.epoch or request.known < len(state.tokens):
+        seen = any((asked.epoch, asked.known) == (request.epoch, request.known) for asked, _ in state.answered)
+        return "conflict" if seen else "stale"
+    if request.known > len(state.tokens):
+        return "misaligned"
+    return None if _fits(state, request) else "conflict"
+
+
+def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: int) -> list[Pmf]:
+    """Return the last ``count`` rows of one pass over what the cache lacks of context and draft, ``[vocabulary]``."""
+    fed = tokens_to_feed(state.tokens + draft, len(state.cache))
+    ends = range(len(fed) - count + 1, len(fed) + 1)
+    rows = [target(state.cache + fed[:end]) for end in ends]
+    return [row if isinstance(row, np.ndarray) else as_pmf(row.tolist()) for row in rows]
+
+
+def first_rejection(draws: Draws, rows: list[Pmf], draft: Draft) -> int | None:
+    """Return the first draft that its coin rejects, with probability 1 - min(1, p/q); None if all stay."""
+    for i, token in enumerate(draft.tokens):
+        if not flip(draws, accept_probability(rows[i], draft.pmfs[i], token), ("accept", i)):
+            return i
+    return None
+
+
+def _verdict(draws: Draws, target: LanguageModel, state: CloudState, request: Verify) -> Reply:
+    mode = find_mode(state.mode)
+    rows = target_rows(target, state, request.draft, len(request.draft) + 1)
+    draft = received_draft(mode, request, rows[0])
+    rejected = first_rejection(draws, rows, draft) if mode.fetches else None
+    if rejected is not None:
+        return Wanted(*request[:3], rejected)
+    if mode.fetches:
+        return Verified(*request[:3], len(draft.tokens), draws.categorical(rows[-1], ("bonus",)))
+    verified = mode.verify(draws, lambda tokens: rows[len(tokens) - len(state.tokens)], state.tokens, draft)
+    return Verified(*request[:3], verified.accepted, verified.tokens[-1])
+
+
+def _replacement(draws: Draws, target: LanguageModel, state: CloudState, request: Supply) -> Reply:
+    (p,) = target_rows(target, state, request.draft[: request.position], 1)
+    token = draws.categorical(residual(p, from_row(request.row)), ("residual", request.position))
+    return Verified(*request[:3], request.position, token)
+
+
+def _fits(state: CloudState, request: Verify | Supply) -> bool:
+    if isinstance(request, Verify):
+        return state.pending is None
+    if request.position >= len(request.draft) or not find_mode(state.mode).fetches:
+        return False
+    said = dict(zip(request.row.tokens, request.row.masses, strict=True))
+    told = Pending(request.draft, request.position, said.get(request.draft[request.position]))
+    return told == state.pending if state.pending else told.mass is not None  # without memory the edge is believed

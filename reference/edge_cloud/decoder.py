@@ -1,0 +1,75 @@
+"""The edge-cloud system as a decoder: one step is one round over the link in memory, every message through JSON.
+
+Between rounds the cloud's memory of what it answered is dropped, because the edge has committed the reply and will not
+ask for it again, and a session that the edge has left makes room for a new one: equal texts then have equal states.
+Sessions that keep it, over links that lose, repeat and reorder, have the same law; that is tested, not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from reference.edge_cloud.cloud import CloudState
+from reference.edge_cloud.edge import Edge, EdgeState, drafted
+from reference.edge_cloud.modes import find_mode
+from reference.edge_cloud.transport import Link, Service, in_memory, play_round
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import check_unfinished, initial_state
+from reference.types import Decoder, Draft, Draws, LengthRule, Round, State, Task, Tokens, chain
+
+
+class BothSides(NamedTuple):
+    """What edge and cloud each remember between rounds."""
+
+    edge: EdgeState
+    cloud: CloudState | None = None
+
+
+def edge_cloud_decoder(
+    task: Task,
+    mode: str,
+    length: LengthRule,
+    *,
+    link: Callable[[Draws, Service], Link] = lambda draws, service: in_memory(service),
+    impatient: bool = False,
+) -> Decoder:
+    """Put an edge and a cloud together; a round's trace ends in messages sent and bytes each way.
+
+    ``link(draws, service)`` stands between them. Raises ``ValueError`` for an unknown mode or a task without draft
+    model; ``init`` raises it for an empty prompt, ``step`` when the decoder has finished or the sides fall apart.
+    """
+    find_mode(mode)
+    target = checked_model(task.target, "target")
+    edge = Edge(draft_model(task), length, mode, task.eos, impatient=impatient)
+
+    def init(prompt: Tokens) -> State:
+        state = initial_state(prompt, task)
+        return state._replace(drafter=BothSides(EdgeState(state.tokens, state.remaining, length.init)))
+
+    def propose(draws: Draws, state: State) -> Draft:
+        block, pmfs, _ = drafted(edge, draws, _sides(state).edge)
+        return chain(block.draft, pmfs)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        before, held = _sides(state)
+        service = Service(target, draws, {} if held is None else {edge.session: held})
+        after, done, traffic = play_round(edge, draws, before, link(draws, service))
+        cloud = service.sessions.get(edge.session)
+        if cloud is not None:
+            cloud = cloud._replace(answered=())
+        if after.opened and (cloud is None or cloud.tokens != after.tokens):
+            raise ValueError(f"the edge holds {after.tokens}, the cloud {cloud and cloud.tokens}, expected one context")
+        if not after.opened:
+            after, cloud = after._replace(epoch=0), None
+        trace = (*done.trace, *zip(traffic._fields, traffic, strict=True))
+        return State(after.tokens, after.remaining, BothSides(after, cloud), after.length), done._replace(trace=trace)
+
+    return Decoder(init, step, propose)
+
+
+def _sides(state: State) -> BothSides:
+    assert isinstance(state.drafter, BothSides)
+    return state.drafter

@@ -1,0 +1,149 @@
+"""The edge: it drafts and commits. A pure state machine that draws only when it drafts.
+
+``prepared`` puts the next request into the state, ``received`` takes a text off the wire, ``timed_out`` is a silence.
+The request stays in the state until its reply comes: sending again is sending the same bytes. A reply that is late,
+repeated or out of order changes nothing. An edge that saves its state before each send can be killed anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Row, Supply, Verified, Verify, Wanted
+from reference.edge_cloud.modes import as_row, find_mode, mass_of
+from reference.edge_cloud.wire import decode, encode
+from reference.kv_cache import keep_lengths, tokens_to_feed
+from reference.rounds import commit
+from reference.types import Draws, LanguageModel, LengthRule, Plan, Pmf, Round, Tokens
+
+
+class Edge(NamedTuple):
+    """What stays the same during a session."""
+
+    draft: LanguageModel
+    length: LengthRule
+    mode: str
+    eos: Tokens = ()
+    session: str = "0"
+    impatient: bool = False
+    """Commit the first draft unverified when the cloud is silent (the edge-cloud guide, Section 8): biased."""
+
+
+class Block(NamedTuple):
+    """Drafted tokens, the row of q behind each unless the mode needs none, and the plan they came from."""
+
+    draft: Tokens
+    rows: tuple[Row, ...]
+    plan: Plan
+    wanted: int | None = None
+    """The draft that the cloud rejected, once it has asked for its row."""
+
+
+class EdgeState(NamedTuple):
+    """All that the edge must not forget."""
+
+    tokens: Tokens
+    remaining: int
+    length: Hashable = None
+    cache: Tokens = ()
+    """Tokens whose entries the drafter's cache holds."""
+    epoch: int = 0
+    opened: bool = False
+    block: Block | None = None
+    """The draft under way."""
+    waiting: Request | None = None
+    """The request whose reply has not come."""
+
+
+def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[Block, tuple[Pmf, ...], Tokens]:
+    """Draft within the plan and ``remaining - 1``; return the block, its pmfs ``[vocabulary]`` and the cache.
+
+    The model is asked about cache and fed tokens alone: a wrong crop would show in the law.
+    """
+    plan = edge.length.plan(state.length, state.tokens)
+    draft, pmfs, cache = (), (), state.cache  # type: tuple[Tokens, tuple[Pmf, ...], Tokens]
+    while len(draft) < min(plan.gamma, state.remaining - 1):
+        cache += tokens_to_feed(state.tokens + draft, len(cache))
+        q = edge.draft(cache)
+        draft, pmfs = (*draft, draws.categorical(q, ("draft", len(draft)))), (*pmfs, q)
+        if edge.length.stop_after(q, draft[-1]):
+            break
+    rows = () if find_mode(edge.mode).sends == "nothing" else tuple(as_row(q) for q in pmfs)
+    return Block(draft, rows, plan), pmfs, cache
+
+
+def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
+    """Return the state with the next request in ``waiting``; one that waits already is left as it is."""
+    if state.waiting is not None:
+        return state
+    key = (edge.session, state.epoch, len(state.tokens))
+    if not state.opened:
+        return state._replace(waiting=Open(*key, state.tokens, edge.eos, edge.mode))
+    if state.block is None:
+        block, _, cache = drafted(edge, draws, state)
+        state = state._replace(block=block, cache=cache)
+    draft, rows, _, wanted = state.block  # type: ignore[misc]
+    if wanted is not None:
+        return state._replace(waiting=Supply(*key, draft, wanted, rows[wanted]))
+    sends = find_mode(edge.mode).sends
+    masses = tuple(mass_of(row, token) for token, row in zip(draft, rows, strict=True)) if sends == "masses" else ()
+    return state._replace(waiting=Verify(*key, draft, masses, rows if sends == "rows" else ()))
+
+
+def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
+    """Return the state after ``text`` arrived, and what the round did if it ends with it.
+
+    A session that the cloud does not know is opened again under the next epoch, with the same draft and the rejection
+    that was told: a row is asked for after one alone, so to draw that coin again would be biased. ``ValueError``: a
+    text that is no message, an impossible answer, any other refusal.
+    """
+    reply, asked, block = decode(text), state.waiting, state.block
+    if asked is None or not _answers(reply, asked):
+        return state, None
+    if isinstance(reply, Refused):
+        if reply.reason != "unknown":
+            raise ValueError(f"the cloud refuses {encode(asked)[:60]}... as {reply.reason}, expected an answer")
+        return state._replace(epoch=state.epoch + 1, opened=False, waiting=None), None
+    if isinstance(reply, Opened):
+        return state._replace(opened=True, waiting=None), None
+    assert block is not None
+    if isinstance(reply, Wanted):
+        if reply.position >= len(block.draft):
+            raise ValueError(f"the cloud asks for row {reply.position} of {len(block.draft)} drafts")
+        return state._replace(block=block._replace(wanted=reply.position), waiting=None), None
+    if reply.accepted > len(block.draft):
+        raise ValueError(f"the cloud accepts {reply.accepted} of {len(block.draft)} drafts")
+    return _committed(edge, state, block, reply.accepted, (*block.draft[: reply.accepted], reply.token))
+
+
+def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
+    """Return the state after a silence: unchanged, so that the same request goes out again.
+
+    An impatient edge commits its first draft and leaves; what comes later is ignored.
+    """
+    if not (edge.impatient and state.opened and state.block and state.block.draft):
+        return state, None
+    after, done = _committed(edge, state, state.block, 0, state.block.draft[:1])
+    return after._replace(epoch=state.epoch + 1, opened=False), done._replace(reached=0)
+
+
+def _answers(reply: Reply | Request, asked: Request) -> bool:
+    kinds = {Open: (Opened,), Verify: (Verified, Wanted), Supply: (Verified,)}[type(asked)]
+    return isinstance(reply, (*kinds, Refused)) and reply[:3] == asked[:3]
+
+
+def _committed(edge: Edge, state: EdgeState, block: Block, accepted: int, tokens: Tokens) -> tuple[EdgeState, Round]:
+    known, drafts = len(state.tokens), len(block.draft)
+    new, remaining = commit(tokens, state.remaining, edge.eos)
+    keep = keep_lengths(known, drafts, len(new) - 1, len(state.cache)).draft
+    kept = min(accepted, len(new))
+    done = Round(new, block.draft, kept, min(accepted + 1, drafts, len(new)), block.plan.trace)
+    return state._replace(
+        tokens=state.tokens + new,
+        remaining=remaining,
+        length=edge.length.update(block.plan.state, drafts, kept),
+        cache=state.cache[:keep],
+        block=None,
+        waiting=None,
+    ), done

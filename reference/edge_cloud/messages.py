@@ -1,0 +1,101 @@
+"""What edge and cloud say to each other (``wire`` turns it into JSON, ``schema.json`` describes that).
+
+The fields are those of the edge-cloud guide, Section 5, with what makes them exact and safe to repeat. Every message
+carries ``session``, ``epoch`` (raised when the edge opens its session again) and ``known``, the number of tokens both
+sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the sequence
+number, and it says in every message that the two contexts are equally long.
+
+The upload brings what the mode sends of q; a pmf travels as its support (``Row``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from reference.types import Tokens
+
+
+class Row(NamedTuple):
+    """A pmf over ``size`` tokens: those of positive mass in increasing order, and their masses."""
+
+    size: int
+    tokens: Tokens
+    masses: tuple[Any, ...]
+
+
+class Open(NamedTuple):
+    """Edge: begin, or begin again, from these tokens. Larger epochs replace smaller ones."""
+
+    session: str
+    epoch: int
+    known: int
+    tokens: Tokens
+    eos: Tokens
+    mode: str
+
+
+class Verify(NamedTuple):
+    """Edge: the draft after ``known`` tokens, with what the mode sends of q: nothing, q(y_i) alone, or its rows."""
+
+    session: str
+    epoch: int
+    known: int
+    draft: Tokens
+    masses: tuple[Any, ...]
+    rows: tuple[Row, ...]
+
+
+class Supply(NamedTuple):
+    """Edge: the row of q that the cloud asked for, with the draft, so that it can be answered without memory."""
+
+    session: str
+    epoch: int
+    known: int
+    draft: Tokens
+    position: int
+    row: Row
+
+
+class Opened(NamedTuple):
+    """Cloud: the session stands."""
+
+    session: str
+    epoch: int
+    known: int
+
+
+class Verified(NamedTuple):
+    """Cloud: so many drafts are accepted, and this token follows them."""
+
+    session: str
+    epoch: int
+    known: int
+    accepted: int
+    token: int
+
+
+class Wanted(NamedTuple):
+    """Cloud: the draft at ``position`` is rejected, and its replacement needs that row of q."""
+
+    session: str
+    epoch: int
+    known: int
+    position: int
+
+
+class Refused(NamedTuple):
+    """Cloud: not answered, nothing changed. ``reason`` is one of ``REASONS``."""
+
+    session: str
+    epoch: int
+    known: int
+    reason: str
+
+
+Request: TypeAlias = Open | Verify | Supply
+Reply: TypeAlias = Opened | Verified | Wanted | Refused
+KINDS: dict[str, type[Any]] = {
+    kind.__name__.lower(): kind for kind in (Open, Verify, Supply, Opened, Verified, Wanted, Refused)
+}
+REASONS = ("unknown", "stale", "conflict", "misaligned")
+"""No such session or epoch; a round long over; not what was sent before under this number; contexts differ."""

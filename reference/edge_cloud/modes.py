@@ -1,0 +1,96 @@
+"""What the edge sends of q, and how the cloud verifies with it.
+
+Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y_i) alone, then the one row at the first
+rejection), ``match`` and ``greedy`` (nothing). Biased, as the edge-cloud guide has them (Sections 3.1, 3.2, 6.2), all
+from q(y_i) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that sees only
+(p, y, q(y)) is both lossless for every q and better than ``match``.
+
+A shared Gumbel seed is left out: edge and cloud would each take an argmax over common continuous variables, which is no
+finite draw, and the finite joint law of the two argmaxes needs p and q in one place.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from reference.coupling import accept_probability
+from reference.edge_cloud.messages import Row, Verify
+from reference.pmf import as_pmf, one_hot
+from reference.types import Draft, Pmf, Verifier, chain
+from reference.verifiers.accept_or_replace import accept_or_replace
+from reference.verifiers.greedy_match import greedy_match
+from reference.verifiers.sample_and_match import sample_and_match
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+class Mode(NamedTuple):
+    """A way to verify at a distance."""
+
+    sends: Literal["nothing", "masses", "rows"]
+    verify: Verifier
+    fetches: bool = False
+    """Whether the row of q at the first rejection is asked for."""
+
+
+MODES: dict[str, Mode] = {
+    "sparse-q": Mode("rows", speculative_sampling),
+    "two-phase": Mode("masses", speculative_sampling, fetches=True),
+    "match": Mode("nothing", sample_and_match),
+    "greedy": Mode("nothing", greedy_match),
+    "scalar-q": Mode("masses", speculative_sampling),
+    "shortcut": Mode(
+        "masses", accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
+    ),
+    "likelier": Mode(
+        "masses", accept_or_replace(lambda _, p, q, token: int(p[token] >= q[token]), lambda p, q, token: p)
+    ),
+}
+
+
+def find_mode(name: str) -> Mode:
+    """Return the mode called ``name``. Raises ``ValueError`` if there is none."""
+    if name not in MODES:
+        raise ValueError(f"there is no mode {name!r}, expected one of {', '.join(MODES)}")
+    return MODES[name]
+
+
+def as_row(pmf: Pmf) -> Row:
+    """Return the support of ``pmf`` ``[vocabulary]``, exact masses as ``Fraction``."""
+    values = pmf.tolist()
+    tokens = tuple(token for token, mass in enumerate(values) if mass > 0)
+    masses = tuple(values[token] for token in tokens)
+    return Row(len(values), tokens, tuple(map(Fraction, masses)) if pmf.dtype == object else masses)
+
+
+def from_row(row: Row) -> Pmf:
+    """Return the pmf ``[size]``: an object array of ``Fraction``, or float64."""
+    values = [row.masses[0] * 0] * row.size
+    for token, mass in zip(row.tokens, row.masses, strict=True):
+        values[token] = mass
+    return as_pmf(values)
+
+
+def mass_of(row: Row, token: int) -> Any:
+    """Return the mass of a token in the support. Raises ``ValueError`` if it is not there."""
+    return row.masses[row.tokens.index(token)]
+
+
+def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
+    """Return the draft as the cloud knows it; ``p`` gives the vocabulary and the arithmetic.
+
+    A scalar q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits
+    from ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if
+    the request does not bring what the mode needs, or for a drafted token outside the vocabulary.
+    """
+    counts = {"masses": len(request.masses), "rows": len(request.rows)}
+    if counts != dict.fromkeys(counts, 0) | ({mode.sends: len(request.draft)} if mode.sends != "nothing" else {}):
+        raise ValueError(f"{len(request.draft)} drafts came with {counts} of q, expected {mode.sends} for each")
+    if any(token >= len(p) for token in request.draft):
+        raise ValueError(f"the draft {request.draft} leaves the vocabulary 0..{len(p) - 1}")
+    if mode.sends == "rows":
+        return chain(request.draft, tuple(from_row(row) for row in request.rows))
+    if mode.sends == "masses":
+        rows = tuple(one_hot(y, p) * mass for y, mass in zip(request.draft, request.masses, strict=True))
+        return chain(request.draft, rows)
+    return chain(request.draft, (None,) * len(request.draft))

@@ -1,0 +1,105 @@
+"""Between the two: a service that holds the cloud's sessions, a link to it in memory, and a round played over any link.
+
+A link is ``send(text) -> texts that came back``: none where nothing came in time, several where the network repeats or
+reorders. Every message of the link in memory is encoded and decoded, so a law computed over it is the protocol's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from reference.edge_cloud.cloud import CloudState, after, decide, remembered
+from reference.edge_cloud.edge import Edge, EdgeState, prepared, received, timed_out
+from reference.edge_cloud.messages import Refused
+from reference.edge_cloud.wire import decode, encode
+from reference.types import Draws, LanguageModel, Round
+
+Link: TypeAlias = Callable[[str], Sequence[str]]
+
+
+class Traffic(NamedTuple):
+    """What one round moved: messages sent, and bytes of message bodies (UTF-8) each way."""
+
+    sent: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+class Service:
+    """The cloud's sessions. ``record`` is called with request and reply before the reply leaves."""
+
+    def __init__(
+        self,
+        target: LanguageModel,
+        draws: Draws,
+        sessions: dict[str, CloudState] | None = None,
+        record: Callable[[str, str], None] = lambda request, reply: None,
+    ) -> None:
+        """``sessions`` is what it remembers; ``draws`` is the verifier's randomness."""
+        self.sessions = dict(sessions or {})
+        self._target, self._draws, self._record = target, draws, record
+
+    def respond(self, text: str) -> str:
+        """Return the reply to one request. Raises ``ValueError`` for what is no request."""
+        request = decode(text)
+        state = self.sessions.get(request.session)
+        reply = decide(self._draws, self._target, state, request)
+        said = encode(reply)
+        if not isinstance(reply, Refused) and remembered(state, request) is None:
+            self._record(text, said)
+        changed = after(state, request, reply)
+        if changed is not None:
+            self.sessions[request.session] = changed
+        return said
+
+
+def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
+    """Return the sessions of a service that recorded these requests and replies: nothing is drawn again."""
+    sessions: dict[str, CloudState] = {}
+    for text, said in lines:
+        request = decode(text)
+        state = after(sessions.get(request.session), request, decode(said))
+        if state is not None:
+            sessions[request.session] = state
+    return sessions
+
+
+def in_memory(service: Service) -> Link:
+    """Return the link that loses nothing."""
+    return lambda text: (service.respond(text),)
+
+
+def play_round(
+    edge: Edge,
+    draws: Draws,
+    state: EdgeState,
+    send: Link,
+    *,
+    patience: int = 8,
+    save: Callable[[EdgeState], None] = lambda state: None,
+) -> tuple[EdgeState, Round, Traffic]:
+    """Go on from ``state`` until a round is committed; return it with the state after it and what it moved.
+
+    ``save`` is called with the state before each send. Raises ``TimeoutError`` when ``patience`` sends in a row brought
+    nothing new, and ``ValueError`` for what the edge refuses.
+    """
+    done: Round | None = None
+    traffic, silent = Traffic(), 0
+    while silent < patience:
+        state = before = prepared(edge, draws, state)
+        assert state.waiting is not None
+        save(state)
+        text = encode(state.waiting)
+        replies = send(text)
+        for reply in replies:
+            state, finished = received(edge, state, reply)
+            done = done or finished
+        if state == before:
+            state, done = timed_out(edge, state)
+        down = sum(len(reply.encode()) for reply in replies)
+        traffic = Traffic(traffic.sent + 1, traffic.bytes_up + len(text.encode()), traffic.bytes_down + down)
+        if done is not None:
+            return state, done, traffic
+        silent = silent + 1 if state == before else 0
+    raise TimeoutError(f"{patience} sends of one request brought no answer, expected one from the cloud")

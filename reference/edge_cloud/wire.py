@@ -1,0 +1,89 @@
+"""Messages as one line of JSON, and back. ``SCHEMA`` is the published JSON schema (draft 2020-12) of every message.
+
+Probabilities survive: a ``Fraction`` travels as the string "a/b", a float as its shortest repr, which reads back as the
+same float64. Tuples are arrays, a ``Row`` as well. ``decode`` takes nothing on trust: a row that is no pmf would bias
+the output without a sound. It remembers texts, which long samples repeat; equal messages of different arithmetic (1.0
+and ``Fraction(1)``) have different texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from reference.edge_cloud.messages import KINDS, REASONS, Open, Reply, Request, Row
+
+SCHEMA = Path(__file__).with_name("schema.json")
+
+
+def encode(message: Request | Reply) -> str:
+    """Return the message as one line of compact JSON. Raises ``ValueError`` for a probability that is NaN."""
+    return _encoder.encode({"kind": type(message).__name__.lower(), **message._asdict()})
+
+
+@lru_cache(maxsize=4096)
+def decode(text: str) -> Any:
+    """Return the message that ``text`` encodes. Raises ``ValueError`` in one sentence for anything else."""
+    body = json.loads(text)
+    kind = KINDS.get(str(body.get("kind"))) if isinstance(body, dict) else None
+    if kind is None or body.keys() != {"kind", *kind._fields}:
+        raise ValueError(f"{text[:60]!r} is not a message, expected one of {', '.join(KINDS)} with exactly its fields")
+    message = kind(*(_READERS[name](body[name], name) for name in kind._fields))
+    if isinstance(message, Open) and not 0 < message.known == len(message.tokens):
+        raise ValueError(
+            f"known is {message.known} with {len(message.tokens)} tokens, expected their number, at least 1"
+        )
+    return message
+
+
+def _fraction(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
+
+
+_encoder = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_fraction)
+
+
+def _checked(legal: Callable[[Any], bool], wanted: str, value: Any, name: str) -> Any:
+    if not legal(value):
+        raise ValueError(f"{name} is {value!r}, expected {wanted}")
+    return value
+
+
+def _mass(value: Any, name: str) -> Any:
+    exact = isinstance(value, str) and len(parts := value.split("/")) == 2 and all(p.isdecimal() for p in parts)
+    mass = Fraction(value) if exact and int(parts[1]) else value
+    return _checked(
+        lambda m: isinstance(m, (float, Fraction)) and 0 < m < 1.001, 'a float or "a/b" in (0, 1]', mass, name
+    )
+
+
+def _row(value: Any, name: str) -> Row:
+    _checked(lambda row: isinstance(row, list) and len(row) == 3, f"a list {Row._fields}", value, name)
+    row = Row(*(_READERS[key](part, key) for key, part in zip(Row._fields, value, strict=True)))
+    fits = len(row.tokens) == len(row.masses) and list(row.tokens) == sorted(set(row.tokens) & set(range(row.size)))
+    if not fits or abs(sum(row.masses) - 1) > (0 if all(isinstance(m, Fraction) for m in row.masses) else 1e-4):
+        raise ValueError(f"{name} is no pmf over {row.size} tokens, expected increasing ids and masses that sum to 1")
+    return row
+
+
+_word = partial(_checked, lambda value: isinstance(value, str), "a string")
+_natural = partial(_checked, lambda value: type(value) is int and value >= 0, "an integer >= 0")
+
+
+def _many(read: Callable[[Any, str], Any], values: Any, name: str) -> tuple[Any, ...]:
+    return tuple(read(value, name) for value in _checked(lambda v: isinstance(v, list), "a list", values, name))
+
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("epoch", "known", "position", "accepted", "token", "size"), _natural),
+    **dict.fromkeys(("tokens", "draft", "eos"), partial(_many, _natural)),
+    **dict.fromkeys(("session", "mode"), _word),
+    "masses": partial(_many, _mass),
+    "row": _row,
+    "rows": partial(_many, _row),
+    "reason": partial(_checked, lambda value: value in REASONS, f"one of {REASONS}"),
+}

@@ -1,0 +1,65 @@
+"""A confidence threshold that follows acceptance (Draft&Verify, 2309.08168, Section 3.3, and its released code).
+
+Stop after (and keep) a token with q(token) below the threshold th. After a round that drafted something, with target
+rate a:
+
+    m  <- b1 m + (1 - b1) accepted/drafted
+    th' = th + eps if m < a, else th - eps;   th if m >= a and the draft was as long as allowed
+    th <- b2 th + (1 - b2) th'
+
+Only past rounds move the threshold, and the token that stops the draft stays: the rule is exact. The defaults are those
+of the released code, (b1, a, eps, b2) = (.5, .9, .01, .9); that an uncut draft leaves a threshold that is met alone was
+read there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from reference.lengths.confidence import confidence
+from reference.types import LengthRule
+
+
+class Threshold(NamedTuple):
+    """The threshold, and the moving average of the accepted share; any number, as the options are."""
+
+    value: Any
+    matched: Any = 0
+
+
+class Schedule(NamedTuple):
+    """How the threshold moves: b1, the accepted share aimed at, eps, b2."""
+
+    keep_rate: Any = 0.5
+    aim: Any = 0.9
+    step: Any = 0.01
+    keep_threshold: Any = 0.9
+
+
+def moved(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
+    """Return the threshold after a round; unchanged when nothing was drafted."""
+    if drafted == 0:
+        return state
+    b1, aim, step, b2 = schedule
+    matched = b1 * state.matched + (1 - b1) * accepted / drafted
+    value = state.value
+    if matched < aim:
+        value = value + step
+    elif drafted < gamma:
+        value = value - step
+    return Threshold(b2 * state.value + (1 - b2) * value, matched)
+
+
+def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
+    """Return the rule of the round in which the threshold is ``now``; the state is the threshold, ``start`` at first.
+
+    A stopping condition sees no state, so there is one rule for every round. Raises ``ValueError`` for a negative gamma
+    or schedule shares outside [0, 1].
+    """
+    if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):
+        raise ValueError(f"the schedule is {tuple(schedule)}, expected shares in [0, 1] but for the step")
+    below = confidence(min(max(now.value, 0), 1), gamma)
+    return below._replace(
+        init=start,
+        update=lambda state, drafted, accepted: moved(state, schedule, drafted, accepted, gamma),
+    )

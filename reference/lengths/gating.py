@@ -1,0 +1,92 @@
+"""Gates: signals of the drafter's own that say where it is unsure (the edge-cloud guide, gating).
+
+A drafted token is hard if its negative log-likelihood -ln q(token) or the entropy of q, both in nats, is above a
+threshold, or if the margin between the two most probable tokens is below one. As rules for the draft's length gates are
+exact, since the hard token stays. The guide also lets a silent gate commit the block without verification: that block
+has the law of q, and no threshold makes it p's but one that always fires. Its entropy default of 2.5 bits is 1.733
+nats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from reference.lengths.constant import check_gamma, constant
+from reference.parameters import parameter
+from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+
+
+class Gate(NamedTuple):
+    """Thresholds of the three signals; None switches one off."""
+
+    nll: float | None = None
+    entropy: float | None = None
+    margin: Any = None
+
+
+def is_hard(gate: Gate, q: Pmf, token: int) -> bool:
+    """Return whether the drafter was unsure when it drew ``token``."""
+    return (
+        (gate.nll is not None and -math.log(q[token]) > gate.nll)
+        or (gate.entropy is not None and entropy(q) > gate.entropy)
+        or (gate.margin is not None and bool(margin(q) < parameter(gate.margin, q)))
+    )
+
+
+def entropy(q: Pmf) -> float:
+    """Return ``-sum q ln q`` in nats."""
+    return -math.fsum(float(mass) * math.log(mass) for mass in q.tolist() if mass > 0)
+
+
+def margin(q: Pmf) -> Any:
+    """Return the largest entry minus the second largest; a vocabulary of one token has margin 1."""
+    first, second = sorted((0, *q.tolist()), reverse=True)[:2]
+    return first - second
+
+
+def gated(gate: Gate, gamma: int) -> LengthRule:
+    """Draft at most gamma tokens, none after a hard one."""
+    return constant(gamma)._replace(stop_after=lambda q, token: is_hard(gate, q, token))
+
+
+def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: int) -> LengthRule:
+    """Draft nothing while more than the share ``most`` of the last ``block`` tokens was hard, else gamma tokens.
+
+    The guide's block gate, read off committed text, which is past. The first token of a text has no context and is
+    not counted. Raises ``ValueError`` for a block below 1.
+    """
+    check_gamma(gamma, "gamma")
+    if block < 1:
+        raise ValueError(f"block is {block}, expected at least 1 (the tokens that are looked back on)")
+
+    def share(prefix: Tokens) -> float:
+        places = range(max(len(prefix) - block, 1), len(prefix))
+        rows = [(draft(prefix[:place]), prefix[place]) for place in places]
+        hard = [q[token] == 0 or is_hard(gate, q, token) for q, token in rows]
+        return sum(hard) / len(hard) if hard else 0.0
+
+    def plan(state: None, prefix: Tokens) -> Plan:
+        found = share(prefix)
+        return Plan(0 if found > most else gamma, state, (("hard_ratio", found),))
+
+    return constant(gamma)._replace(plan=plan)
+
+
+def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
+    """Draft nothing where extra passes of the drafter disagree: variance of their pmfs above ``most``, else gamma.
+
+    The variance over the passes is averaged over tokens. The passes are fixed and draw nothing, and the drafts do not
+    come from them. Raises ``ValueError`` without passes.
+    """
+    check_gamma(gamma, "gamma")
+    if not passes:
+        raise ValueError("there are no passes, expected at least one drafter with dropout")
+
+    def variance(prefix: Tokens) -> Any:
+        rows = [model(prefix) for model in passes]
+        mean = sum(rows) / len(rows)
+        return sum(((row - mean) ** 2).sum() for row in rows) / (len(rows) * len(mean))
+
+    return constant(gamma)._replace(plan=lambda state, prefix: Plan(0 if variance(prefix) > most else gamma, state))

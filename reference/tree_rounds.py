@@ -1,0 +1,112 @@
+"""A round with a tree: draft, walk down from the root as far as candidates are accepted, commit.
+
+The length of a tree draft is its drafter's business; the horizon limits its depth. A verifier that decides level by
+level is a rule for one position: ``descend`` applies it from the root to where nothing is accepted or nothing hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from reference.pmf import checked_model
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.trees import ROOT, check_draft, child_pmf, children
+from reference.types import (
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+)
+
+
+class Step(NamedTuple):
+    """What is emitted at one position, and whether it is a candidate, so that the walk goes on below it."""
+
+    token: int
+    accepted: bool
+
+
+SiblingRule: TypeAlias = Callable[[Draws, Pmf, Tokens, tuple[Pmf, ...], int], Step]
+"""``rule(draws, p, tokens, pmfs, depth)``: candidates in the order drawn, each with the pmf it was drawn from.
+
+Lossless for one position means that the token has the law p whenever the candidates have theirs. A rule may depend on
+how many candidates there are, since that was decided before they were drawn.
+"""
+
+
+def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
+    """Apply ``rule`` at the root and below every accepted token; a bonus token where no candidate hangs.
+
+    Nodes that spell the same text are one place: the children of all of them are candidates there, in node order.
+    """
+    kept: Tokens = ()
+    nodes = ROOT
+    while siblings := children(draft.parents, nodes):
+        p = target(prefix + kept)
+        tokens = tuple(draft.tokens[node] for node in siblings)
+        step = rule(draws, p, tokens, tuple(child_pmf(draft, node, p) for node in siblings), len(kept))
+        kept = (*kept, step.token)
+        if not step.accepted:
+            return Verified(kept, accepted=len(kept) - 1)
+        nodes = tuple(node for node in siblings if draft.tokens[node] == step.token)
+    bonus = draws.categorical(target(prefix + kept), ("bonus",))
+    return Verified((*kept, bonus), accepted=len(kept))
+
+
+def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
+    """Put a tree drafter and a verifier together; a chain is a tree too.
+
+    The drafter's ``gamma`` is the depth it may reach, ``remaining - 1`` levels, so that the longest path and the extra
+    token fit the horizon. ``Round.draft`` holds the accepted path first and then the other nodes; ``Round.reached``
+    counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step`` when the decoder has finished.
+    """
+    target = checked_model(task.target, "target")
+
+    def propose(draws: Draws, state: State) -> Draft:
+        return check_draft(drafter.propose(draws, state.drafter, state.tokens, state.remaining - 1, _never))
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        draft = propose(draws, state)
+        verified = verify(draws, target, state.tokens, draft)
+        new, remaining = commit(verified.tokens, state.remaining, task.eos)
+        tokens = state.tokens + new
+        path, further = _walked(draft, verified.tokens[: verified.accepted])
+        others = tuple(token for node, token in enumerate(draft.tokens) if node not in path)
+        done = Round(
+            tokens=new,
+            draft=tuple(draft.tokens[node] for node in path) + others,
+            accepted=min(verified.accepted, len(new)),
+            reached=min(verified.accepted + further, len(new)),
+        )
+        return State(tokens, remaining, drafter.observe(state.drafter, tokens, len(state.tokens), target)), done
+
+    return Decoder(
+        init=lambda prompt: initial_state(prompt, task)._replace(drafter=drafter.init(prompt)),
+        step=step,
+        propose=propose,
+    )
+
+
+def _walked(draft: Draft, accepted: Tokens) -> tuple[Tokens, bool]:
+    """Return a path of nodes that spells ``accepted``, and whether a decision was taken below it."""
+    nodes = ROOT
+    places: list[int] = []
+    for token in accepted:
+        nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
+        places.append(nodes[0])
+    return tuple(places), bool(children(draft.parents, nodes))
+
+
+def _never(q: Pmf, token: int) -> bool:
+    """A tree is not stopped by what was drawn."""
+    return False

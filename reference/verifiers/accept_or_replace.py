@@ -1,0 +1,40 @@
+"""Accept each draft with a probability of one's own, else emit a replacement: the shape of every relaxed rule.
+
+With d ~ q, accept probability a(d) and a replacement f that does not depend on d, the law of the emitted token is
+``q a + (1 - sum q a) f``. It is p exactly when ``q a <= p`` everywhere and ``f = norm(p - q a)``; any other choice is
+biased, and each point of acceptance above ``sum min(p, q)`` costs at least one point of total variation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reference.coupling import flip
+from reference.pmf import one_hot
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+
+
+def accept_or_replace(
+    accept: Callable[[Tokens, Pmf, Pmf, int], Any],
+    replacement: Callable[[Pmf, Pmf, int], Pmf],
+    bonus: Callable[[Pmf], Pmf] = lambda p: p,
+) -> Verifier:
+    """Return the verifier that keeps draft d with probability ``accept(prefix, p, q, d)``.
+
+    The first draft that is not kept is replaced by a draw from ``replacement(p, q, d)``; after the last one comes a
+    draw from ``bonus(p)``. Pmfs are ``[vocabulary]``, p after ``prefix`` and q the one d was drawn from.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        for i, token in enumerate(draft.tokens):
+            before = prefix + draft.tokens[:i]
+            p, pmf = target(before), draft.pmfs[i]
+            q = one_hot(token, like=p) if pmf is None else pmf
+            if not flip(draws, accept(before, p, q, token), ("accept", i)):
+                replaced = draws.categorical(replacement(p, q, token), ("residual", i))
+                return Verified((*draft.tokens[:i], replaced), accepted=i)
+        last = draws.categorical(bonus(target(prefix + draft.tokens)), ("bonus",))
+        return Verified((*draft.tokens, last), accepted=len(draft.tokens))
+
+    return verify

@@ -1,0 +1,53 @@
+"""Block verification (Sun et al. 2403.10444, Algorithm 2): accept the longest prefix by one decision over the block.
+
+With w the capped likelihood ratio of the drafts so far,
+
+    w_0 = 1,   w_i = min(1, w_(i-1) p(d_i)/q(d_i))
+    h_i = R_i / (R_i + 1 - w_i),   R_i = sum_v (w_i p_i(v) - q_(i+1)(v))+,   h_g = w_g
+
+the accepted length is the largest i whose coin of probability h_i comes up heads, 0 if none does. A block accepted to
+length i < g is followed by a token from ``norm((w_i p_i - q_(i+1))+)``, the whole block by one from p. Lossless, and
+P(the first i drafts are x and accepted) is ``min(P(x before its last token) p, q(x))`` by recursion: never less than
+under token verification, and the most that on-path conditionals allow (Theorem 2 there).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import flip, positive_part, residual
+from reference.pmf import one_hot
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+
+
+def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Accept the longest prefix whose coin comes up heads, asked from the longest down."""
+    gamma = len(draft.tokens)
+    p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
+    q = [one_hot(draft.tokens[i], p[i]) if pmf is None else pmf for i, pmf in enumerate(draft.pmfs)]
+    w = capped_ratios(p, q, draft.tokens)
+    if gamma == 0 or flip(draws, w[gamma], ("accept", gamma - 1)):
+        bonus = draws.categorical(p[gamma], ("bonus",))
+        return Verified((*draft.tokens, bonus), accepted=gamma)
+    accepted = gamma - 1
+    while accepted > 0:
+        if flip(draws, _heads(w[accepted], p[accepted], q[accepted]), ("accept", accepted - 1)):
+            break
+        accepted -= 1
+    replacement = draws.categorical(residual(w[accepted] * p[accepted], q[accepted]), ("residual", accepted))
+    return Verified((*draft.tokens[:accepted], replacement), accepted)
+
+
+def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
+    """Return w_0 .. w_g: ``p[i]`` and ``q[i]`` are the pmfs that ``tokens[i]`` is judged by."""
+    w = [p[0].sum() * 0 + 1]
+    for i, token in enumerate(tokens):
+        mass, proposed = w[-1] * p[i][token], q[i][token]
+        w.append(mass / proposed if mass < proposed else w[0] if mass > 0 else w[0] * 0)
+    return w
+
+
+def _heads(w: Any, p: Pmf, q: Pmf) -> Any:
+    """Return h = R / (R + 1 - w), and 1 where that is 0/0: then w = 1, p = q and nothing is left to replace."""
+    spare = positive_part(w * p - q).sum()
+    return spare / (spare + 1 - w) if spare > 0 or w < 1 else w

@@ -1,0 +1,25 @@
+"""A set of deterministic candidates at each position: draw z from the target, go on below it if it is a candidate.
+
+Lossless for every tree that is a function of the text so far, and for every other one, since only target draws come
+out. At a position with the candidates S it accepts with probability p(S), the most that any lossless rule can with
+fixed S; neither order nor duplicates matter. It is the one right way to verify top-k lists (EAGLE-2, arXiv 2406.16858;
+Medusa, arXiv 2401.10774, without its typical acceptance), retrieved continuations (REST, arXiv 2311.08252, its paper)
+and n-gram pools: their tokens were not drawn from q, so a ratio with a soft q is biased. The draw that misses must be
+emitted, and it is one draw per position, not one per path. A single path is sample and match.
+"""
+
+from __future__ import annotations
+
+from reference.tree_rounds import Step, descend
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+
+
+def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Emit target draws up to and including the first that is no candidate, else one more."""
+    return descend(draws, target, prefix, draft, sample_and_look_up)
+
+
+def sample_and_look_up(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Return a draw from p, accepted if it is one of ``tokens``."""
+    drawn = draws.categorical(p, ("target", depth))
+    return Step(drawn, accepted=drawn in tokens)

@@ -1,0 +1,33 @@
+"""Drop drafts that the drafter itself finds unlikely, and stay lossless.
+
+Dropping d where q(d) < threshold and then sampling p is biased: the draft is kept only because of what it is. The
+repair treats what may be kept, ``q 1[q >= threshold]``, as a proposal of mass below 1. Whether a draft was dropped or
+rejected, the token comes from ``norm((p - q 1[q >= threshold])+)``, so the whole of q is needed, not the kept drafts
+alone. Lossless for all p and q; a draft stays with probability ``sum min(p, q)`` over the tokens not dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import accept_probability, flip, residual
+from reference.parameters import parameter
+from reference.pmf import one_hot
+from reference.types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
+
+
+def drop_unlikely(threshold: Any) -> Verifier:
+    """Return the verifier that drops every draft d with q(d) < ``threshold``, whatever p says of it."""
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        for i, token in enumerate(draft.tokens):
+            p, pmf = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+            q = one_hot(token, like=p) if pmf is None else pmf
+            kept = q * (q >= parameter(threshold, q))
+            if not (kept[token] > 0 and flip(draws, accept_probability(p, q, token), ("accept", i))):
+                replacement = draws.categorical(residual(p, kept), ("residual", i))
+                return Verified((*draft.tokens[:i], replacement), accepted=i)
+        bonus = draws.categorical(target(prefix + draft.tokens), ("bonus",))
+        return Verified((*draft.tokens, bonus), accepted=len(draft.tokens))
+
+    return verify

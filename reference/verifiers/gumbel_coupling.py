@@ -1,0 +1,73 @@
+"""The coupling of two argmins of one exponential race: the law of (y, d) when both models read the same noise.
+
+Daliri, Musco, Suresh 2408.07978 (Gumbel sampling; ``-log E`` is Gumbel where E is exponential). With E_v ~ Exp(1) iid,
+y = argmin E_v/p_v has law p and d = argmin E_v/q_v has law q. Let r_v = p_v/q_v. For i != j, integrating over the
+winning times t and r t gives
+
+    P(y = i, d = j) = p_i q_j  integral over r in [r_j, r_i] of dr / (A(r) + B(r) r)^2
+    A(r) = sum of p_v over r < r_v,   B(r) = sum of q_v over r_v <= r
+
+where A and B are constant between neighbouring ratios and a piece is (r2 - r1) / ((A + B r1)(A + B r2)): rational. And
+P(y = d = i) = 1 / sum_v max(p_v/p_i, q_v/q_i). Agreement lies between (1 - TV)/(1 + TV) and 1 - TV.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import overlap
+from reference.pmf import as_pmf
+from reference.types import Pmf
+
+
+def agreement(p: Pmf, q: Pmf) -> Any:
+    """Return P(y = d), the acceptance probability of a draft."""
+    pairs = _pairs(p, q)
+    return sum((_both(i, pairs) for i in range(len(pairs))), start=overlap(p, q) * 0)
+
+
+def draft_given_target(p: Pmf, q: Pmf, token: int) -> Pmf:
+    """Return the law of d ``[vocabulary]`` given y = ``token``; averaged over y ~ p it is q."""
+    pairs = _pairs(p, q)
+    p_y, q_y = pairs[token]
+    until = dict(_up_to(pairs))
+    whole = until[p_y / q_y] if q_y > 0 else until[None]
+    row = []
+    for j, (p_j, q_j) in enumerate(pairs):
+        if j == token:
+            row.append(_both(j, pairs))
+        elif q_j > 0 and (q_y == 0 or p_j / q_j < p_y / q_y):
+            row.append(p_y * q_j * (whole - until[p_j / q_j]))
+        else:
+            row.append(p_y * 0)
+    total = sum(row)
+    return as_pmf([mass / total for mass in row])
+
+
+def _up_to(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return (r, integral of dr / (A + B r)^2 from the smallest ratio to r) for all ratios; None is infinity."""
+    ratios = sorted({p / q for p, q in pairs if q > 0})
+    zero = pairs[0][0] * 0
+    found, total = [(ratios[0], zero)], zero
+    for low, high in zip(ratios, [*ratios[1:], None], strict=True):
+        a = sum((p for p, q in pairs if q == 0 or p / q > low), start=zero)
+        b = sum((q for p, q in pairs if q > 0 and p / q <= low), start=zero)
+        below = a + b * low
+        if high is not None:
+            total = total + (high - low) / (below * (a + b * high))
+        elif below > 0:
+            total = total + 1 / (b * below)
+        found.append((high, total))
+    return found
+
+
+def _both(i: int, pairs: list[tuple[Any, Any]]) -> Any:
+    p_i, q_i = pairs[i]
+    if not (p_i > 0 and q_i > 0):
+        return p_i * 0
+    return 1 / sum(max(p / p_i, q / q_i) for p, q in pairs)
+
+
+def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
+    overlap(p, q)  # refuses two vocabularies
+    return list(zip(p.tolist(), q.tolist(), strict=True))

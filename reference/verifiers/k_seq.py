@@ -1,0 +1,94 @@
+"""K-SEQ, the sequential selection of SpecTr (arXiv 2310.15141): every candidate has the same small chance.
+
+K candidates are drawn independently from one q. With ``beta(rho) = sum min(p/rho, q)``, each in turn is accepted with
+probability ``min(1, p(x)/(rho q(x)))``; if none is, the token comes from
+
+    norm(p - min(p/rho, q) (1 - (1 - beta)^K)/beta)
+
+Lossless for every rho in [rho*, K], where rho* >= 1 solves ``1 - (1 - beta)^K = rho beta``: from there on the bracket
+is nowhere negative. Acceptance is ``1 - (1 - beta)^K``, largest at rho*, and at least ``1 - (1 - 1/K)^K > 1 - 1/e`` of
+the optimum. rho* is irrational in general and is found by bisection from above, so that arithmetic stays exact and what
+is lost is a little acceptance, not losslessness. K = 1 gives rho = 1, speculative sampling.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.coupling import accept_probability, flip, positive_part
+from reference.remembered import by_values
+from reference.tree_rounds import Step, descend
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+
+
+def k_seq(bits: int = 16) -> Verifier:
+    """Return the verifier; ``bits`` is the precision of rho. Raises ``ValueError`` if it is below 1.
+
+    The verifier raises ``ValueError`` where the candidates of one position were not drawn from one pmf.
+    """
+    if bits < 1:
+        raise ValueError(f"bits is {bits}, expected at least 1 (the precision of rho)")
+
+    def select(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+        q, count = pmfs[0], len(tokens)
+        if any(pmf is not q and pmf.tolist() != q.tolist() for pmf in pmfs):
+            raise ValueError(f"the {count} candidates at depth {depth} have different pmfs, expected one for all")
+        rho, owed = _plan(p, q, count, bits)
+        for k, token in enumerate(tokens):
+            if flip(draws, accept_probability(p, rho * q, token), ("accept", depth, k)):
+                return Step(token, accepted=True)
+        return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        return descend(draws, target, prefix, draft, select)
+
+    return verify
+
+
+def least_rho(p: Pmf, q: Pmf, count: int, bits: int) -> Any:
+    """Return rho within 2^-bits above rho*, in [1, count]: a ``Fraction`` for rational pmfs, else a float."""
+    low, high = 1, count
+    if is_valid(p, q, low, count):
+        return low
+    exact = p.dtype == object
+    for _ in range(bits + count.bit_length()):
+        middle: Any = Fraction(low + high) / 2 if exact else (low + high) / 2
+        low, high = (low, middle) if is_valid(p, q, middle, count) else (middle, high)
+    return high
+
+
+def is_valid(p: Pmf, q: Pmf, rho: Any, count: int) -> bool:
+    """Return whether ``1 - (1 - beta)^K <= rho beta``: no token is accepted more often than p allows."""
+    rate = beta(p, q, rho)
+    return bool(1 - (1 - rate) ** count <= rho * rate)
+
+
+def beta(p: Pmf, q: Pmf, rho: Any) -> Any:
+    """Return the scalar ``sum min(p/rho, q)``: how often one candidate is accepted."""
+    return capped(p, q, rho).sum()
+
+
+def capped(p: Pmf, q: Pmf, rho: Any) -> Pmf:
+    """Return ``min(p/rho, q)`` entry by entry."""
+    return p / rho - positive_part(p / rho - q)
+
+
+def acceptance(p: Pmf, q: Pmf, count: int, bits: int = 40) -> Any:
+    """Return the scalar ``1 - (1 - beta)^K`` at the rho found."""
+    return 1 - (1 - beta(p, q, least_rho(p, q, count, bits))) ** count
+
+
+def leftover(p: Pmf, q: Pmf, rho: Any, count: int) -> Pmf:
+    """Return the law of the token after ``count`` rejections; p where rounding leaves nothing."""
+    rate = beta(p, q, rho)
+    taken = capped(p, q, rho) * ((1 - (1 - rate) ** count) / rate) if rate > 0 else p - p
+    owed = positive_part(p - taken)
+    mass = owed.sum()
+    return owed / mass if mass > 0 else p
+
+
+@by_values
+def _plan(p: Pmf, q: Pmf, count: int, bits: int) -> tuple[Any, Pmf]:
+    rho = least_rho(p, q, count, bits)
+    return rho, leftover(p, q, rho, count)

@@ -1,0 +1,45 @@
+"""The optimal verifier of several candidates for one position, by an optimal plan (SpecTr, arXiv 2310.15141, the OTM).
+
+Given the set S that was drawn, accept v in S with probability ``plan(S, v)/Q(S)``, and emit from what p is owed if none
+is: lossless for every plan, and accepting alpha* of ``transport.optimum`` for an optimal one. The plan depends on q and
+on how many candidates are drawn in which way, never on what was drawn. For small K and vocabularies: a yardstick.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reference.remembered import by_values
+from reference.transport import Plan, SetLaw, candidate_set_law, optimal_plan
+from reference.tree_rounds import Step, descend
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+
+
+def optimal_transport(replacement: bool) -> Verifier:
+    """Return the verifier for candidates drawn from one q with or without replacement.
+
+    It takes NumPy pmfs, of floats or of fractions; the first candidate's pmf is q itself in both cases.
+    """
+
+    def select(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+        plan, sets = _plan(p, pmfs[0], len(tokens), replacement)
+        drawn = frozenset(tokens)
+        accepted = [plan.accepted[drawn].get(token, 0) / sets[drawn] for token in range(len(p))]
+        rejected = max(1 - sum(accepted), 0 * p[0])
+        choice = draws.categorical(np.array([*accepted, rejected], dtype=p.dtype), ("choose", depth))
+        if choice < len(p):
+            return Step(choice, accepted=True)
+        owed = np.array(plan.owed, dtype=p.dtype)
+        owed = owed / owed.sum() if owed.sum() > 0 else p
+        return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        return descend(draws, target, prefix, draft, select)
+
+    return verify
+
+
+@by_values
+def _plan(p: Pmf, q: Pmf, count: int, replacement: int) -> tuple[Plan, SetLaw]:
+    sets = candidate_set_law(q, count, bool(replacement))
+    return optimal_plan(p, sets), sets

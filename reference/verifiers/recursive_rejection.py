@@ -1,0 +1,47 @@
+"""Recursive rejection sampling of several candidates for one position: speculative sampling, again and again.
+
+    r = p;  for every candidate x ~ q_k in the order drawn: accept x with probability min(1, r(x)/q_k(x)),
+            else r = norm((r - q_k)+);  if none is accepted, emit from r
+
+Multi-step speculative sampling of SpecInfer (arXiv 2305.09781) with q_k independent of the earlier candidates, with
+replacement; RSD (arXiv 2402.14160), Sequoia (arXiv 2402.12374) and EAGLE (arXiv 2401.15077) with q_k = norm(q without
+the earlier candidates), without. Lossless for all p and q_k, since r is the law still owed given that everything so far
+was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend on the values, and
+candidates that were not drawn from q_k (a top-k list) are point masses.
+
+Acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept p(their set). Drawn
+without replacement it accepts with probability 1 as soon as the support of q, covering that of p, has no more than K
+tokens. It is not optimal for K > 1: see ``optimal_transport``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import accept_probability, flip, residual, total_variation
+from reference.tree_rounds import Step, descend
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+
+
+def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Try the candidates of each position in the order drawn; at the first level without success emit from r."""
+    return descend(draws, target, prefix, draft, try_in_turn)
+
+
+def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Return the first candidate accepted, or a draw from what p is still owed."""
+    owed = p
+    for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
+        if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):
+            return Step(token, accepted=True)
+        owed = residual(owed, q)
+    return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
+
+
+def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:
+    """Return the scalar ``1 - prod TV(r_k, q_k)``, for q_k that do not depend on the earlier candidates."""
+    owed, rejected = p, 1
+    for q in pmfs:
+        rejected = rejected * total_variation(owed, q)
+        owed = residual(owed, q)
+    return 1 - rejected
