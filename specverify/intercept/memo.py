@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
             cache.__dict__.update(_copied(passed.cache))
         return passed.kind(**_copied(passed.output), **({"past_key_values": cache} if passed.caches else {}))
 
+    recall.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # worked out once, not at every look
     model.forward = recall
     try:
         yield
