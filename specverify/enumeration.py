@@ -148,6 +148,17 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     return Law(law, share - found if exhausted else 0, runs, decisions)
 
 
+def complete_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> dict[Any, Any]:
+    """Return outcome -> probability, in order, of a program that serves as a yardstick.
+
+    Raises ``EnumerationTooLarge`` where ``budget`` runs do not follow every path.
+    """
+    law = program_law(program, budget)
+    if law.missing:
+        raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
+    return {outcome: law.probabilities[outcome] for outcome in sorted(law.probabilities)}
+
+
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
     """Return what a run can end with and the share of each: one outcome, unless some draws were never looked at."""
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)

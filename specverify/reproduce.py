@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from reference import Tokens
 from specverify.checks import Check, Conditions
 from specverify.checks._laws import enumerated
-from specverify.checks.support_at_boundary_draws import BOUNDARIES
-from specverify.enumeration import program_law
+from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
+from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
 from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Examination
@@ -133,23 +133,19 @@ def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -
 
 def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
     law, expected = enumerated(program, conditions).probabilities, program.law()
-    stops = {new for new, mass in expected.items() if mass > 0}
-    beyond = [new for new in law if any(new[:length] in stops for length in range(len(new)))]
-    short = [new for new in law if any(stop[: len(new)] == new != stop for stop in stops)]
+    stops = stops_of(expected)
+    beyond = [new for new in law if first_stop(new, stops) is not None]
+    short = [new for new in law if is_unfinished(new, stops)]
     said = "the output goes on where it should have stopped" if beyond else "the output stops where nothing stops it"
     return _likeliest(law, expected, beyond or short, said)
 
 
 def _support_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
     expected = program.law()
-    supported = {new for new, mass in expected.items() if mass > 0}
-    for uniform, said in BOUNDARIES.items():
-        with program.open(forced_uniform=uniform) as run:
-            law = program_law(run, conditions.runs).probabilities
-        outside = [new for new, mass in law.items() if mass > 0 and new not in supported]
-        if outside:
-            what = f"tokens of probability 0 come out when every uniform is {said}"
-            return _likeliest(law, expected, outside, what)._replace(uniform=uniform)
+    for found in at_boundaries(program, conditions.runs):
+        if found.outside:
+            what = f"tokens of probability 0 come out when every uniform is {found.said}"
+            return _likeliest(found.law.probabilities, expected, found.outside, what)._replace(uniform=found.uniform)
     raise NoScript("nothing forbidden comes out any more")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from reference import Draws, Tokens
 from specverify.checks.check import Conditions
 from specverify.enumeration import EnumerationTooLarge, outcomes_of, paths
-from specverify.subjects.subject import Case, EngineProgram, Forward, Observed, Subject
+from specverify.subjects.subject import Case, EngineProgram, Observed, Subject
 from specverify.verdict import Counterexample, Examination
 
 MOST_RUNS = 4000
@@ -51,16 +51,6 @@ def seen_in(program: EngineProgram) -> Seen:
     with program.watch() as watched:
         runs, plain = _followed(watched.run), _followed(watched.plain)
         return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
-
-
-def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return how many tokens were committed when ``forward`` ran: the cache lacks the last of them, if it holds any."""
-    return max(len(prompt), forward.held + 1)
-
-
-def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
-    """Return the drafts that a forward pass was fed behind the committed tokens."""
-    return forward.fed[committed_before(forward, prompt) - forward.held :]
 
 
 def examine_runs(

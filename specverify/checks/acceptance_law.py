@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from reference import Claim, Tokens
 from specverify.checks._observed import (
     Seen,
-    committed_before,
-    drafts_of,
     needs_watching,
     refuted,
     seen_in,
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
-from specverify.subjects.subject import Case
+from specverify.subjects.subject import Case, committed_before, drafts_of
 from specverify.verdict import Evidence, Examination
 
 MOST_DECISIONS = 32

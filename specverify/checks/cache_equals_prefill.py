@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from reference import Tokens
-from specverify.checks._observed import Run, Seen, committed_before, examine_runs, needs_watching, watched_cases
+from specverify.checks._observed import Run, Seen, examine_runs, needs_watching, watched_cases
 from specverify.checks.check import Check
-from specverify.subjects.subject import EngineProgram, Forward
+from specverify.subjects.subject import EngineProgram, Forward, committed_before
 from specverify.verdict import Evidence
 
 ROUNDING = 2.0**-26

@@ -5,14 +5,12 @@ from __future__ import annotations
 from specverify.checks._observed import (
     Run,
     Seen,
-    committed_before,
-    drafts_of,
     examine_runs,
     needs_watching,
     watched_cases,
 )
 from specverify.checks.check import Check
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.subject import EngineProgram, committed_before, drafts_of
 from specverify.verdict import Evidence
 
 

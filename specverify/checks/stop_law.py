@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from reference import Tokens
 from specverify.checks._laws import enumerated
 from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions
@@ -25,18 +27,32 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     """Compare where outcomes end with where they can end without speculation."""
     assert case.program is not None
     law, promised = enumerated(case.program, conditions), case.program.law()
-    stops = {new for new, mass in promised.items() if mass > 0}
-    unfinished = {new[:length] for new in stops for length in range(len(new))}
+    stops = stops_of(promised)
     figures = {"runs": law.runs}
     for new, mass in sorted(law.probabilities.items()):
-        stop = next((length for length in range(len(new)) if new[:length] in stops), None)
+        stop = first_stop(new, stops)
         if mass > 0 and stop is not None:
             then = f"output should stop after {new[:stop]}, but goes on to {new}"
             return refuted(case.program, then, f"with probability {mass:.3g}", figures)
-        if mass > 0 and new in unfinished:
+        if mass > 0 and is_unfinished(new, stops):
             then = f"output stops after {new}, where nothing stops it without speculation"
             return refuted(case.program, then, f"with probability {mass:.3g}", figures)
     return Examination("every output ends where plain output ends", rational=False, figures=figures)
+
+
+def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
+    """Return every output that can come out without speculation."""
+    return frozenset(new for new, mass in promised.items() if mass > 0)
+
+
+def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
+    """Return the length at which ``new`` should have stopped, or None if it does not go on behind a stop."""
+    return next((length for length in range(len(new)) if new[:length] in stops), None)
+
+
+def is_unfinished(new: Tokens, stops: frozenset[Tokens]) -> bool:
+    """Return whether ``new`` ends where something more must follow."""
+    return any(stop[: len(new)] == new != stop for stop in stops)
 
 
 CHECK = Check(

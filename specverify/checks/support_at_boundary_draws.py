@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from reference import Claim
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reference import Claim, Tokens
 from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions
 from specverify.checks.stop_law import cases, obstacle
 from specverify.enumeration import program_law
-from specverify.subjects.subject import Case
+from specverify.law import Law
+from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Evidence, Examination
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
+class AtBoundary(NamedTuple):
+    """What comes out when every uniform has one value."""
+
+    uniform: float
+    said: str
+    law: Law
+    outside: list[Tokens]
+    """Outcomes that have probability 0 without speculation."""
+
+
+def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
+    """Give every uniform its smallest value, then its largest, and enumerate the other draws."""
+    supported = {new for new, mass in program.law().items() if mass > 0}
+    for uniform, said in BOUNDARIES.items():
+        with program.open(forced_uniform=uniform) as run:
+            law = program_law(run, runs)
+        outside = sorted(new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
+        yield AtBoundary(uniform, said, law, outside)
+
+
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Give every uniform its smallest value, then its largest; other draws are enumerated."""
     assert case.program is not None
-    supported = {new for new, mass in case.program.law().items() if mass > 0}
     runs = 0
-    for uniform, said in BOUNDARIES.items():
-        with case.program.open(forced_uniform=uniform) as program:
-            law = program_law(program, conditions.runs)
-        runs += law.runs
-        outside = sorted(new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
-        if outside:
-            then = f"{outside[0]} comes out, which has probability 0 without speculation"
-            return refuted(case.program, then, f"every uniform is {said}", {"runs": runs})
+    for found in at_boundaries(case.program, conditions.runs):
+        runs += found.law.runs
+        if found.outside:
+            then = f"{found.outside[0]} comes out, which has probability 0 without speculation"
+            return refuted(case.program, then, f"every uniform is {found.said}", {"runs": runs})
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 

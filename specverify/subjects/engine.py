@@ -15,10 +15,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 from reference import Claim, Draws, Tokens
-from specverify.enumeration import EnumerationTooLarge, program_law
+from specverify.enumeration import complete_law
 from specverify.intercept.deferred import final_outcome, known
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.law import Law
 from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 
 Decode = Callable[[], Any]
@@ -90,10 +89,7 @@ def _outcome(tokens: Any) -> Any:
 @lru_cache(maxsize=4)
 def _plain_law(plain: Decode, models: tuple[Any, ...]) -> Mapping[Tokens, float]:
     with opened(plain, models) as program:
-        law: Law = program_law(program)
-    if law.missing:
-        raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
-    return dict(law.probabilities)
+        return complete_law(program)
 
 
 def _given_law(law: Mapping[Tokens, float]) -> Mapping[Tokens, float]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from reference.rounds import AcceptanceStatistics, commit
 from reference.types import Tokens
@@ -33,6 +33,7 @@ from specverify.subjects.huggingface_engines import (
     sampling_config,
 )
 from specverify.subjects.huggingface_models import SETTINGS, EngineSetting, build_model, build_target, check_setting
+from specverify.subjects.subject import Forward, committed_before, drafts_of
 
 try:
     import torch
@@ -160,40 +161,32 @@ def _counts(build: Build, setting: EngineSetting, samples: int, seed: int) -> Co
         return Counter(engine.draw() for _ in range(samples))
 
 
-class _Fed(NamedTuple):
-    """One forward of the target: cache entries held before it, and the token ids fed."""
-
-    held: int
-    tokens: Tokens
-
-
 def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     check_setting(setting)
-    engine, prompt_length = build(setting), len(setting.prompt)
+    engine = build(setting)
     statistics = AcceptanceStatistics(0, 0, 0, 0, 0)
-    forwards: list[_Fed] = []
+    forwards: list[Forward] = []
 
     def record(_: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         ids = named["input_ids"] if "input_ids" in named else positional[0]
-        forwards.append(_Fed(named["past_key_values"].get_seq_length(), tuple(ids[0].tolist())))
+        forwards.append(Forward(named["past_key_values"].get_seq_length(), tuple(ids[0].tolist())))
 
     hook = engine.target.register_forward_pre_hook(record, with_kwargs=True)
     with quiet_and_seeded(seed):
         for _ in range(calls):
             forwards.clear()
             new = engine.draw()
-            of_call = _statistics(forwards, new, prompt_length)
+            of_call = _statistics(forwards, new, setting.prompt)
             statistics = AcceptanceStatistics(*(a + b for a, b in zip(statistics, of_call, strict=True)))
     hook.remove()
     return statistics
 
 
-def _statistics(forwards: list[_Fed], new: Tokens, prompt_length: int) -> AcceptanceStatistics:
+def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
     """Read the drafts of one call off the target's inputs: what was fed behind the known tokens."""
     drafted = reached = accepted = 0
-    for fed in forwards:
-        known = max(prompt_length, fed.held + 1)
-        draft, kept = fed.tokens[known - fed.held :], new[known - prompt_length :]
+    for forward in forwards:
+        draft, kept = drafts_of(forward, prompt), new[committed_before(forward, prompt) - len(prompt) :]
         matches = [token == emitted for token, emitted in zip(draft, kept, strict=False)]
         agreed = matches.index(False) if False in matches else len(matches)
         drafted, accepted = drafted + len(draft), accepted + agreed

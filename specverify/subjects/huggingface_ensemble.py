@@ -2,18 +2,18 @@
 
 Drafts are verified against v = w p + (1 - w) q instead of p: draft x is accepted with probability min(1, v(x)/q(x)),
 and a rejected one is replaced from [p - q]+, which has the shape of [v - q]+. The bonus, and a token without a draft,
-follow p. So where rounds begin and end decides which positions are biased, and the law is a recursion over rounds.
+follow p. So where rounds begin and end decides which positions are biased: the law of a chain, round by round.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from reference import Tokens
+from reference import Task, Tokens, argmax, one_hot, residual
+from reference.laws import chain_law
 from specverify.subjects.huggingface import next_token_pmfs
 from specverify.subjects.huggingface_engines import Engine, drafts_as, engine_of
 from specverify.subjects.huggingface_models import EngineSetting, build_assistant, build_target
@@ -31,49 +31,28 @@ def ensemble_engine(setting: EngineSetting) -> Engine:
 
 def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
     """Return the declared law at temperature 1 without truncation or end-of-sequence tokens, or of greedy decoding."""
-    target, assistant = build_target(setting), build_assistant(setting)
-    law: dict[Tokens, float] = defaultdict(float)
+    new_at = len(setting.prompt)
 
-    @cache
-    def rows(new: Tokens) -> tuple[Any, Any]:
-        p, q = (np.array(next_token_pmfs(model, setting, [new])[0]) for model in (target, assistant))
-        return p, q
+    def rows_of(model: Any) -> Any:
+        return cache(lambda tokens: np.array(next_token_pmfs(model, setting, [tokens[new_at:]])[0]))
 
-    def drafts(new: Tokens) -> int:
-        return min(setting.gamma, setting.horizon - len(new) - 1)
+    task = Task(rows_of(build_target(setting)), rows_of(build_assistant(setting)), horizon=setting.horizon)
 
-    def extend(new: Tokens, left: int, weight: float) -> None:
-        if len(new) == setting.horizon:
-            law[new] += weight
-            return
-        p, q = rows(new)
-        accepted, other = _round_step(p, q, setting.sample) if left > 0 else (np.zeros(len(p)), _chosen(p, setting))
-        for token in range(len(p)):
-            longer = (*new, token)
-            if accepted[token] > 0:
-                extend(longer, left - 1, weight * accepted[token])
-            if other[token] > 0:
-                extend(longer, drafts(longer), weight * other[token])
+    def position(_: Tokens, p: Any, q: Any) -> Any:
+        return _round_step(p, q, setting.sample)
 
-    extend((), drafts(()), 1.0)
-    return dict(law)
+    def undrafted(p: Any) -> Any:
+        return p if setting.sample else one_hot(argmax(p), like=p)
+
+    return chain_law(task, setting.prompt, setting.gamma, position, undrafted)
 
 
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
     """Return the mass of each token as an accepted draft, and as the token that replaces a rejected one."""
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:
-        chosen = _one_hot(mixture)
-        agrees = chosen * _one_hot(q)
+        chosen = one_hot(argmax(mixture), like=p)
+        agrees = chosen * one_hot(argmax(q), like=p)
         return agrees, chosen - agrees
     accepted = np.minimum(mixture, q)
-    residual = np.maximum(p - q, 0.0)
-    return accepted, (1 - accepted.sum()) * residual / residual.sum()
-
-
-def _chosen(p: Any, setting: EngineSetting) -> Any:
-    return p if setting.sample else _one_hot(p)
-
-
-def _one_hot(pmf: Any) -> Any:
-    return (np.arange(len(pmf)) == pmf.argmax()).astype(float)
+    return accepted, (1 - accepted.sum()) * residual(p, q)

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from reference import Draws, Tokens
-from specverify.enumeration import EnumerationTooLarge, program_law
+from specverify.enumeration import complete_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
 from specverify.subjects.huggingface import exact_law
 from specverify.subjects.huggingface_engines import (
@@ -77,10 +77,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 def plain_law(build: Callable[[], Engine]) -> dict[Tokens, float]:
     """Return the law of the same call without speculation, its random calls enumerated: what the engine promises."""
     with opened(build, speculative=False) as program:
-        law = program_law(program)
-    if law.missing:
-        raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
-    return {outcome: law.probabilities[outcome] for outcome in sorted(law.probabilities)}
+        return complete_law(program)
 
 
 @contextmanager

@@ -57,6 +57,16 @@ class Forward(NamedTuple):
     """The cache before the pass, one array a layer and kind: ``[..., entries, width]``."""
 
 
+def committed_before(forward: Forward, prompt: Tokens) -> int:
+    """Return how many tokens were committed when ``forward`` ran: the cache lacks the last of them, if it holds any."""
+    return max(len(prompt), forward.held + 1)
+
+
+def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
+    """Return the drafts that a forward pass was fed behind the committed tokens."""
+    return forward.fed[committed_before(forward, prompt) - forward.held :]
+
+
 class Observed(NamedTuple):
     """What was seen of one run of an engine."""
 
