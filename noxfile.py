@@ -21,7 +21,7 @@ def install(session: nox.Session, *extras: str) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
-    install(session, "hf", "dev")
+    install(session, "hf", "proof", "dev")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
@@ -38,9 +38,31 @@ def stats(session: nox.Session) -> None:
 
 
 @nox.session
+def kills(session: nox.Session) -> None:
+    """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""
+    install(session, "hf")
+    session.run("specverify", "mutants", "--peers", "--markdown", "docs/kill-matrix.md", *session.posargs)
+
+
+@nox.session
+def alarms(session: nox.Session) -> None:
+    """Count how often correct subjects are accused, and write the page."""
+    install(session)
+    session.run("specverify", "alarms", "--markdown", "docs/false-alarms.md", *session.posargs)
+
+
+@nox.session
+def proofs(session: nox.Session) -> None:
+    """Prove for all p and q what is proved in minutes, not seconds."""
+    install(session, "proof")
+    for algorithm, vocabulary, gamma in (("speculative-sampling", "4", "1"), ("speculative-sampling", "3", "2")):
+        session.run("specverify", "prove", algorithm, "--vocab", vocabulary, "--gamma", gamma, *session.posargs)
+
+
+@nox.session
 def properties(session: nox.Session) -> None:
     """Run the property tests alone, with many more Hypothesis examples."""
-    install(session, "dev")
+    install(session, "proof", "dev")
     session.run("pytest", "-n", "2", "property_tests", "--hypothesis-profile", "thorough", *session.posargs)
 
 
@@ -57,7 +79,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types, strictly, in both packages."""
-    install(session, "hf", "dev")
+    install(session, "hf", "proof", "dev")
     session.run("mypy", *session.posargs)
 
 
@@ -71,7 +93,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def notebooks(session: nox.Session) -> None:
     """Execute every notebook headless."""
-    install(session, "hf", "notebooks")
+    install(session, "hf", "proof", "notebooks")
     for notebook in sorted(Path("notebooks").glob("*.ipynb")):
         session.run("jupyter", "execute", str(notebook), *session.posargs)
 

@@ -44,14 +44,14 @@ small_tasks = st.one_of(tasks(2, 2, 5), tasks(3, 2, 3))
 
 
 @cases(lambda row: Claim.LOSSLESS in row.claims)
-@examples(40)
+@examples(12)
 @given(task=small_tasks, prompt=prompts(2))
 def test_the_law_of_a_lossless_row_is_the_target(row, options, task, prompt):
     assert decoder_law(row.build(task, **options), prompt).probabilities == target_law(task, prompt)
 
 
 @cases(lambda row: row.declared_law)
-@examples(40)
+@examples(12)
 @given(task=small_tasks, prompt=prompts(2))
 def test_the_law_of_a_biased_row_is_the_declared_one(row, options, task, prompt):
     declared = row.declared_law(task, prompt, **options)
@@ -66,7 +66,7 @@ def test_every_row_either_claims_the_law_of_the_target_or_declares_another(row):
 
 
 @cases(lambda row: Claim.GREEDY in row.claims)
-@examples(30)
+@examples(8)
 @given(task=tasks(3, 1, 5), prompt=prompts(3))
 def test_a_greedy_row_emits_the_argmax_text_on_one_hot_targets(row, options, task, prompt):
     task = task._replace(target=one_hot_rows(task.target))
@@ -76,7 +76,7 @@ def test_a_greedy_row_emits_the_argmax_text_on_one_hot_targets(row, options, tas
 
 
 @cases(lambda row: Claim.SUPPORTED in row.claims)
-@examples(20)
+@examples(8)
 @given(task=tasks(3, 1, 8), prompt=prompts(3), data=st.data())
 def test_a_supported_row_emits_no_impossible_token(row, options, task, prompt, data):
     new = generate(row.build(task, **options), prompt, FromHypothesis(data)).tokens
@@ -87,7 +87,7 @@ def test_a_supported_row_emits_no_impossible_token(row, options, task, prompt, d
 
 
 @every_case
-@examples(20)
+@examples(8)
 @given(task=tasks(3, 1, 10), prompt=prompts(3), data=st.data())
 def test_an_output_ends_at_its_first_eos_or_at_the_horizon(row, options, task, prompt, data):
     new = generate(row.build(task, **options), prompt, FromHypothesis(data)).tokens
@@ -155,7 +155,7 @@ def test_a_gamma_that_counts_nothing_is_refused(row, gamma):
 
 
 @every_case
-@examples(20)
+@examples(8)
 @given(task=tasks(3, 1, 10), prompt=prompts(3), data=st.data())
 def test_rounds_add_up(row, options, task, prompt, data):
     generation = generate(row.build(task, **options), prompt, FromHypothesis(data))
@@ -174,7 +174,7 @@ def test_rounds_add_up(row, options, task, prompt, data):
 
 
 @every_case
-@examples(10)
+@examples(5)
 @given(task=tasks(3, 2, 8), prompt=prompts(3), seed=st.integers(0, 999))
 def test_two_builds_of_a_row_agree_round_by_round_on_one_tape(row, options, task, prompt, seed):
     one, other = (generate(row.build(task, **options), prompt, Tape(seed)) for _ in range(2))

@@ -8,7 +8,9 @@ import pytest
 from rational import P, Q, always, as_law, distance, first_token, law_of, pmf, project, vector
 
 from reference import Task, accept_probability, flip, residual
-from specverify.mutants import match_then_fresh_sample, raw_draft_declared, residual_from_target
+from specverify.mutants.acceptance_rule import match_then_fresh_sample
+from specverify.mutants.proposal import raw_draft_declared
+from specverify.mutants.residual import residual_from_target
 
 
 def rule(accept, fallback, p=P, q=Q):

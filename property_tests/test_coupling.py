@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rational import P, Q, always, as_law, first_token, law_of, pmf
 
-from reference import accept_probability, chain, overlap, residual, total_variation
+from reference import Sampled, accept_probability, chain, flip, overlap, residual, total_variation
 from reference.coupling import positive_part
 from reference.verifiers.sample_and_match import sample_and_match
 from reference.verifiers.speculative_sampling import speculative_sampling
@@ -236,3 +236,9 @@ def test_the_coupling_beats_classical_rejection_sampling_on_the_known_pair():
 def test_pmfs_of_different_lengths_are_refused_in_one_sentence(function):
     with pytest.raises(ValueError, match="p has 3 tokens, q has 2; expected one size"):
         function(P, pmf("1/2", "1/2"))
+
+
+def test_a_coin_whose_probability_was_rounded_above_one_lands_heads():
+    assert flip(Sampled(0), 1 + 2.0**-52, ("coin",))
+    with pytest.raises(ValueError, match="sums to"):
+        flip(Sampled(0), 1.001, ("coin",))

@@ -15,9 +15,11 @@ from reference.algorithms import (
     cllm,
     confidence_dropping,
     confidence_stopping,
+    distillspec,
     draft_and_verify,
     dynamic_k,
     eagle_2,
+    edge_cloud_gated,
     edge_cloud_greedy,
     edge_cloud_guide_code,
     edge_cloud_match,
@@ -45,6 +47,7 @@ from reference.algorithms import (
     napd,
     nasd,
     nasd_seed_rule,
+    online_speculative_decoding,
     ouroboros,
     pass_look_ahead,
     ppd,
@@ -157,6 +160,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     edge_cloud_shortcut.ALGORITHM,
     edge_cloud_guide_code.ALGORITHM,
     edge_cloud_timeout.ALGORITHM,
+    edge_cloud_gated.ALGORITHM,
     jacobi.ALGORITHM,
     cllm.ALGORITHM,
     lookahead.ALGORITHM,
@@ -173,6 +177,8 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     triforce.ALGORITHM,
     triforce_released.ALGORITHM,
     gated_drafting.ALGORITHM,
+    distillspec.ALGORITHM,
+    online_speculative_decoding.ALGORITHM,
 )
 
 __all__ = [

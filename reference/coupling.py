@@ -63,5 +63,5 @@ def flip(draws: Draws, probability: Any, site: Site) -> bool:
     """Return True with the given probability: a coin is a draw from the two-point pmf (heads, tails)."""
     if isinstance(probability, float) or hasattr(probability, "dtype"):
         heads = float(probability)
-        return draws.categorical(np.array([heads, 1 - heads]), site) == 0
+        return draws.categorical(np.array([heads, max(1 - heads, 0.0)]), site) == 0  # 1 + epsilon is a rounded 1
     return draws.categorical(np.array([probability, 1 - probability], dtype=object), site) == 0

@@ -17,10 +17,13 @@ _TOLERANCE = {2: 1e-1, 4: 1e-4, 8: 1e-9}
 
 
 def as_pmf(values: Any) -> Pmf:
-    """Return ``values`` as an array; lists of ``Fraction`` and integers become object arrays, others float64."""
+    """Return ``values`` as an array; lists that hold a float or an array scalar become float64, others object arrays.
+
+    Those others are ``Fraction`` and integers, or unknowns.
+    """
     if isinstance(values, (list, tuple)):
-        exact = all(isinstance(value, (Fraction, int)) for value in values)
-        return np.array(values, dtype=object if exact else np.float64)
+        rounded = any(isinstance(value, float) or hasattr(value, "dtype") for value in values)
+        return np.array(values, dtype=np.float64 if rounded else object)
     return values
 
 
@@ -35,6 +38,8 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
         shape = getattr(pmf, "shape", type(pmf).__name__)
         raise ValueError(f"{what} must be a 1-D array of probabilities [vocabulary], but got {shape}")
     if pmf.dtype == object:
+        if _is_exact_pmf(pmf.tolist()):
+            return pmf
         if not all(isinstance(value, Real) for value in pmf):
             return pmf  # symbolic entries: their owner states the constraints
         exact = all(isinstance(value, (Fraction, int)) for value in pmf)
@@ -49,6 +54,15 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
     if abs(total - 1) > tolerance:
         raise ValueError(f"{what} sums to {total}, expected 1")
     return pmf
+
+
+def _is_exact_pmf(values: list[Any]) -> bool:
+    """Return whether ``values`` are rationals >= 0 that sum to 1, by integers alone: this runs for every draw."""
+    if not {type(value) for value in values} <= {Fraction, int}:
+        return False
+    common = math.lcm(*(value.denominator for value in values))
+    parts: list[int] = [value.numerator * (common // value.denominator) for value in values]
+    return min(parts) >= 0 and sum(parts) == common
 
 
 def check_same_vocabulary(p: Pmf, q: Pmf) -> None:

@@ -161,6 +161,27 @@ class Claim(StrEnum):
     """Each drafted token is accepted as often as losslessness allows: with probability sum min(p, q)."""
 
 
+class Reduction(NamedTuple):
+    """A limit in which a row decodes as another one does. It is data, so that it can be tried."""
+
+    to: str
+    """The other row's name."""
+    when: str
+    """The limit in words, such as ``l = 1``."""
+    options: Mapping[str, Any]
+    """The row's own options there."""
+    of: Mapping[str, Any] = {}
+    """The other row's."""
+    limit: Callable[[Task], Task] | None = None
+    """What becomes of the models, where the limit is one of models."""
+    vocabulary: int | None = None
+    """The only vocabulary size it holds for."""
+    rounds: bool = True
+    """Whether the rounds have one law, tokens and accepted drafts of each; else the text alone."""
+    shown_by: str = ""
+    """A property test of its own, ``file::test``."""
+
+
 class Algorithm(NamedTuple):
     """A registry row: one named system, what it claims, and the options it is examined with."""
 
@@ -173,3 +194,8 @@ class Algorithm(NamedTuple):
     paper: str
     declared_law: Callable[..., Mapping[Tokens, Any]] | None = None
     """``declared_law(task, prompt, **options)``: the output law of a method that is not lossless, in closed form."""
+    systems: tuple[str, ...] = ()
+    """The published systems that decode so, by the names they are known under."""
+    needs_training: str = ""
+    """What only a trained network can show of it; tables show the rest."""
+    reductions: tuple[Reduction, ...] = ()

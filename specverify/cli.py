@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -16,17 +16,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from reference import ALGORITHMS
 from specverify import __version__
-from specverify.catalogue import ENGINES, TABLES, default_subjects, expanded, find_subject
+from specverify.catalogue import default_subjects, expanded, find_subject
 from specverify.checks import CHECKS, Check, Conditions
 from specverify.checks.samples_fit_law import tests_of
+from specverify.commands import alarms_command, mutants_command
 from specverify.identifier import decode
-from specverify.mutants import MUTANTS
+from specverify.listing import described, everything
 from specverify.report.data import as_data
 from specverify.report.markdown import verdict_table
 from specverify.report.prose import failure
+from specverify.report.systems import algorithms_table, systems_markdown
 from specverify.report.terminal import print_failures, print_subject, print_summary, statistics_table
 from specverify.reproduce import printed_by, reproduction
 from specverify.scenarios import scenario_named
+from specverify.several import verdicts_of_several
 from specverify.statistics import divide_alarm
 from specverify.stats import plan_statistics, run_statistics
 from specverify.subjects.subject import Case, Subject, UnusableSubject
@@ -60,47 +63,33 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @app.command("list")
-def list_everything(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List algorithms, engines, checks and mutants."""
-    data: dict[str, list[dict[str, Any]]] = {
-        "algorithms": [
-            {
-                "name": f"reference:{row.name}",
-                "claims": sorted(claim.value for claim in row.claims),
-                "declared_bias": row.declared_law is not None,
-                "summary": row.summary,
-                "paper": row.paper,
-            }
-            for row in ALGORITHMS
-        ],
-        "subjects": [{"name": name, "summary": summary} for name, summary in (ENGINES | TABLES).items()],
-        "checks": [
-            {"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS
-        ],
-        "mutants": [
-            {
-                "name": f"mutant:{mutant.name}",
-                "summary": mutant.algorithm.summary,
-                "killed_by": mutant.killed_by,
-                "citation": mutant.citation,
-            }
-            for mutant in MUTANTS
-        ],
-    }
+def list_everything(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[Path | None, typer.Option(help="Write the page of all systems to this file instead.")] = None,
+) -> None:
+    """List algorithms with the systems that decode so, engines, checks and mutants."""
+    if markdown is not None:
+        markdown.write_text(systems_markdown(), "utf-8")
+        return
+    data = everything()
     if as_json:
         typer.echo(json.dumps(data, indent=2))
         return
+    console.print("\n[bold]algorithms[/bold]")
+    console.print(algorithms_table(ALGORITHMS))
     for title, rows in data.items():
+        if title == "algorithms":
+            continue
         console.print(f"\n[bold]{title}[/bold]")
         width = max(len(row["name"]) for row in rows)
         for row in rows:
-            console.print(f"  {escape(row['name']):<{width}}  {escape(_described(row))}", soft_wrap=True)
+            console.print(f"  {escape(row['name']):<{width}}  {escape(described(row))}", soft_wrap=True)
 
 
 @app.command()
 def verify(
     subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, hf:NAME or module:callable")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every reference algorithm and every engine.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every reference algorithm.")] = False,
     check: Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")] = None,
     alarm: AlarmOption = 1e-6,
     seed: SeedOption = 0,
@@ -123,9 +112,7 @@ def verify(
     each = divide_alarm(_alarm(alarm), tests).each if tests else _alarm(alarm)
     plan = Plan(checks, Conditions(runs, seed, each, jobs=processes), timeout)
     verdicts: list[Verdict] = []
-    for subject in found:
-        with errors.status("") as status:
-            mine = list(verify_subject(subject, plan, lambda name: status.update(f"{subject.name}: {name}")))  # noqa: B023
+    for subject, mine in zip(found, _verdicts(names, found, plan), strict=True):
         print_subject(console, subject, mine, every=bool(check))
         verdicts += mine
     print_failures(console, verdicts)
@@ -207,6 +194,33 @@ def stats(
     raise typer.Exit(UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED)
 
 
+@app.command()
+def prove(
+    algorithm: Annotated[str, typer.Argument(help="An algorithm's name, mutant:NAME, or coupling.")],
+    vocabulary: Annotated[int, typer.Option("--vocab", help="Tokens in the vocabulary, at least 2.")] = 2,
+    gamma: Annotated[int, typer.Option(help="Drafted tokens of a round, at most.")] = 1,
+    what: Annotated[str, typer.Option(help="The statement: law, joint, acceptance, stopping, greedy ...")] = "law",
+    timeout: Annotated[float, typer.Option(help="Seconds after which it stays open.")] = 300.0,
+    cache: Annotated[Path | None, typer.Option(help="A folder of proofs to look in first, and to add to.")] = None,
+) -> None:
+    """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
+    try:
+        from specverify import proof  # noqa: PLC0415 - needs the extra proof
+        from specverify.proof.text import proof_text  # noqa: PLC0415
+
+        with errors.status(f"{algorithm}: {what}"):
+            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache)
+    except (ImportError, ValueError) as error:
+        _stop(str(error))
+    console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
+    status = {proof.Status.PROVED: HOLDS, proof.Status.REFUTED: REFUTED, proof.Status.UNKNOWN: UNKNOWN}
+    raise typer.Exit(status[found.status])
+
+
+app.command("mutants")(mutants_command)
+app.command("alarms")(alarms_command)
+
+
 def exit_status(verdicts: Sequence[Verdict]) -> int:
     """Return the exit status of a run: unusable before refuted before unknown."""
     found = {verdict.status for verdict in verdicts}
@@ -216,6 +230,17 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
         return REFUTED
     examined = found - {Status.NOT_APPLICABLE}
     return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+
+
+def _verdicts(names: Sequence[str], found: Sequence[Subject], plan: Plan) -> Iterator[list[Verdict]]:
+    """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
+    with errors.status("") as status:
+        if len(found) > 1 and plan.conditions.jobs > 1:
+            status.update(f"{len(found)} subjects on {plan.conditions.jobs} processes")
+            yield from verdicts_of_several(names, plan)
+            return
+        for subject in found:
+            yield list(verify_subject(subject, plan, lambda name: status.update(f"{subject.name}: {name}")))  # noqa: B023
 
 
 def _expanded(name: str) -> tuple[str, ...]:
@@ -266,14 +291,6 @@ def _alarm(alarm: float) -> float:
     if not 0 < alarm < 1:
         _stop(f"the alarm budget is {alarm}, expected a probability between 0 and 1")
     return alarm
-
-
-def _described(row: dict[str, Any]) -> str:
-    notes = [", ".join(row.get("claims", ())), "declared bias" if row.get("declared_bias") else ""]
-    notes += [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
-    notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]
-    said = "; ".join(note for note in notes if note)
-    return f"{row['summary']}  [{said}]"
 
 
 def _stop(sentence: str) -> NoReturn:

@@ -12,9 +12,10 @@ from typing import Any
 from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
+from reference.limits import perfect_draft
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -45,4 +46,14 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="edge-cloud guide, Section 6.2 (its code)",
     declared_law=declared_law,
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "q = p",
+            {"gamma": 2},
+            {"gamma": 2},
+            limit=perfect_draft,
+            shown_by="test_declared_biases.py::test_a_target_that_is_its_own_draft_hides_the_bias",
+        ),
+    ),
 )

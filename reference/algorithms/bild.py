@@ -23,7 +23,20 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax, one_hot
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Draft, Drafter, Draws, LanguageModel, Pmf, Task, Tokens, chain
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    chain,
+)
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -93,4 +106,16 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2302.07863, Section 3",
     declared_law=declared_law,
+    systems=("BiLD",),
+    needs_training="small and large models aligned by fine-tuning, and what the lost exactness costs in quality",
+    reductions=(
+        Reduction(
+            "greedy-speculation",
+            "rollback = 0",
+            {"fallback": 0, "rollback": 0.0, "gamma": 2},
+            {"gamma": 2},
+            rounds=False,
+            shown_by="test_declared_biases.py::test_deterministic_rules_at_their_strict_end_are_greedy_decoding",
+        ),
+    ),
 )

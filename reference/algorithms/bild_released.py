@@ -15,7 +15,7 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax
 from reference.rounds import chain_decoder, commit
-from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
 from reference.verifiers.first_unlikely_only import first_unlikely_only
 
 
@@ -61,4 +61,16 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2302.07863, released T5 code",
     declared_law=declared_law,
+    systems=("BiLD",),
+    needs_training="small and large models aligned by fine-tuning, and what the lost exactness costs in quality",
+    reductions=(
+        Reduction(
+            "greedy-speculation",
+            "fallback > 1",
+            {"fallback": 2, "rollback": 9.0, "gamma": 2},
+            {"gamma": 2},
+            rounds=False,
+            shown_by="test_declared_biases.py::test_deterministic_rules_at_their_strict_end_are_greedy_decoding",
+        ),
+    ),
 )

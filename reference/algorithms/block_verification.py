@@ -10,7 +10,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.block_verification import block_verification
 
 
@@ -26,4 +26,13 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 2}, {"gamma": 3}),
     paper="arXiv 2403.10444, Algorithm 2",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "gamma = 1",
+            {"gamma": 1},
+            {"gamma": 1},
+            shown_by="test_single_draft_rules.py::test_a_block_of_one_is_speculative_sampling_and_an_empty_one_is_the_target",
+        ),
+    ),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from reference.drafters.tree import most_likely, tree_drafter
+from reference.limits import greedy_draft
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -22,4 +23,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,)}, {"branching": (3, 2, 1)}, {"branching": (2, 2)}),
     paper="the exact rule behind EAGLE-2 (2406.16858), REST (2311.08252) and Medusa (2401.10774)",
+    reductions=(
+        Reduction(
+            "sample-and-match",
+            "one path, q one-hot",
+            {"branching": (1, 1)},
+            {"gamma": 2},
+            limit=greedy_draft,
+            shown_by="test_multi_draft.py::test_a_path_of_point_masses_is_sample_and_match",
+        ),
+    ),
 )

@@ -13,7 +13,7 @@ from reference.drafters.prompt_lookup import prompt_lookup_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -35,4 +35,16 @@ ALGORITHM = Algorithm(
         {"large": 2, "small": 1, "inner": 2, "max_ngram": 2},
     ),
     paper="arXiv 2312.11462, Algorithm 1 with sampling",
+    systems=("CS-Drafting",),
+    reductions=(
+        Reduction(
+            "speculative-sampling", "no lookups", {"large": 2, "small": 0, "inner": 0, "max_ngram": 1}, {"gamma": 2}
+        ),
+        Reduction(
+            "prompt-lookup",
+            "lookups alone",
+            {"large": 0, "small": 2, "inner": 0, "max_ngram": 2},
+            {"max_ngram": 2, "gamma": 2},
+        ),
+    ),
 )

@@ -16,7 +16,7 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import one_hot
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -49,4 +49,15 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="edge-cloud guide, Section 3.1; the first release of EAGLE (arXiv 2401.15077)",
     declared_law=declared_law,
+    systems=("EAGLE's first release",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "two tokens",
+            {"gamma": 2},
+            {"gamma": 2},
+            vocabulary=2,
+            shown_by="test_declared_biases.py::test_the_clamped_scalar_residual_is_lossless_for_two_tokens",
+        ),
+    ),
 )

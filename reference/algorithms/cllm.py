@@ -10,8 +10,9 @@ from typing import Any
 
 from reference.algorithms import jacobi
 from reference.laws import greedy_law
+from reference.limits import perfect_draft
 from reference.models import draft_model
-from reference.types import Algorithm, Decoder, Task, Tokens
+from reference.types import Algorithm, Decoder, Reduction, Task, Tokens
 
 
 def build(task: Task, block: int = 8) -> Decoder:
@@ -32,4 +33,7 @@ ALGORITHM = Algorithm(
     examples=({"block": 2}, {"block": 3}),
     paper="arXiv 2403.00835, Jacobi decoding with a consistency model",
     declared_law=declared_law,
+    systems=("CLLM",),
+    needs_training="that consistency training saves sweeps and keeps the text",
+    reductions=(Reduction("jacobi", "nothing fine-tuned", {"block": 2}, {"block": 2}, limit=perfect_draft),),
 )

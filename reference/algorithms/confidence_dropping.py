@@ -13,7 +13,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.confidence import confidence
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.drop_unlikely import drop_unlikely
 
 
@@ -30,4 +30,13 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"threshold": Fraction(1, 3), "gamma": 2}, {"threshold": Fraction(1, 2), "gamma": 3}),
     paper="the repair of draft-exiting by dropping: (A1) of the coupling with the sub-pmf q 1[kept] as proposal",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "threshold = 0",
+            {"threshold": 0, "gamma": 2},
+            {"gamma": 2},
+            shown_by="test_single_draft_rules.py::test_dropping_nothing_is_speculative_sampling_and_dropping_everything_is_the_target",
+        ),
+    ),
 )

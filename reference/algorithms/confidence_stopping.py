@@ -8,7 +8,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.confidence import confidence
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -24,4 +24,6 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"threshold": 0.5, "gamma": 2}, {"threshold": 0.4, "gamma": 3}),
     paper="arXiv 2309.08168, Section 3 (draft-exiting); assisted generation's confidence threshold",
+    systems=("assisted generation",),
+    reductions=(Reduction("speculative-sampling", "threshold = 0", {"threshold": 0, "gamma": 2}, {"gamma": 2}),),
 )

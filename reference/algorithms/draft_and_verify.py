@@ -15,7 +15,7 @@ from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_t
 from reference.models import draft_model
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, State, Task
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, State, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -57,4 +57,14 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 2, "threshold": 0.5}, {"gamma": 3, "threshold": 0.4, "schedule": Schedule(step=0.5)}),
     paper="arXiv 2309.08168, Sections 3.2 and 3.3",
+    systems=("Draft&Verify",),
+    needs_training="which layers can be skipped",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "all layers skipped, a threshold of 0 that stays",
+            {"threshold": 0, "schedule": Schedule(step=0), "skipped": 2, "layers": 2, "gamma": 2},
+            {"gamma": 2},
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.accepted_ratio import accepted_ratio
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -23,4 +23,8 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"start": 1, "minimum": 0, "maximum": 3}, {"start": 2, "minimum": 1, "maximum": 3}),
     paper="edge-cloud guide, dynamic block length; exact because only past rounds decide",
+    systems=("dynamic k",),
+    reductions=(
+        Reduction("speculative-sampling", "equal bounds", {"start": 2, "minimum": 2, "maximum": 2}, {"gamma": 2}),
+    ),
 )

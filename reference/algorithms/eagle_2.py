@@ -8,7 +8,7 @@ from __future__ import annotations
 from reference.drafters.dynamic_tree import dynamic_tree_drafter
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -24,4 +24,7 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"width": 2, "depth": 2, "nodes": 3}, {"width": 2, "depth": 3, "nodes": 5}),
     paper="arXiv 2406.16858; arXiv 2503.01840",
+    systems=("EAGLE-2", "EAGLE-3"),
+    needs_training="its drafter, trained on the target's features (EAGLE-3: of several layers, on its own outputs)",
+    reductions=(Reduction("candidate-set", "one path", {"width": 1, "depth": 2, "nodes": 2}, {"branching": (1, 1)}),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
@@ -21,4 +21,6 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2211.17192, Section 2.2 (temperature 0), as a two-sided protocol",
     declared_law=greedy_law,
+    systems=("edge-cloud",),
+    reductions=(Reduction("greedy-speculation", "always", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from reference.algorithms import accept_if_likelier
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
@@ -25,4 +25,6 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="edge-cloud guide, Section 6.2 (its code, with the bonus token it leaves out)",
     declared_law=accept_if_likelier.declared_law,
+    systems=("edge-cloud",),
+    reductions=(Reduction("accept-if-likelier", "always", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
@@ -22,4 +22,6 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="sample-and-match as a two-sided protocol",
+    systems=("edge-cloud",),
+    reductions=(Reduction("sample-and-match", "always", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from reference.algorithms import resample_from_target
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
@@ -24,4 +24,6 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="edge-cloud guide, Sections 3.1 and 3.2 (shortcut)",
     declared_law=resample_from_target.declared_law,
+    systems=("edge-cloud",),
+    reductions=(Reduction("resample-from-target", "always", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
@@ -23,4 +23,6 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2211.17192, Algorithm 1, as a two-sided protocol; edge-cloud guide, Section 5",
+    systems=("edge-cloud",),
+    reductions=(Reduction("speculative-sampling", "always", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -20,7 +20,7 @@ from reference.edge_cloud.wire import decode
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.parameters import parameter
-from reference.types import Algorithm, Decoder, Draws, Task, Tokens
+from reference.types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
 
 
 def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
@@ -79,4 +79,6 @@ ALGORITHM = Algorithm(
     examples=({"late": Fraction(1, 4), "gamma": 1}, {"late": Fraction(1, 2), "gamma": 2}),
     paper="edge-cloud guide, Section 8 (timeout)",
     declared_law=declared_law,
+    systems=("edge-cloud",),
+    reductions=(Reduction("edge-cloud-sparse-q", "late = 0", {"late": 0, "gamma": 2}, {"gamma": 2}),),
 )

@@ -6,7 +6,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.entropy_adaptive import entropy_adaptive
 from reference.models import draft_model, raw_draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -27,4 +27,14 @@ ALGORITHM = Algorithm(
         {"gamma_min": 1, "gamma_max": 3, "beta": 0.5},
     ),
     paper="implementation document, Section 7 (parameters only); exact by the stopping theorem of adaptive lengths",
+    systems=("EGAG",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "equal bounds",
+            {"gamma_min": 2, "gamma_max": 2},
+            {"gamma": 2},
+            shown_by="test_lengths.py::test_equal_bounds_are_plain_speculative_sampling_round_by_round",
+        ),
+    ),
 )

@@ -12,7 +12,7 @@ from reference.drafters.model import model_drafter
 from reference.lengths.gating import Gate, gated
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -31,4 +31,14 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 2, "nll": 0.9, "entropy": None, "margin": None}, {"gamma": 3, "entropy": 0.9, "margin": 0.2}),
     paper="edge-cloud guide, Section 4 (gating), as a length rule",
+    systems=("gating",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "no signal",
+            {"gamma": 2, "nll": None, "entropy": None, "margin": None},
+            {"gamma": 2},
+            shown_by="test_drafters_of_systems.py::test_gates_that_never_fire_are_speculative_sampling_and_gates_that_always_do_draft_one",
+        ),
+    ),
 )

@@ -10,7 +10,7 @@ from reference.drafters.tree import sampled_then_most_likely, tree_drafter
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.recursive_rejection import recursive_rejection
 
 
@@ -27,4 +27,13 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2, 2)}, {"branching": (3,)}),
     paper="arXiv 2502.18779, greedy draft sampling",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "one child a node",
+            {"branching": (1, 1)},
+            {"gamma": 2},
+            shown_by="test_multi_draft.py::test_a_tree_of_one_path_is_a_chain",
+        ),
+    ),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from reference.drafters.model import model_drafter
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
@@ -24,4 +25,6 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 0}),
     paper="arXiv 2211.17192, Section 2.2 (temperature 0)",
     declared_law=greedy_law,
+    systems=("SD at temperature 0",),
+    reductions=(Reduction("autoregressive", "gamma = 0, p one-hot", {"gamma": 0}, limit=greedy_target),),
 )

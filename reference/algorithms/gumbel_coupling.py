@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 from reference.lengths.constant import check_gamma
+from reference.limits import greedy_draft, perfect_draft
 from reference.models import draft_model
 from reference.pmf import checked_model
 from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Round, State, Task, Tokens, chain
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, State, Task, Tokens, chain
 from reference.verifiers.gumbel_coupling import draft_given_target
 
 
@@ -66,4 +67,8 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2408.07978, Section 4 (Gumbel sampling)",
+    reductions=(
+        Reduction("sample-and-match", "q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
+        Reduction("speculative-sampling", "q = p", {"gamma": 2}, {"gamma": 2}, limit=perfect_draft),
+    ),
 )

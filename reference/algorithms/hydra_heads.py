@@ -10,7 +10,7 @@ from reference.drafters.head_chain import dependent_head, head_chain_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -29,4 +29,15 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2402.05109, with speculative sampling",
+    systems=("Hydra",),
+    needs_training="what its heads guess right",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "heads that are one q",
+            {"gamma": 2},
+            {"gamma": 2},
+            shown_by="test_drafters_of_systems.py::test_dependent_heads_of_one_q_are_speculative_sampling_with_it",
+        ),
+    ),
 )

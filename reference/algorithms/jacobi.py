@@ -13,7 +13,7 @@ from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder, check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Round, State, Task, Tokens, chain
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, State, Task, Tokens, chain
 from reference.verifiers.greedy_match import greedy_match
 
 
@@ -59,4 +59,16 @@ ALGORITHM = Algorithm(
     examples=({"block": 3}, {"block": 3, "rule": "fixed point"}),
     paper="arXiv 2305.10427, parallel Jacobi and GS-Jacobi decoding",
     declared_law=greedy_law,
+    systems=("Jacobi",),
+    needs_training="how many sweeps text needs",
+    reductions=(
+        Reduction(
+            "greedy-speculation",
+            "one token a block",
+            {"block": 1},
+            {"gamma": 0},
+            rounds=False,
+            shown_by="test_fixed_point.py::test_a_block_of_one_token_decodes_token_by_token",
+        ),
+    ),
 )

@@ -20,7 +20,7 @@ from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 Pairs = tuple[tuple[int, int], ...]
@@ -59,4 +59,15 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2501.19309, Section 4",
     declared_law=declared_law,
+    systems=("judge decoding",),
+    needs_training="the judge, a linear head on the target's embeddings",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "nothing approved",
+            {"correct": (), "gamma": 2},
+            {"gamma": 2},
+            shown_by="test_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference.drafters.sequences import sequences_drafter
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.k_seq import k_seq
 
 
@@ -21,4 +21,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"sequences": 1, "depth": 2}, {"sequences": 2, "depth": 1, "bits": 8}),
     paper="arXiv 2310.15141, K-SEQ",
+    systems=("SpecTr",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "one sequence",
+            {"sequences": 1, "depth": 2},
+            {"gamma": 2},
+            shown_by="test_multi_draft.py::test_one_candidate_is_speculative_sampling",
+        ),
+    ),
 )

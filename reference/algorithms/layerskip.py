@@ -13,7 +13,7 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -30,4 +30,9 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 2, "exit_layer": 1, "layers": 2}, {"gamma": 1, "exit_layer": 3, "layers": 3}),
     paper="arXiv 2404.16710, self-speculative decoding",
+    systems=("LayerSkip",),
+    needs_training="the training with early exits",
+    reductions=(
+        Reduction("speculative-sampling", "no layer run", {"exit_layer": 0, "layers": 2, "gamma": 2}, {"gamma": 2}),
+    ),
 )

@@ -20,7 +20,7 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -60,4 +60,14 @@ ALGORITHM = Algorithm(
     examples=({"lenience": Fraction(4, 5), "gamma": 1}, {"lenience": Fraction(1, 2), "gamma": 2}),
     paper="arXiv 2211.17192, Appendix A.5",
     declared_law=declared_law,
+    needs_training="what the lost exactness costs in quality",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "l = 1",
+            {"lenience": 1, "gamma": 2},
+            {"gamma": 2},
+            shown_by="test_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
+        ),
+    ),
 )

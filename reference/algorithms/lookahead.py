@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from reference.drafters.lookahead import lookahead_drafter
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -26,4 +26,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"width": 3, "order": 2, "guesses": 2}, {"width": 2, "order": 3, "guesses": 2}),
     paper="arXiv 2402.02057, Algorithm 2 and its sampling verification",
+    systems=("Lookahead",),
+    needs_training="how often trajectories repeat",
+    reductions=(
+        Reduction(
+            "autoregressive",
+            "no window",
+            {"width": 0},
+            shown_by="test_fixed_point.py::test_without_a_window_nothing_is_drafted",
+        ),
+    ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from reference.drafters.heads import heads_drafter, stand_in_head
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -27,4 +27,7 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"widths": (2,)}, {"widths": (2, 2)}),
     paper="arXiv 2401.10774, tree attention; exact verification",
+    systems=("Medusa",),
+    needs_training="what its heads guess right, and the tree calibrated on it",
+    reductions=(Reduction("candidate-set", "one head", {"widths": (2,)}, {"branching": (2,)}),),
 )

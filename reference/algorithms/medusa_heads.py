@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from reference.drafters.head_chain import head_chain_drafter, independent_heads
 from reference.lengths.constant import constant
+from reference.limits import constant_draft
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -30,4 +31,16 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2401.10774, Section 2.1, with speculative sampling; arXiv 2404.19737, parallel heads",
+    systems=("Medusa",),
+    needs_training="what its heads guess right",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "a q that sees no text",
+            {"gamma": 2},
+            {"gamma": 2},
+            limit=constant_draft,
+            shown_by="test_drafters_of_systems.py::test_one_independent_head_is_speculative_sampling_with_the_head_as_q",
+        ),
+    ),
 )

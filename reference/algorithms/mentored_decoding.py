@@ -24,7 +24,7 @@ from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import as_pmf, checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -97,4 +97,14 @@ ALGORITHM = Algorithm(
     examples=({"clip": Fraction(3, 2), "gamma": 1}, {"clip": 2, "gamma": 2}),
     paper="V. Tran-Thien, An optimal lossy variant of speculative decoding (Hugging Face blog, 2023)",
     declared_law=declared_law,
+    systems=("mentored decoding",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "clip = 1",
+            {"clip": 1, "gamma": 2},
+            {"gamma": 2},
+            shown_by="test_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
+        ),
+    ),
 )

@@ -12,7 +12,7 @@ from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -30,4 +30,15 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2404.19737; arXiv 2412.19437, Section 2.2",
+    systems=("MTP",),
+    needs_training="what its modules guess right",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "one module",
+            {"gamma": 1},
+            {"gamma": 1},
+            shown_by="test_drafters_of_systems.py::test_one_module_of_multi_token_prediction_is_speculative_sampling_of_one_draft",
+        ),
+    ),
 )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from reference.drafters.ngram import ngram_drafter, ngram_table
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
@@ -27,4 +28,10 @@ ALGORITHM = Algorithm(
     examples=({"order": 2, "gamma": 1}, {"order": 3, "gamma": 3}),
     paper="arXiv 2404.08698, Section 3",
     declared_law=greedy_law,
+    systems=("NAPD", "ANPD"),
+    reductions=(
+        Reduction(
+            "nasd", "p one-hot", {"order": 2, "gamma": 2}, {"order": 2, "gamma": 2}, limit=greedy_target, rounds=False
+        ),
+    ),
 )

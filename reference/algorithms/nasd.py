@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from reference.drafters.ngram import ngram_drafter, ngram_table
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
@@ -31,4 +32,11 @@ ALGORITHM = Algorithm(
         {"order": 3, "gamma": 2, "backoff": False},
     ),
     paper="NASD theory document with the sample-and-match repair; n-gram drafts as in arXiv 2404.08698",
+    systems=("NASD",),
+    reductions=(
+        Reduction("autoregressive", "gamma = 0", {"order": 2, "gamma": 0}),
+        Reduction(
+            "nasd-seed-rule", "p one-hot", {"order": 2, "gamma": 2}, {"order": 2, "gamma": 2}, limit=greedy_target
+        ),
+    ),
 )

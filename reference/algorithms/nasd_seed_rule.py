@@ -12,7 +12,7 @@ from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
 from reference.lengths.constant import constant
 from reference.pmf import argmax
 from reference.rounds import chain_decoder, commit
-from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
 from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 
@@ -56,4 +56,6 @@ ALGORITHM = Algorithm(
     examples=({"order": 2, "gamma": 1}, {"order": 2, "gamma": 2}, {"order": 3, "gamma": 3}),
     paper="NASD theory document, Sections 3.1 and 3.2",
     declared_law=declared_law,
+    systems=("NASD",),
+    reductions=(Reduction("autoregressive", "gamma = 0", {"order": 2, "gamma": 0}),),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from reference.drafters.phrases import phrases_drafter
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -29,4 +29,9 @@ ALGORITHM = Algorithm(
         {"depth": 2, "length": 3, "most": 2, "warm": ((0, 1, 1), (1, 0, 0))},
     ),
     paper="arXiv 2402.13720",
+    systems=("Ouroboros",),
+    needs_training="how often phrases come again",
+    reductions=(
+        Reduction("autoregressive", "no draft, an empty pool", {"depth": 0, "length": 9, "most": 1}, rounds=False),
+    ),
 )

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from reference.drafters.head_chain import dependent_head, head_chain_drafter, look_ahead_heads
 from reference.lengths.constant import constant
+from reference.limits import perfect_draft
 from reference.models import draft_model
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -33,4 +34,11 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"look_ahead": 0}, {"look_ahead": 1}),
     paper="arXiv 2311.13581, Section 3",
+    systems=("PaSS",),
+    needs_training="what its look-ahead embeddings guess right",
+    reductions=(
+        Reduction(
+            "speculative-sampling", "no look-ahead token, q = p", {"look_ahead": 0}, {"gamma": 1}, limit=perfect_draft
+        ),
+    ),
 )

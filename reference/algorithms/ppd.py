@@ -13,7 +13,7 @@ from reference.drafters.self_draft import partial_model
 from reference.models import draft_model
 from reference.pmf import checked_model, top_tokens
 from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draws, Round, State, Task
+from reference.types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task
 
 
 def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:
@@ -43,4 +43,7 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"exit_layer": 1, "layers": 2, "k": 1}, {"exit_layer": 2, "layers": 3, "k": 2}),
     paper="arXiv 2307.05908",
+    systems=("PPD",),
+    needs_training="how often an early exit is right",
+    reductions=(Reduction("autoregressive", "always", {"exit_layer": 1, "layers": 2, "k": 1}),),
 )

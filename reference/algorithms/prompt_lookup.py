@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference.drafters.prompt_lookup import prompt_lookup_drafter
 from reference.lengths.constant import constant
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
@@ -21,4 +21,6 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"max_ngram": 1, "gamma": 1}, {"max_ngram": 2, "gamma": 2}, {"max_ngram": 2, "gamma": 3}),
     paper="A. Saxena, prompt lookup decoding (2023); no paper",
+    systems=("PLD",),
+    reductions=(Reduction("autoregressive", "gamma = 0", {"max_ngram": 1, "gamma": 0}),),
 )

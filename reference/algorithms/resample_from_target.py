@@ -13,9 +13,10 @@ from reference.coupling import accept_probability, positive_part, total_variatio
 from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
+from reference.limits import greedy_target, perfect_draft
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -45,4 +46,8 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="edge-cloud guide, Section 3.2 (shortcut); the option that skips the sample adjustment",
     declared_law=declared_law,
+    reductions=(
+        Reduction("speculative-sampling", "q = p", {"gamma": 2}, {"gamma": 2}, limit=perfect_draft),
+        Reduction("speculative-sampling", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),
+    ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reference.drafters.retrieval import retrieval_drafter
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -26,4 +26,6 @@ ALGORITHM = Algorithm(
         {"datastore": ((0, 1, 1, 0, 0), (1, 0, 1)), "longest": 2, "depth": 3, "nodes": 5},
     ),
     paper="arXiv 2311.08252",
+    systems=("REST",),
+    reductions=(Reduction("autoregressive", "depth = 0", {"depth": 0}),),
 )

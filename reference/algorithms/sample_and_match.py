@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
@@ -26,4 +27,9 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="assisted generation without draft logits; the sampling baseline of arXiv 2309.08168",
+    systems=("assisted generation",),
+    reductions=(
+        Reduction("autoregressive", "gamma = 0", {"gamma": 0}),
+        Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),
+    ),
 )

@@ -12,7 +12,7 @@ from reference.drafters.sequoia_tree import sequoia_tree
 from reference.drafters.tree import tree_drafter, without_replacement
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.recursive_rejection import recursive_rejection
 
 
@@ -29,4 +29,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"acceptance": (0.6, 0.3), "size": 4, "depth": 2},),
     paper="arXiv 2402.12374, tree construction and verification",
+    systems=("Sequoia",),
+    needs_training="the acceptance of the k-th child, which plans the tree",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "only first children are ever accepted",
+            {"acceptance": (0.5,), "size": 3, "depth": 2},
+            {"gamma": 2},
+        ),
+    ),
 )

@@ -17,7 +17,7 @@ from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
@@ -53,4 +53,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2402.11809, auto-correct decoding",
     declared_law=greedy_law,
+    systems=("SPACE",),
+    needs_training="the fine-tuning that lets masks guess",
+    reductions=(Reduction("greedy-speculation", "gamma = 0", {"gamma": 0}, {"gamma": 0}),),
 )

@@ -20,7 +20,7 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax, one_hot, top_tokens
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -68,4 +68,16 @@ ALGORITHM = Algorithm(
     examples=({"beta": 2, "tau": 0.7, "gamma": 2}, {"beta": 3, "tau": 3.0, "gamma": 3}),
     paper="arXiv 2203.16487, Section 3.2; beta and tau as in the released inference code",
     declared_law=declared_law,
+    systems=("SpecDec",),
+    needs_training="its drafter, which guesses a block in one pass",
+    reductions=(
+        Reduction(
+            "greedy-speculation",
+            "beta = 1",
+            {"beta": 1, "tau": 3.0, "gamma": 2},
+            {"gamma": 2},
+            rounds=False,
+            shown_by="test_declared_biases.py::test_deterministic_rules_at_their_strict_end_are_greedy_decoding",
+        ),
+    ),
 )

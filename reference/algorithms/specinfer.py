@@ -9,7 +9,7 @@ from __future__ import annotations
 from reference.drafters.sequences import forgetful, sequences_drafter
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.recursive_rejection import recursive_rejection
 
 
@@ -27,4 +27,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"forget": (0, 1), "depth": 1}, {"forget": (0,), "depth": 2}),
     paper="arXiv 2305.09781, multi-step speculative sampling",
+    systems=("SpecInfer",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "one sequence",
+            {"forget": (0,), "depth": 2},
+            {"gamma": 2},
+            shown_by="test_multi_draft.py::test_one_candidate_is_speculative_sampling",
+        ),
+    ),
 )

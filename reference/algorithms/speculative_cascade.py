@@ -28,7 +28,7 @@ from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.types import Algorithm, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -85,4 +85,15 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2405.19261, equations 2, 5, 10, 13, 14",
     declared_law=declared_law,
+    systems=("speculative cascades",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "alpha = -1",
+            {"rule": "diff", "alpha": -1, "gamma": 2},
+            {"gamma": 2},
+            shown_by="test_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
+        ),
+    ),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
+from reference.limits import greedy_draft, greedy_target
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -22,4 +23,11 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 0}),
     paper="arXiv 2211.17192, Algorithm 1; arXiv 2302.01318, Algorithm 2",
+    systems=("SD (Leviathan et al.)", "SD (Chen et al.)"),
+    needs_training="how often a trained drafter agrees with a trained target, and the time that saves",
+    reductions=(
+        Reduction("autoregressive", "gamma = 0", {"gamma": 0}),
+        Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),
+        Reduction("sample-and-match", "q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
+    ),
 )

@@ -15,11 +15,12 @@ from typing import Any
 from reference.drafters.model import model_drafter
 from reference.laws import autoregressive_law
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import checked_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -57,4 +58,10 @@ ALGORITHM = Algorithm(
     examples=({"alpha": Fraction(1, 4), "gamma": 1}, {"alpha": Fraction(2, 3), "gamma": 2}),
     paper="arXiv 2405.19261, equation 15",
     declared_law=declared_law,
+    systems=("speculative cascades",),
+    reductions=(
+        Reduction(
+            "speculative-sampling", "alpha = 0, p one-hot", {"alpha": 0, "gamma": 2}, {"gamma": 2}, limit=greedy_target
+        ),
+    ),
 )

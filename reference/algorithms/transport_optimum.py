@@ -6,7 +6,7 @@ from reference.drafters.tree import independent, tree_drafter, without_replaceme
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.optimal_transport import optimal_transport
 
 
@@ -24,4 +24,14 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,), "replacement": False}, {"branching": (2,), "replacement": True}),
     paper="arXiv 2310.15141, optimal transport with membership cost; dual in arXiv 2502.18779",
+    systems=("SpecTr's optimum",),
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "one child a node",
+            {"branching": (1, 1)},
+            {"gamma": 2},
+            shown_by="test_multi_draft.py::test_a_tree_of_one_path_is_a_chain",
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ from reference.drafters.tree import independent, tree_drafter, without_replaceme
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.traversal import traversal
 
 
@@ -23,4 +23,20 @@ ALGORITHM = Algorithm(
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (1, 1), "replacement": True}, {"branching": (2, 1), "replacement": False}),
     paper="arXiv 2505.12398",
+    reductions=(
+        Reduction(
+            "block-verification",
+            "one path",
+            {"branching": (1, 1), "replacement": True},
+            {"gamma": 2},
+            shown_by="test_multi_draft.py::test_traversal_of_a_chain_accepts_what_block_verification_does",
+        ),
+        Reduction(
+            "rsd",
+            "one level",
+            {"branching": (2,), "replacement": False},
+            {"branching": (2,)},
+            shown_by="test_multi_draft.py::test_traversal_of_one_level_is_recursive_rejection",
+        ),
+    ),
 )

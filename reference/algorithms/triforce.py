@@ -11,9 +11,10 @@ from reference.drafters.cascade import vertical
 from reference.drafters.model import model_drafter
 from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
+from reference.limits import perfect_draft
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Task
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -31,4 +32,16 @@ ALGORITHM = Algorithm(
     claims=frozenset(Claim),
     examples=({"gamma": 2, "inner": 1},),
     paper="arXiv 2404.11912, Algorithm 1",
+    systems=("TriForce",),
+    needs_training="how close a partial cache comes to the whole",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "the whole cache, q = p",
+            {"gamma": 2, "inner": 1, "forget": 0},
+            {"gamma": 2},
+            limit=perfect_draft,
+            shown_by="test_drafters_of_systems.py::test_a_partial_cache_that_holds_everything_is_never_rejected",
+        ),
+    ),
 )

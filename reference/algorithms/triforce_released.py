@@ -16,9 +16,10 @@ from reference.drafters.cascade import vertical
 from reference.drafters.model import model_drafter
 from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
+from reference.limits import perfect_draft
 from reference.models import draft_model
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 from reference.verifiers.speculative_sampling import speculative_sampling
 
@@ -90,4 +91,15 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 2},),
     paper="Infini-AI-Lab/TriForce, utils/decoding.py, Middle_Spec",
     declared_law=declared_law,
+    systems=("TriForce",),
+    needs_training="how close a partial cache comes to the whole",
+    reductions=(
+        Reduction(
+            "triforce",
+            "q'' = q' = p",
+            {"gamma": 2, "forget": 0},
+            {"gamma": 2, "inner": 1, "forget": 0},
+            limit=perfect_draft,
+        ),
+    ),
 )

@@ -19,11 +19,12 @@ from typing import Any
 from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
+from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import argmax, one_hot
 from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Task, Tokens
+from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -84,4 +85,7 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2401.10774, Section 2.3.1",
     declared_law=declared_law,
+    systems=("Medusa",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),),
 )

@@ -124,7 +124,13 @@ def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None
-    after, done = _committed(edge, state, state.block, 0, state.block.draft[:1])
+    return committed_alone(edge, state, 1)
+
+
+def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState, Round]:
+    """Return the state once the first ``count`` drafts are committed unverified: the edge leaves its session."""
+    assert state.block is not None
+    after, done = _committed(edge, state, state.block, 0, state.block.draft[:count])
     return after._replace(epoch=state.epoch + 1, opened=False), done._replace(reached=0)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reference import Claim, Decoder, State
 from specverify.enumeration import decoder_law, estimated_paths, paths, whole_run
 from specverify.law import Law
-from specverify.scenarios import SCENARIOS, Scenario
+from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, Subject, case_decoder, case_task
 from specverify.verdict import Evidence, Examination
 
@@ -40,10 +40,10 @@ class Check(NamedTuple):
 
 
 def exact_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator[Case]]:
-    """Return every variant in every scenario that ``keep`` lets through, smallest scenario first."""
+    """Return every variant in every scenario of the subject that ``keep`` lets through, in their order."""
 
     def cases(subject: Subject) -> Iterator[Case]:
-        for scenario in SCENARIOS:
+        for scenario in subject.scenarios:
             if keep(scenario) and (subject.stops_at_eos or not scenario.eos):
                 for variant in subject.variants:
                     yield Case(subject, variant, scenario)

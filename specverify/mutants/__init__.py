@@ -1,38 +1,39 @@
-"""Planted bugs, one per file, each citing the real one. The suite must refute every one of them."""
+"""Planted bugs, one per file, each citing the real one. The suite must refute every one of them.
 
-from specverify.mutants import (
-    accepts_after_rejection,
-    always_reject,
-    dropped_confidence_token,
-    eos_ignored_in_block,
-    hidden_randomness,
-    inverted_ratio,
-    match_then_fresh_sample,
-    one_token_too_many,
-    raw_draft_declared,
-    residual_floor,
-    residual_from_target,
-    row_off_by_one,
-    seed_rule_top_two,
-    state_forgets_its_round,
-)
-from specverify.mutants.mutant import Mutant
+Every module below here that ends in ``MUTANT`` (or ``CONTROL``: a correct subject that looks wrong) is found by itself.
+"""
 
-MUTANTS: tuple[Mutant, ...] = (
-    residual_from_target.MUTANT,
-    inverted_ratio.MUTANT,
-    row_off_by_one.MUTANT,
-    dropped_confidence_token.MUTANT,
-    raw_draft_declared.MUTANT,
-    always_reject.MUTANT,
-    eos_ignored_in_block.MUTANT,
-    one_token_too_many.MUTANT,
-    accepts_after_rejection.MUTANT,
-    residual_floor.MUTANT,
-    hidden_randomness.MUTANT,
-    state_forgets_its_round.MUTANT,
-    match_then_fresh_sample.MUTANT,
-    seed_rule_top_two.MUTANT,
-)
+from __future__ import annotations
 
-__all__ = ["MUTANTS", "Mutant"]
+import pkgutil
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+
+from specverify.mutants.mutant import CATEGORIES, Control, Mutant
+
+
+@lru_cache(maxsize=1)
+def mutants() -> tuple[Mutant, ...]:
+    """Return every planted bug, class by class."""
+    found = [module.MUTANT for module in _modules() if hasattr(module, "MUTANT")]
+    return tuple(sorted(found, key=lambda mutant: (mutant.category, mutant.name)))
+
+
+@lru_cache(maxsize=1)
+def controls() -> tuple[Control, ...]:
+    """Return every correct subject that looks wrong."""
+    found = [module.CONTROL for module in _modules() if hasattr(module, "CONTROL")]
+    return tuple(sorted(found, key=lambda control: control.name))
+
+
+def not_expressed() -> dict[str, str]:
+    """Return the recorded defects that cannot be planted here, each with the reason."""
+    return {citation: why for module in _modules() for citation, why in getattr(module, "NOT_EXPRESSED", {}).items()}
+
+
+def _modules() -> list[ModuleType]:
+    return [import_module(item.name) for item in pkgutil.walk_packages(__path__, f"{__name__}.") if not item.ispkg]
+
+
+__all__ = ["CATEGORIES", "Control", "Mutant", "controls", "mutants", "not_expressed"]

@@ -1,27 +1,80 @@
-"""The shape of a planted bug: a row with one thing wrong, where it was seen, and the check that must see it."""
+"""The shape of a planted bug: a subject with one thing wrong, where it was seen, and the check that must see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from reference import ALGORITHMS, Algorithm, Decoder, Task, Verifier, chain_decoder, constant, model_drafter
 from reference.models import draft_model
+from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.subject import Subject
+
+CATEGORIES: dict[str, str] = {
+    "A": "acceptance rule",
+    "B": "proposal law: the declared q is not the law of the draft",
+    "C": "residual, recovery and bonus",
+    "D": "randomness: reuse, correlation, seeds",
+    "E": "numerics and degenerate inputs",
+    "F": "sampling parameters and logits processors",
+    "G": "grammar",
+    "H": "attention cache: rollback and positions",
+    "I": "recurrent and sliding-window state",
+    "J": "draft trees",
+    "K": "stopping",
+    "L": "batching",
+    "M": "scheduling, preemption and placeholders",
+    "N": "vocabulary maps",
+    "O": "reported values",
+    "P": "agreement across ranks",
+    "Q": "draft side only: output exact, acceptance collapses",
+}
+"""The classes of defects, by the letter that ``specverify mutants --class`` takes."""
 
 
 class Mutant(NamedTuple):
-    """One planted bug. ``algorithm`` claims what the correct row claims, so the suite must refute it."""
+    """One planted bug. Its subject claims what the correct one claims, so the suite must refute it."""
 
-    algorithm: Algorithm
+    name: str
+    summary: str
+    """What is wrong, in a few words."""
+    category: str
+    """A letter of ``CATEGORIES``."""
     citation: str
     """Project and issue, pull request or commit of the real defect, or "plausible"."""
     killed_by: str
     """The name of the check that must refute it."""
+    open: Callable[[], Subject]
+    """Returns the subject with the bug."""
+    control: Callable[[], Subject]
+    """Returns the same subject without it, on which the check must hold."""
 
-    @property
-    def name(self) -> str:
-        """The mutant is named like its row."""
-        return self.algorithm.name
+
+class Control(NamedTuple):
+    """A correct subject that looks wrong, and was reported as a bug somewhere: no check may refute it."""
+
+    name: str
+    summary: str
+    citation: str
+    open: Callable[[], Subject]
+
+
+def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
+    """Return the mutant whose decoder is ``row``, a distortion of the registry row ``original``."""
+    return Mutant(
+        row.name,
+        row.summary,
+        category,
+        citation,
+        killed_by,
+        open=partial(algorithm_subject, row, "mutant"),
+        control=lambda: algorithm_subject(correct(original)._replace(examples=row.examples)),
+    )
+
+
+SHORT: tuple[Mapping[str, Any], ...] = ({"gamma": 2},)
+"""Enough for most bugs of a chain: a rejection at either position, and several rounds."""
 
 
 def correct(name: str) -> Algorithm:
@@ -29,9 +82,20 @@ def correct(name: str) -> Algorithm:
     return next(row for row in ALGORITHMS if row.name == name)
 
 
-def planted(original: str, name: str, summary: str, build: Callable[..., Decoder], **changes: Any) -> Algorithm:
+def planted(
+    original: str,
+    name: str,
+    summary: str,
+    build: Callable[..., Decoder],
+    *,
+    category: str,
+    citation: str,
+    killed_by: str,
+    **changes: Any,
+) -> Mutant:
     """Return the row ``original`` with another ``build``: same claims, same examples unless changed."""
-    return correct(original)._replace(name=name, summary=summary, build=build, **changes)
+    row = correct(original)._replace(name=name, summary=summary, build=build, **changes)
+    return of_algorithm(row, original, category, citation, killed_by)
 
 
 def with_verifier(verify: Verifier) -> Callable[..., Decoder]:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from reference import Claim, Decoder, Draws, Task, Tokens
-from specverify.scenarios import Scenario, scenario_task
+from specverify.scenarios import SCENARIOS, Scenario, scenario_task
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
@@ -137,6 +137,8 @@ class Subject(NamedTuple):
     paper: str = ""
     intercepted: bool = False
     """Whether its random calls are answered; else it asks for its draws by name. Those of ``programs`` always are."""
+    scenarios: tuple[Scenario, ...] = SCENARIOS
+    """The situations that its variants go through."""
 
 
 class Case(NamedTuple):

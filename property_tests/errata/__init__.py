@@ -1,0 +1,1 @@
+"""What five notes on speculative decoding state, and whether it is so: one executable test per claim."""

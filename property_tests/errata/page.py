@@ -1,0 +1,97 @@
+"""Writes ``docs/errata.md`` from the tests: run ``python -m errata.page ../docs/errata.md`` in ``property_tests``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from errata import (
+    test_edge_cloud_guide,
+    test_edge_cloud_protocol,
+    test_edge_cloud_residual,
+    test_edge_cloud_sampling,
+    test_implementation,
+    test_implementation_logits,
+    test_implementation_loop,
+    test_ngram,
+    test_ngram_tables,
+    test_survey,
+    test_survey_fixed_points,
+    test_survey_lossy,
+    test_survey_trees,
+    test_theory,
+    test_theory_bound,
+    test_theory_speed,
+)
+from errata.record import DOCUMENTS, ERRATA, Erratum, Verdict
+
+MODULES = (
+    *(test_theory, test_theory_bound, test_theory_speed),
+    *(test_implementation, test_implementation_logits, test_implementation_loop),
+    *(test_ngram, test_ngram_tables),
+    *(test_edge_cloud_guide, test_edge_cloud_residual, test_edge_cloud_sampling, test_edge_cloud_protocol),
+    *(test_survey, test_survey_lossy, test_survey_trees, test_survey_fixed_points),
+)
+"""Imported for the rows that they add to ``ERRATA``; the survey's rows stand in this order."""
+
+HEAD = """# Errata of five notes on speculative decoding
+
+Many people learn speculative decoding from five widely copied notes in Chinese:
+
+{documents}
+
+They are good introductions, and they hold false theorems, formulas that contradict each other, and code that is biased
+or fails. Here are {count} of their claims by document and section, true ones among them.
+
+Each row is a test. It computes the numbers of its row, most by exact enumeration in rational arithmetic, and fails if
+the claim turns out otherwise than the verdict says. The page is written from the tests, and a test compares the two.
+Claims are restated in short. p is the target, q the draft (the survey has them the other way round), alpha the
+acceptance probability of one drafted token, gamma or k the number of drafts, TV the total variation, and a distance
+is the total variation to the law of sampling from p. Shares of random samples have a fixed seed and an exact interval.
+
+{counts}
+"""
+
+
+def rows_of(document: str) -> list[Erratum]:
+    """Return the rows of a document: by section number, or in the order of ``MODULES`` where sections have none."""
+    order = [module.__name__.rpartition(".")[2] for module in MODULES]
+    rows = [row for row in ERRATA if row.document == document]
+    rows.sort(key=lambda row: order.index(Path(row.test.partition("::")[0]).stem))
+    return sorted(rows, key=lambda row: _number(row.section))
+
+
+def page() -> str:
+    """Return the page."""
+    documents = "\n".join(f"* {key}: {name}" for key, name in DOCUMENTS.items())
+    parts = [HEAD.format(documents=documents, count=len(ERRATA), counts=_counts())]
+    for key, name in DOCUMENTS.items():
+        parts.append(f"\n## {key}: {name}\n\n| section | stated | verdict | what is true, and the test |\n")
+        parts.append("|---|---|---|---|\n")
+        parts += [_line(row) for row in rows_of(key)]
+    return "".join(parts)
+
+
+def _line(row: Erratum) -> str:
+    stated, correct = (text.replace("|", r"\|") for text in (row.stated, row.corrected()))
+    return f"| {row.section} | {stated} | {row.verdict} | {correct}<br>`{row.test}` |\n"
+
+
+def _counts() -> str:
+    found = Counter((row.document, row.verdict) for row in ERRATA)
+    lines = ["| document | " + " | ".join(Verdict) + " | all |", "|---" * (len(Verdict) + 2) + "|"]
+    for key in DOCUMENTS:
+        numbers = [found[key, verdict] for verdict in Verdict]
+        lines.append(f"| {key} | " + " | ".join(map(str, (*numbers, sum(numbers)))) + " |")
+    return "\n".join(lines)
+
+
+def _number(section: str) -> tuple[int, ...]:
+    leading = re.match(r"\d+(\.\d+)*", section)
+    return tuple(map(int, leading[0].split("."))) if leading else ()
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), "utf-8")

@@ -1,0 +1,59 @@
+"""The page of errata is what its tests compute, row by row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from errata.page import MODULES, page, rows_of
+from errata.record import DOCUMENTS, ERRATA, Erratum, Verdict
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_what_the_tests_compute():
+    assert (ROOT / "docs" / "errata.md").read_text("utf-8") == page()
+
+
+def test_every_row_is_a_test_of_its_own():
+    tests = [row.test for row in ERRATA]
+    assert len(set(tests)) == len(tests) >= 77
+    modules = {Path(module.__file__).relative_to(ROOT).as_posix(): module for module in MODULES}
+    for test in tests:
+        file, _, name = test.partition("::")
+        assert callable(getattr(modules[file], name))
+    assert sorted(tests) == sorted(row.test for key in DOCUMENTS for row in rows_of(key))
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_is_given(verdict):
+    assert any(row.verdict is verdict for row in ERRATA)
+
+
+@pytest.mark.parametrize("row", ERRATA, ids=lambda row: row.test.partition("::")[2])
+def test_no_decimal_number_of_a_row_was_typed(row):
+    typed = re.sub(r"\{[^}]*\}", "", row.correct)
+    typed = re.sub(r"Sections? \d+(\.\d+)*( and \d+(\.\d+)*)?", "", typed)
+    assert not re.search(r"\d*\.\d", typed)
+
+
+def row_of(correct, show):
+    return Erratum("TH", "1", "", Verdict.TRUE, correct, show, "")
+
+
+def test_a_number_that_is_not_in_the_text_is_an_error():
+    with pytest.raises(ValueError, match="were computed and are not in the text"):
+        row_of("{a}", lambda: {"a": 1, "b": 2}).corrected()
+    with pytest.raises(KeyError):
+        row_of("{a} {b}", lambda: {"a": 1}).corrected()
+
+
+def test_a_row_whose_claim_turned_out_otherwise_fails():
+    def show():
+        assert ERRATA == []
+        return {}
+
+    with pytest.raises(AssertionError):
+        row_of("", show).corrected()

@@ -1,0 +1,59 @@
+"""DistillSpec: speculative sampling with a drafter that was distilled towards its target (Zhou et al. 2310.08461).
+
+Decoding is not changed, so neither is the law: distillation moves alpha alone. How far gradients move it is
+``reference.drafters.distillation``, closed forms for the paper's four divergences; what they gain on text takes trained
+models. The row's stand-in for ``steps`` of training is rational, at every context:
+
+    q <- (1 - eta) q + eta p       so that  TV(p, q) shrinks by (1 - eta) a step, and alpha grows
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.changing_table import mixture_step
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
+    """Return q after ``steps`` mixture steps. Raises ``ValueError`` for eta outside [0, 1] or negative steps."""
+    if steps < 0:
+        raise ValueError(f"steps is {steps}, expected at least 0")
+    target, draft, update = checked_model(task.target, "target"), draft_model(task), mixture_step(eta)
+
+    def distilled(tokens: Tokens) -> Pmf:
+        q = draft(tokens)
+        for _ in range(steps):
+            q = update(q, target(tokens))
+        return q
+
+    return distilled
+
+
+def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens from the distilled q, verify them by speculative sampling."""
+    drafter = model_drafter(distilled_draft(task, eta, steps))
+    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="distillspec",
+    summary="speculative sampling with q distilled towards p before decoding, (1 - eta) q + eta p a step",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"eta": Fraction(1, 2), "steps": 1, "gamma": 1},
+        {"eta": Fraction(1, 3), "steps": 2, "gamma": 2},
+    ),
+    paper="arXiv 2310.08461",
+    systems=("DistillSpec",),
+    needs_training="how far gradients move a network's alpha; tables show the direction",
+    reductions=(Reduction("speculative-sampling", "no step", {"steps": 0, "gamma": 2}, {"gamma": 2}),),
+)

@@ -1,0 +1,104 @@
+"""Online speculative decoding: the drafter learns from its rejections while it serves (Liu et al. 2310.07177).
+
+Where a draft is rejected the target's row is known already, so it costs nothing to keep: (context, p) goes into a
+buffer, and every ``interval`` rounds the buffer teaches the drafter and is emptied. Exact at every moment: a round
+drafts and verifies with one table, and the table of a round depends on rounds before it. A drafter that is updated
+between its draw and its verification declares rows it did not draw from, and is biased.
+
+The update here is ``mixture_step``, which is rational; ``online_decoder`` takes any other, such as a gradient's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.changing_table import Learned, Update, after_round, buffered, learned_model, mixture_step
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.limits import last_token_draft
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import chain_decoder
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Round,
+    State,
+    Task,
+    Tokens,
+)
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def online_drafter(draft: LanguageModel, order: int) -> Drafter:
+    """Draft from what was learned for the last ``order`` tokens, else from ``draft``."""
+
+    def propose(
+        draws: Draws, state: Learned, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
+    ) -> Draft:
+        now = model_drafter(learned_model(draft, state, order))
+        return now.propose(draws, None, prefix, gamma, stop_after)
+
+    return Drafter(init=lambda prompt: Learned(), propose=propose, observe=lambda state, tokens, start, target: state)
+
+
+def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Decoder:
+    """Draft gamma tokens a round, learn by ``update`` every ``interval`` rounds.
+
+    Raises ``ValueError`` for an interval or order below 1.
+    """
+    for value, name in ((interval, "interval"), (order, "order")):
+        if value < 1:
+            raise ValueError(f"{name} is {value}, expected at least 1")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+    rounds = chain_decoder(task, online_drafter(draft, order), constant(gamma), speculative_sampling)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = rounds.step(draws, state)
+        learned = after.drafter
+        assert isinstance(learned, Learned)
+        if done.reached > done.accepted:
+            context = after.tokens[: len(state.tokens) + done.accepted]
+            learned = buffered(learned, context, target(context))
+        return after._replace(drafter=after_round(learned, draft, update, interval, order)), done
+
+    return rounds._replace(step=step)
+
+
+def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Decoder:
+    """Move q's row behind the last ``order`` tokens by the share ``eta`` towards p, for every rejection there."""
+    return online_decoder(task, gamma, mixture_step(eta), interval, order)
+
+
+ALGORITHM = Algorithm(
+    name="online-speculative-decoding",
+    summary="speculative sampling, q learns from p where it was rejected, every few rounds",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"eta": Fraction(1, 2), "interval": 1, "gamma": 1},
+        {"eta": Fraction(1, 3), "interval": 2, "order": 2, "gamma": 2},
+    ),
+    paper="arXiv 2310.07177",
+    systems=("OSD",),
+    needs_training="what real queries have in common; tables show that alpha rises where contexts come again",
+    reductions=(
+        Reduction(
+            "speculative-sampling",
+            "eta = 0, a q that sees the last token alone",
+            {"eta": 0, "interval": 1, "gamma": 2},
+            {"gamma": 2},
+            limit=last_token_draft,
+            shown_by="test_changing_drafters.py::test_learning_nothing_is_speculative_sampling_round_by_round",
+        ),
+    ),
+)

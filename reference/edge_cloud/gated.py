@@ -1,0 +1,72 @@
+"""Edge and cloud with a gate that commits locally (the edge-cloud guide, Sections 3.1 and 4). Biased by design.
+
+The edge drafts a block. If the share of tokens that its own signals call hard is at most ``most``, it commits the block
+without asking: those tokens have the law of q, seen through the gate. Otherwise the cloud verifies the block. A round
+ends with the cloud's answer, so it may hold several blocks committed before it; their tokens count as accepted. A cloud
+that was left out is told the whole text when it is next asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from reference.edge_cloud.decoder import BothSides, edge_cloud_decoder
+from reference.edge_cloud.edge import Edge, committed_alone, drafted
+from reference.lengths.constant import constant
+from reference.lengths.gating import Gate, is_hard
+from reference.models import draft_model
+from reference.rounds import check_unfinished
+from reference.types import Decoder, Draws, Pmf, Round, Site, State, Task, Tokens
+
+
+class _OfBlock:
+    """Draws of one of a round's blocks: their sites say which."""
+
+    def __init__(self, draws: Draws, block: int) -> None:
+        self._draws, self._block = draws, block
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        return self._draws.categorical(pmf, ("block", self._block, *site))
+
+
+def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
+    """Return whether the edge commits a block by itself; an empty one it does not."""
+    hard = sum(is_hard(gate, q, token) for token, q in zip(draft, pmfs, strict=True))
+    return bool(draft) and Fraction(hard, len(draft)) <= most
+
+
+def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
+    """Put edge, gate and cloud together; ``mode`` is how the cloud verifies what reaches it.
+
+    ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon.
+    """
+    edge = Edge(draft_model(task), constant(gamma), mode, task.eos)
+    through_cloud = edge_cloud_decoder(task, mode, constant(gamma))
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        assert isinstance(state.drafter, BothSides)
+        now, cloud = state.drafter
+        alone: Tokens = ()
+        blocks = 0
+        while now.remaining:
+            block, pmfs, cache = drafted(edge, _OfBlock(draws, blocks), now)
+            now = now._replace(block=block, cache=cache)
+            if not is_easy(gate, most, block.draft, pmfs):
+                break
+            now, done = committed_alone(edge, now, len(block.draft))
+            now, cloud, alone, blocks = now._replace(epoch=0), None, alone + done.tokens, blocks + 1
+        between = State(now.tokens, now.remaining, BothSides(now, cloud), state.length)
+        if not now.remaining:
+            return between, Round(alone, alone, len(alone), len(alone))
+        after, done = through_cloud.step(draws, between)
+        return after, done._replace(
+            tokens=alone + done.tokens,
+            draft=alone + done.draft,
+            accepted=len(alone) + done.accepted,
+            reached=len(alone) + done.reached,
+        )
+
+    return through_cloud._replace(step=step)

@@ -1,0 +1,42 @@
+"""Limits of models: temperature 0, drafters that are always right, draw nothing, or see little or no text."""
+
+from __future__ import annotations
+
+from reference.models import draft_model
+from reference.pmf import argmax, checked_model, one_hot
+from reference.types import LanguageModel, Pmf, Task, Tokens
+
+
+def greedy_target(task: Task) -> Task:
+    """Return the task with every row of p made the point mass on its argmax."""
+    return task._replace(target=_greedy(checked_model(task.target, "target")))
+
+
+def greedy_draft(task: Task) -> Task:
+    """Return the task with every row of q made the point mass on its argmax."""
+    return task._replace(draft=_greedy(draft_model(task)), raw_draft=None)
+
+
+def perfect_draft(task: Task) -> Task:
+    """Return the task with q = p."""
+    return task._replace(draft=task.target, raw_draft=None)
+
+
+def last_token_draft(task: Task) -> Task:
+    """Return the task with a q that sees the last token alone."""
+    draft = draft_model(task)
+    return task._replace(draft=lambda tokens: draft(tokens[-1:]), raw_draft=None)
+
+
+def constant_draft(task: Task) -> Task:
+    """Return the task with a q that sees no text: it always answers what it would after token 0."""
+    draft = draft_model(task)
+    return task._replace(draft=lambda tokens: draft((0,)), raw_draft=None)
+
+
+def _greedy(model: LanguageModel) -> LanguageModel:
+    def row(tokens: Tokens) -> Pmf:
+        pmf = model(tokens)
+        return one_hot(argmax(pmf), pmf)
+
+    return row

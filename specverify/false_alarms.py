@@ -1,0 +1,153 @@
+"""How often the suite accuses a correct subject: counted, and compared with what was declared.
+
+The statistical layer judges samples of correct laws at an inflated budget, so that alarms can be counted at all; the
+exact layer examines random correct configurations, and must accuse none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+
+from reference import ALGORITHMS, Algorithm, Tokens
+from specverify.checks import CHECKS
+from specverify.enumeration import decoder_law
+from specverify.scenarios import Scenario
+from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
+from specverify.statistics.confirmation import multinomial_counts
+from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
+from specverify.subjects.subject import Subject
+from specverify.tables import SHAPES
+from specverify.verdict import Evidence, Status
+from specverify.verify import Plan, verify_subject
+
+DETECTABLE = (0.05, 0.1, 0.2, 0.4)
+"""Total variations that the counted tests are planned for: many samples and few."""
+EXACT = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
+ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
+
+
+class CountedAlarms(NamedTuple):
+    """How many of ``runs`` correct subjects were accused, beside the probability declared for it."""
+
+    what: str
+    runs: int
+    declared: float
+    accused: int
+    low: float
+    """The exact binomial interval of the rate, at 99 percent."""
+    high: float
+    examples: tuple[str, ...] = ()
+
+    @property
+    def as_declared(self) -> bool:
+        """Whether the rate can be no more than was declared: the interval does not lie above it."""
+        return self.low <= self.declared
+
+
+class _Tally(NamedTuple):
+    runs: int
+    suspicions: int
+    accused: int
+
+
+def statistical_alarms(runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1) -> list[CountedAlarms]:
+    """Judge ``runs`` correct subjects at ``false_alarm`` each; return the rate of each stage and of the accusation.
+
+    The subjects are the output laws of the registry rows, enumerated in float64, at several planned sample sizes.
+    """
+    shares = np.array_split(np.arange(runs), max(8 * jobs, 1))
+    works = [partial(_tally, tuple(map(int, share)), false_alarm, seed) for share in shares if len(share)]
+    tallies: list[_Tally] = list(_in_parallel(works, jobs))
+    done, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
+    return [
+        _counted("the first stage rejects", done, float(np.sqrt(false_alarm)), suspicions),
+        _counted("both stages reject: an accusation", done, false_alarm, accused),
+    ]
+
+
+def exact_alarms(configurations: int, seed: int = 0, jobs: int = 1) -> CountedAlarms:
+    """Examine random correct configurations by every exact check that applies; none may be accused."""
+    shares = np.array_split(np.arange(configurations), max(8 * jobs, 1))
+    works = [partial(_accusations, tuple(map(int, share)), seed) for share in shares if len(share)]
+    found = [line for lines in _in_parallel(works, jobs) for line in lines]
+    return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
+
+
+def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlarms:
+    interval = binomtest(accused, runs).proportion_ci(0.99)
+    return CountedAlarms(what, runs, declared, accused, float(interval.low), float(interval.high))
+
+
+def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
+    suspicions = accused = 0
+    miss = 0.1
+    for index in indices:
+        rng = np.random.default_rng([seed, index])
+        law = _law(int(rng.integers(len(ALGORITHMS))), int(rng.integers(3)))
+        detect = float(rng.choice(DETECTABLE))
+        fit = confirmed_fit(
+            lambda number, chosen, law=law: multinomial_counts(law, number, chosen),  # type: ignore[misc]
+            law,
+            samples=samples_for(law, detect, stage_level(false_alarm), miss / 2),
+            false_alarm=false_alarm,
+            miss=miss,
+            seed=int(rng.integers(2**62)),
+        )
+        suspicions += fit.second is not None
+        accused += fit.verdict is FitVerdict.REFUTED
+    return _Tally(len(indices), suspicions, accused)
+
+
+@lru_cache(maxsize=1024)
+def _law(row: int, size: int) -> Mapping[Tokens, float]:
+    """Return the output law of a registry row on float64 tables with few, more or many outcomes."""
+    algorithm: Algorithm = ALGORITHMS[row]
+    vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]
+    decoder = algorithm.build(float_task(vocabulary, 1.0, horizon), **algorithm.examples[0])
+    law = {outcome: float(mass) for outcome, mass in decoder_law(decoder, PROMPT).probabilities.items() if mass > 0}
+    total = sum(law.values())
+    return {outcome: mass / total for outcome, mass in law.items()}
+
+
+def _accusations(indices: Sequence[int], seed: int) -> list[str]:
+    found = []
+    for index in indices:
+        subject = _configuration(np.random.default_rng([seed, index]))
+        found += [
+            f"{verdict.subject} {verdict.check}: {verdict.statement}"
+            for verdict in verify_subject(subject, Plan(EXACT))
+            if verdict.status in ACCUSATIONS
+        ]
+    return found
+
+
+def _configuration(rng: np.random.Generator) -> Subject:
+    """Return a registry row at one of its examples, in one random scenario."""
+    subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
+    vocabulary = int(rng.integers(2, 5))
+    ends = int(rng.integers(0, 3))
+    scenario = Scenario(
+        shape=str(rng.choice(sorted(SHAPES))),
+        vocabulary=vocabulary,
+        prompt=tuple(int(token) for token in rng.integers(vocabulary, size=int(rng.integers(1, 5)))),
+        horizon=int(rng.integers(1, 4)),
+        eos=tuple(int(token) for token in rng.choice(vocabulary, size=min(ends, vocabulary - 1), replace=False)),
+        seed=int(rng.integers(10**6)),
+        greedy=bool(rng.random() < 0.2),
+    )
+    variant = subject.variants[int(rng.integers(len(subject.variants)))]
+    return subject._replace(variants=(variant,), scenarios=(scenario,))
+
+
+def _in_parallel(works: Sequence[Callable[[], Any]], jobs: int) -> Iterator[Any]:
+    if jobs == 1:
+        yield from (work() for work in works)
+        return
+    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
+
+    yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)

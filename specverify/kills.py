@@ -1,0 +1,177 @@
+"""The kill matrix: every planted bug under every check, every suspicious-looking correct subject, and the peers' tests.
+
+A mutant is killed by a check that refutes it. Each is examined whole, so a check that says nothing of it, or holds on
+it, is seen as well; sampling is thinned. The statistics of other projects get the mutants that their tests can express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from specverify.checks import CHECKS, Check, Conditions
+from specverify.mutants import Mutant, controls, mutants
+from specverify.peers import PEERS, judged
+from specverify.subjects.subject import Subject
+from specverify.verdict import Status, Verdict
+from specverify.verify import Plan, run_check, verify_subject
+
+KILLED, SURVIVED, NOT_EXPRESSED = "killed", "survived", "not expressed"
+DETECT = 0.2
+"""The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
+REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
+_USUAL = Conditions()
+
+
+class Cell(NamedTuple):
+    """One mutant under one check."""
+
+    check: str
+    status: str
+    """``killed``, or the word of the verdict."""
+    tv: float | None
+    runs: int
+    seconds: float
+
+
+class MutantRow(NamedTuple):
+    """One mutant: what each check, and each statistic of another project, said of it."""
+
+    name: str
+    summary: str
+    category: str
+    citation: str
+    killed_by: str
+    cells: tuple[Cell, ...]
+    control: str
+    """The verdict of the named check on the same subject without the bug."""
+    peers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the named check refutes the bug, and only the bug."""
+        return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
+
+    @property
+    def killers(self) -> tuple[str, ...]:
+        """The checks that refute it."""
+        return tuple(cell.check for cell in self.cells if cell.status == KILLED)
+
+
+class ControlRow(NamedTuple):
+    """One correct subject that looks wrong: the checks that refuted it, of which there must be none."""
+
+    name: str
+    summary: str
+    citation: str
+    accused_by: tuple[str, ...]
+    held: tuple[str, ...]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether no check accuses it and some check had something to say."""
+        return not self.accused_by and bool(self.held)
+
+
+class KillMatrix(NamedTuple):
+    """All rows of one run."""
+
+    mutants: tuple[MutantRow, ...]
+    controls: tuple[ControlRow, ...]
+
+
+def kill_matrix(
+    chosen: Sequence[str],
+    checks: Sequence[Check] = CHECKS,
+    conditions: Conditions = _USUAL,
+    peers: bool = False,
+    jobs: int = 1,
+    progress: Callable[[str], None] = lambda name: None,
+) -> KillMatrix:
+    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes."""
+    names = tuple(check.name for check in checks)
+    works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
+    works += [partial(control_row, item.name, names, conditions) for item in controls()]
+    rows = []
+    for row in _in_parallel(works, jobs):
+        progress(row.name)
+        rows.append(row)
+    return KillMatrix(
+        tuple(row for row in rows if isinstance(row, MutantRow)),
+        tuple(row for row in rows if isinstance(row, ControlRow)),
+    )
+
+
+def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
+    """Return what every check says of one mutant, and what the named one says of its control."""
+    mutant = next(item for item in mutants() if item.name == name)
+    subject, plan = _thinned(mutant.open()), _plan(checks, conditions)
+    cells = tuple(_cell(verdict) for verdict in verify_subject(subject, plan))
+    killer = next(check for check in CHECKS if check.name == mutant.killed_by)
+    control = run_check(_thinned(mutant.control()), killer, plan._replace(checks=(killer,))).status
+    outside = tuple((peer.name, _peer(peer.name, mutant, subject)) for peer in PEERS) if peers else ()
+    return MutantRow(
+        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control.value, outside
+    )
+
+
+def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
+    """Return which checks accuse a correct subject."""
+    control = next(item for item in controls() if item.name == name)
+    verdicts = list(verify_subject(_thinned(control.open()), _plan(checks, conditions)))
+    return ControlRow(
+        control.name,
+        control.summary,
+        control.citation,
+        tuple(verdict.check for verdict in verdicts if verdict.status in REFUSED_AS_CORRECT),
+        tuple(verdict.check for verdict in verdicts if verdict.status is Status.HOLDS),
+    )
+
+
+def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
+    """Return, for each check, the mutants that it alone kills: a check with none is one that others cover."""
+    alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
+    for row in matrix.mutants:
+        if len(row.killers) == 1:
+            alone[row.killers[0]].append(row.name)
+    return {check: tuple(names) for check, names in alone.items()}
+
+
+def _thinned(subject: Subject) -> Subject:
+    return subject._replace(settings=tuple(setting._replace(detect=DETECT) for setting in subject.settings[:1]))
+
+
+def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:
+    return Plan(tuple(check for check in CHECKS if check.name in checks), conditions, seconds=60.0)
+
+
+def _cell(verdict: Verdict) -> Cell:
+    tv = verdict.figures.get("tv", verdict.figures.get("tv_observed"))
+    killed = verdict.status is Status.REFUTED
+    return Cell(
+        verdict.check,
+        KILLED if killed else SURVIVED if verdict.status is Status.HOLDS else verdict.status.value,
+        float(tv) if killed and tv is not None else None,
+        int(verdict.figures.get("runs", verdict.figures.get("samples", 0))),
+        verdict.seconds,
+    )
+
+
+def _peer(name: str, mutant: Mutant, subject: Subject) -> str:
+    peer = next(item for item in PEERS if item.name == name)
+    if mutant.category not in peer.expresses or not subject.variants:
+        return NOT_EXPRESSED
+    try:
+        return SURVIVED if judged(peer, subject) else KILLED
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing
+        return f"{NOT_EXPRESSED} ({type(error).__name__})"
+
+
+def _in_parallel(works: Sequence[Callable[[], Any]], jobs: int) -> Iterator[Any]:
+    if jobs == 1:
+        yield from (work() for work in works)
+        return
+    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
+
+    yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)

@@ -1,0 +1,1 @@
+"""Class A: drafts are kept or refused by a wrong rule."""

@@ -1,0 +1,22 @@
+"""Drafts are compared with the target's argmax although T > 0; the token after the last draft alone is sampled."""
+
+from __future__ import annotations
+
+from reference import argmax, one_hot
+from reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.mutants.mutant import SHORT, planted, with_verifier
+
+MUTANT = planted(
+    "speculative-sampling",
+    "argmax-judges-drafts",
+    "decides drafts greedily, samples the bonus",
+    with_verifier(
+        accept_or_replace(
+            lambda prefix, p, q, token: int(token == argmax(p)), lambda p, q, token: one_hot(argmax(p), p)
+        )
+    ),
+    category="A",
+    citation="ROCm/ATOM PR #2318; mlxcel issue #902",
+    killed_by="law_is_target",
+    examples=SHORT,
+)

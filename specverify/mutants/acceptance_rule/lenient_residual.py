@@ -1,0 +1,32 @@
+"""Lenience with the lenient target in the residual too: not the declared bias, though of the same size."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference import Decoder, Task, residual
+from reference.algorithms.lenience import lenient_probability
+from reference.parameters import parameter
+from reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.mutants.mutant import planted, with_verifier
+
+
+def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """Lenience, its residual too."""
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
+        lambda p, q, token: residual(p / parameter(lenience, p), q),
+    )
+    return with_verifier(verify)(task, gamma)
+
+
+MUTANT = planted(
+    "lenience",
+    "lenient-residual",
+    "emits from norm((p/l - q)+) after a rejection",
+    build,
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)

@@ -1,0 +1,46 @@
+"""The declared bias is not the one it has: a guess is kept if it is among the target's two most probable tokens."""
+
+from __future__ import annotations
+
+from reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    chain_decoder,
+    constant,
+    ngram_drafter,
+    ngram_table,
+    top_tokens,
+)
+from specverify.mutants.mutant import planted
+
+
+def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """The seed rule with a laxer test than it declares."""
+    accepted = 0
+    while accepted < len(draft.tokens):
+        if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
+            break
+        accepted += 1
+    kept = draft.tokens[:accepted]
+    return Verified((*kept, draws.categorical(target(prefix + kept), ("target", accepted))), accepted)
+
+
+def build(task: Task, order: int = 3, gamma: int = 4) -> Decoder:
+    """NASD by its theory document, with the laxer test."""
+    return chain_decoder(task, ngram_drafter(ngram_table(order)), constant(gamma), verify)
+
+
+MUTANT = planted(
+    "nasd-seed-rule",
+    "seed-rule-top-two",
+    "keeps guesses among the two most probable",
+    build,
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)

@@ -1,0 +1,1 @@
+"""Planted bugs of batches: row order, mixed rows, ragged lengths, aliasing."""

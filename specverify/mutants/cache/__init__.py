@@ -1,0 +1,1 @@
+"""Planted bugs of the target's paged cache: rollback, positions, slots, pages."""

@@ -1,0 +1,1 @@
+"""Correct subjects that look wrong: no check may refute them."""

@@ -1,0 +1,44 @@
+"""A tree kernel with draft probabilities of 0: one coin against the sum of p over the candidates tried so far."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Task, Tokens, Verified, flip
+from reference.drafters.tree import excluding, most_likely, tree_drafter
+from reference.models import draft_model
+from reference.tree_rounds import Step, descend, tree_decoder
+from reference.trees import regular_tree
+from specverify.mutants.mutant import Control, correct
+from specverify.subjects.algorithm import algorithm_subject
+
+
+def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Keep the candidate in whose part of [0, sum p) the coin falls, else emit from p without them."""
+    below = p[0] * 0
+    for k, token in enumerate(tokens):
+        if below < 1 and flip(draws, p[token] / (1 - below), ("accept", depth, k)):
+            return Step(token, accepted=True)
+        below = below + p[token]
+    rest = excluding(p, tokens)
+    return Step(draws.categorical(p if rest is None else rest, ("residual", depth)), accepted=False)
+
+
+def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Apply the rule level by level."""
+    return descend(draws, target, prefix, draft, rule)
+
+
+def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
+    """Top-k trees under that rule."""
+    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), verify)
+
+
+ROW = correct("candidate-set")._replace(name="zero-draft-probabilities", build=build, examples=({"branching": (2,)},))
+
+CONTROL = Control(
+    "zero-draft-probabilities",
+    "a tree kernel that is told q = 0",
+    "SGLang issues #9877, #10308",
+    partial(algorithm_subject, ROW, "control"),
+)

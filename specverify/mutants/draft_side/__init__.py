@@ -1,0 +1,1 @@
+"""Class Q: the output is exact and acceptance collapses."""

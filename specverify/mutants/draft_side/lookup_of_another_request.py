@@ -1,0 +1,35 @@
+"""The n-gram cache of the request before is kept: its continuations are drafted for this one."""
+
+from __future__ import annotations
+
+from reference import Decoder, Draws, Round, State, Task, chain_decoder, constant, prompt_lookup_drafter
+from reference.verifiers.sample_and_match import sample_and_match
+from specverify.mutants.mutant import correct, planted
+
+BEFORE = (1, 1, 1, 0, 1, 1)
+
+
+def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
+    """Prompt lookup in another text first; ``propose`` shows what this text alone gives."""
+    drafter = prompt_lookup_drafter(max_ngram, task.eos)
+    polluted = drafter._replace(
+        propose=lambda draws, state, prefix, count, stop: drafter.propose(draws, state, BEFORE + prefix, count, stop)
+    )
+    wrong = chain_decoder(task, polluted, constant(gamma), sample_and_match)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        return wrong.step(draws, state)
+
+    return correct("prompt-lookup").build(task, max_ngram=max_ngram, gamma=gamma)._replace(step=step)
+
+
+MUTANT = planted(
+    "prompt-lookup",
+    "lookup-of-another-request",
+    "looks drafts up in the last request",
+    build,
+    category="Q",
+    citation="llama.cpp issue #27852",
+    killed_by="acceptance_is_optimal",
+    examples=({"max_ngram": 2, "gamma": 2},),
+)

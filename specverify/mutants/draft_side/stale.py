@@ -1,0 +1,33 @@
+"""A decoder whose drafts come from something stale. ``propose`` shows what a drafter that is up to date would draft.
+
+So acceptance is compared with what the task's own draft model allows, and the law is exact, whatever is drafted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference import Decoder, Draws, LanguageModel, Pmf, Round, State, Task, Tokens
+from reference.models import draft_model
+from specverify.mutants.mutant import correct
+
+See = Callable[[Tokens, Tokens, bool], Tokens]
+"""``see(tokens, known, first)``: what the drafter is shown of ``tokens``, of which ``known`` were committed before."""
+
+
+def drafting_from(see: See) -> Callable[..., Decoder]:
+    """Return the build of speculative sampling whose drafter is shown another text than there is."""
+
+    def build(task: Task, gamma: int = 4) -> Decoder:
+        draft: LanguageModel = draft_model(task)
+        right = correct("speculative-sampling").build(task, gamma=gamma)
+
+        def step(draws: Draws, state: State) -> tuple[State, Round]:
+            def stale(tokens: Tokens) -> Pmf:
+                return draft(see(tokens, state.tokens, state.remaining == task.horizon))
+
+            return correct("speculative-sampling").build(task._replace(draft=stale), gamma=gamma).step(draws, state)
+
+        return right._replace(step=step)
+
+    return build

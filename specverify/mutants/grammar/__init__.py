@@ -1,0 +1,1 @@
+"""Planted bugs of the grammar's matcher: advance, rollback, mask."""

@@ -1,0 +1,1 @@
+"""Class E: NaN, zero mass, rounding and temperatures near 0."""

@@ -1,0 +1,179 @@
+"""Correct verifiers in NumPy, in the forms in which projects ship them, and the mutants made by changing one part.
+
+A planted verifier is the decision of one row, ``decided``, with another ratio, other weights or other random numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import Mutant
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.logits_verifier import PARAMETERS, Setting, build, logits_subject, processed
+from specverify.subjects.subject import Subject, Variant
+from specverify.subjects.verifier import Verify, verifier_subject
+
+Ratio = Callable[[Any, Any, int], Any]
+"""``ratio(p, q, token)``: the draft stays if a uniform number is below."""
+Weights = Callable[[Any, Any], Any]
+"""``weights(p, q)``: the replacement's law ``[vocabulary]``, unnormalised."""
+
+
+def ratio(p: Any, q: Any, token: int) -> Any:
+    """Return p/q at a drafted token, whose q is positive."""
+    return p[token] / q[token]
+
+
+def excess(p: Any, q: Any) -> Any:
+    """Return ``(p - q)+``."""
+    return np.maximum(p - q, 0)
+
+
+def owed(p: Any, q: Any) -> Any:
+    """Return the weights of a replacement: ``(p - q)+``, and p where rounding leaves nothing of it."""
+    found = excess(p, q)
+    return found if found.any() else p
+
+
+def drawn(rng: Any, weights: Any) -> int:
+    """Return a token drawn with probability in proportion to ``weights``."""
+    return int(rng.choice(len(weights), p=weights / weights.sum()))
+
+
+def decided(
+    rng: Any, p: Any, q: Any, drafts: Sequence[int], accept: Ratio = ratio, weights: Weights = owed
+) -> list[int]:
+    """Decide one row: its accepted drafts and one more token."""
+    for i, token in enumerate(drafts):
+        if not rng.random() < accept(p[i], q[i], token):
+            return [*drafts[:i], drawn(rng, weights(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[len(drafts)])]
+
+
+def one_row(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling of one row."""
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+
+def batch(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling row by row."""
+    rng = np.random.default_rng()
+    return [decided(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
+
+
+def ragged(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Speculative sampling of rows with different numbers of drafts."""
+    rng = np.random.default_rng()
+    return [decided(rng, p[row], q[row], draft_tokens[row, :n].tolist()) for row, n in enumerate(lengths)]
+
+
+def softmax_rows(logits: Any, temperature: float = 1.0) -> Any:
+    """Return softmax of rows ``[rows, vocabulary]``; temperature 0 is the argmax."""
+    if temperature == 0:
+        return np.eye(logits.shape[1])[logits.argmax(-1)]
+    weights = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def likeliest(rows: Any, top_k: float) -> Any:
+    """Return the rows cut to their ``top_k`` most probable tokens."""
+    return kept(rows, rows >= np.sort(rows, axis=-1)[:, ::-1][:, [int(top_k) - 1]])
+
+
+def nucleus(rows: Any, top_p: float) -> Any:
+    """Return the mask of the smallest set of most probable tokens that holds ``top_p``."""
+    order = (-rows).argsort(axis=-1)
+    ranked = np.take_along_axis(rows, order, -1)
+    mask = np.zeros(rows.shape, dtype=bool)
+    np.put_along_axis(mask, order, ranked.cumsum(-1) - ranked < top_p, -1)
+    return mask
+
+
+def kept(rows: Any, mask: Any) -> Any:
+    """Return the rows restricted to ``mask``."""
+    return rows * mask / (rows * mask).sum(-1, keepdims=True)
+
+
+def pmfs(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
+    """Return the processed rows: temperature, top-k, top-p, min-p."""
+    rows = likeliest(softmax_rows(logits, temperature), top_k)
+    rows = kept(rows, nucleus(rows, top_p))
+    return kept(rows, rows >= rows.max(-1, keepdims=True) * min_p)
+
+
+def of_logits(
+    target_logits: Any,
+    draft_logits: Any,
+    draft_tokens: Any,
+    temperature: float,
+    top_k: float,
+    top_p: float,
+    min_p: float,
+) -> list[int]:
+    """Speculative sampling of processed logits."""
+    p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+
+def in_company(verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
+    """Return the subject of a verifier of batches, examined among other rows: alone it is a verifier of one row."""
+    subject = batched_subject(verify, name, gammas)
+    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+
+
+def logits_at(setting: Setting, verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
+    """Return the subject of a verifier of logits at one setting."""
+    variants = tuple(
+        Variant(
+            " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
+            partial(build, verify, gamma, setting),
+            process=partial(processed, setting),
+        )
+        for gamma in gammas
+    )
+    return logits_subject(verify, name, gammas)._replace(variants=variants, settings=())
+
+
+def planted_verifier(
+    verify: Verify,
+    name: str,
+    summary: str,
+    *,
+    category: str,
+    citation: str,
+    killed_by: str,
+    gammas: tuple[int, ...] = (2,),
+    setting: Setting = (),
+    control: Verify | None = None,
+    make: Callable[[Verify, str, tuple[int, ...]], Subject] | None = None,
+) -> Mutant:
+    """Return the mutant whose verifier is ``verify``; ``make`` is its form, told by its parameters if left out.
+
+    The control is the correct verifier of that form. A batch without lengths has to be named by ``make``. ``setting``
+    is the only one that a verifier of logits is examined with.
+    """
+    taken = set(inspect.signature(verify).parameters)
+    form, right = verifier_subject, one_row
+    if make is batched_subject or "lengths" in taken:
+        form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
+    elif taken & set(PARAMETERS):
+        form, right = logits_subject, of_logits  # type: ignore[assignment]
+    subject_of = make or (partial(logits_at, setting) if setting else form)
+    return Mutant(
+        name,
+        summary,
+        category,
+        citation,
+        killed_by,
+        open=partial(subject_of, verify, f"mutant:{name}", gammas),
+        control=lambda: subject_of(control or right, _name_of(control or right), gammas),
+    )
+
+
+def _name_of(verify: Verify) -> str:
+    return f"correct {verify.__module__.rpartition('.')[2]}.{verify.__name__}"

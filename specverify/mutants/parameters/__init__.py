@@ -1,0 +1,1 @@
+"""Planted bugs of sampling parameters and logits processors on verify rows."""

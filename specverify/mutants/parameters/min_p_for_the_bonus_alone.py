@@ -1,0 +1,37 @@
+"""min-p is honoured by the token after the last draft alone: verify rows go through other processors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+
+
+def verify(
+    target_logits: Any,
+    draft_logits: Any,
+    draft_tokens: Any,
+    temperature: float,
+    top_k: float,
+    top_p: float,
+    min_p: float,
+) -> list[int]:
+    """Speculative sampling with min-p on the last row."""
+    p = pmfs(target_logits, temperature, top_k, top_p, 0.0)
+    p[-1:] = pmfs(target_logits[-1:], temperature, top_k, top_p, min_p)
+    q = pmfs(draft_logits, temperature, top_k, top_p, min_p)
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+
+MUTANT = planted_verifier(
+    verify,
+    "min-p-for-the-bonus-alone",
+    "applies min-p to the last row alone",
+    category="F",
+    citation="vLLM PR #42802",
+    killed_by="law_is_target",
+    gammas=(1,),
+    setting=(("temperature", 1.5), ("min_p", 0.4)),
+)

@@ -1,0 +1,23 @@
+"""A verifier for greedy drafts takes sampled ones too, with q known at the drafted token alone."""
+
+from __future__ import annotations
+
+from reference import accept_probability, one_hot, residual
+from reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.mutants.mutant import SHORT, planted, with_verifier
+
+MUTANT = planted(
+    "speculative-sampling",
+    "scalar-q",
+    "takes q to be 0 but at the draft",
+    with_verifier(
+        accept_or_replace(
+            lambda prefix, p, q, token: accept_probability(p, q, token),
+            lambda p, q, token: residual(p, one_hot(token, p) * q[token]),
+        )
+    ),
+    category="B",
+    citation="xLLM PR #2175 (6337bec39)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)

@@ -1,0 +1,1 @@
+"""Class D: random numbers are used twice, correlated, or come from elsewhere."""

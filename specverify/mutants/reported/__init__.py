@@ -1,0 +1,1 @@
+"""Planted bugs of what is handed out beside the tokens."""

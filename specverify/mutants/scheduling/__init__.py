@@ -1,0 +1,1 @@
+"""Planted bugs of placeholders, prefill chunks, preemption and aborted requests."""

@@ -1,0 +1,193 @@
+"""One step of the engine: who takes part, drafts, one pass over a flat batch, judgement, commit, rewind."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reference import Draws, Tokens
+from specverify.mutants.serving.cache import Memory, fragmented, grown, pages_for, read, slots, written
+from specverify.mutants.serving.commit import settled
+from specverify.mutants.serving.drafting import DraftCache
+from specverify.mutants.serving.grammar import started
+from specverify.mutants.serving.model import Entry, Models, scan
+from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.propose import proposed
+from specverify.mutants.serving.request import ONE, Aborted, Row
+from specverify.mutants.serving.scheduler import starts
+from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.state import NO_STATE, Engine, Kept, Passed, Running, Work
+from specverify.mutants.serving.stopping import left
+
+MOST_STEPS = 40
+_NOTHING: Row = (ONE,)
+"""What stands in the flat array where no request has a row."""
+
+
+class Seen(NamedTuple):
+    """What is written down of the first request's passes while a run is looked into."""
+
+    forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
+    rows: list[list[Tokens]]
+
+
+def started_engine(parts: Parts, setup: Setup, kept: Kept | None = None) -> Engine:
+    """Return the engine before its first step, with what an earlier request left in its slot."""
+    free = fragmented(setup.pages)
+    memory: Memory = (None,) * (setup.pages * setup.page_size)
+    if kept is not None:
+        pages, free = grown((), free, pages_for(kept.held, setup.page_size))
+        entries = [Entry(token, place) for place, token in enumerate(kept.tokens[: kept.held])]
+        memory = written(memory, slots(pages, setup.page_size, 0, kept.held), entries)
+        kept = kept._replace(pages=pages)
+    return Engine(memory, free, (), tuple(range(len(setup.bodies))), kept)
+
+
+def step(parts: Parts, setup: Setup, models: Models, draws: Draws, engine: Engine, seen: Seen | None = None) -> Engine:
+    """Return the engine after one more step. Raises ``Aborted`` for a state it cannot go on from."""
+    engine = _preempted(parts, setup, _admitted(parts, setup, engine))
+    works = _planned(parts, setup, models, draws, engine)
+    if works:
+        engine, passed = _passed(parts, setup, models, engine, works, seen)
+        for row, mine in enumerate(passed):
+            engine = settled(parts, setup, draws, engine, works, row, mine, seen.rows if seen else None)
+    return engine._replace(steps=engine.steps + 1)
+
+
+def finished(engine: Engine) -> bool:
+    """Return whether every request has its answer. Raises ``Aborted`` if that takes too long."""
+    if engine.steps > MOST_STEPS:
+        raise Aborted("no progress")
+    return not engine.waiting and all(running.finished for running in engine.running)
+
+
+def _admitted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
+    for number in engine.waiting:
+        request = parts.admit(setup.bodies[number])
+        busy = sum(not running.finished for running in engine.running)
+        if busy >= setup.capacity or request.arrives > engine.steps:
+            break
+        before, kept = (engine.kept.tokens if engine.kept else ()), engine.kept
+        tokens = before + request.prompt if request.continues else request.prompt
+        running = Running(number, request, tokens, len(tokens), tokens, matcher=started(request.grammar))
+        if kept is not None:
+            running, free = _continued(parts, setup, engine, kept, running)
+            engine = engine._replace(free=free, kept=None)
+        running = running._replace(corpus=parts.corpus(tokens, before))
+        engine = engine._replace(running=(*engine.running, running), waiting=engine.waiting[1:])
+    return engine
+
+
+def _continued(
+    parts: Parts, setup: Setup, engine: Engine, kept: Kept, running: Running
+) -> tuple[Running, tuple[int, ...]]:
+    """Return the request with what it can use of the one before it in its slot, and the free pages."""
+    tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
+    common = kept.held if running.request.continues else _common(kept.tokens[: kept.held], tokens[:-1])
+    count = parts.reused(kept.held, common // size * size, recurrent)
+    held = read(engine.memory, kept.pages, size, kept.held)
+    pages, free = kept.pages[: pages_for(count, size)], kept.pages[pages_for(count, size) :] + engine.free
+    state = kept.state if recurrent and count else parts.fresh_state(kept.state, kept.rejected)
+    draft = parts.draft_reused(kept.draft, tuple(held), min(count, _common(kept.tokens, tokens[:-1])))
+    return running._replace(held=count, pages=pages, states=(state, ()), draft=draft), free
+
+
+def _common(one: Tokens, other: Tokens) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _preempted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
+    for when, number in setup.preempted:
+        running = next((item for item in engine.running if item.number == number and not item.finished), None)
+        if when == engine.steps and running is not None:
+            bare = running._replace(
+                tokens=parts.resumed(running.tokens, running.pending),
+                held=0,
+                pages=(),
+                states=NO_STATE,
+                draft=DraftCache(),
+                pending=(),
+            )
+            engine = engine.replaced(bare)._replace(free=running.pages + engine.free)
+    return engine
+
+
+def _planned(parts: Parts, setup: Setup, models: Models, draws: Draws, engine: Engine) -> tuple[Work, ...]:
+    """Return what each request of the batch is fed in this step."""
+    ready = [index for index, running in enumerate(engine.running) if not running.finished]
+    works = []
+    for index in parts.schedule(ready, engine.steps, setup.rotates):
+        running = engine.running[index]
+        chunk = parts.chunk(running.tokens, running.held, setup.chunk, running.pending) if setup.chunk else ()
+        if chunk:
+            works.append(Work(running.number, running.held, chunk, (), (), running.draft, len(running.tokens), True))
+            continue
+        gamma = setup.gammas[(running.number + running.rounds) % len(setup.gammas)]
+        most = left(running.request, len(running.tokens) - running.start)
+        alone = setup.alone_first and len(running.tokens) == running.start
+        count = 0 if alone else parts.draft_budget(gamma, most)
+        drafts, pmfs, cache = proposed(parts, setup, models, draws, running, count)
+        fed = parts.fed_next(running.tokens, running.held) + drafts
+        if most == 1 < gamma:
+            fed += parts.fed_when_full(running.pending)
+        works.append(Work(running.number, running.held, fed, drafts, pmfs, cache, len(running.tokens), False))
+    return tuple(works)
+
+
+def _passed(
+    parts: Parts, setup: Setup, models: Models, engine: Engine, works: tuple[Work, ...], seen: Seen | None
+) -> tuple[Engine, list[Passed]]:
+    """Return the engine after one pass of the target, and each request's rows: one after every token it was fed."""
+    memory, size = engine.memory, setup.page_size
+    first = parts.positions([work.held for work in works], [len(work.fed) for work in works])
+    for work, begin in zip(works, first, strict=True):
+        running = engine.of(work.number)
+        pages, free = grown(running.pages, engine.free, pages_for(work.held + len(work.fed), size))
+        engine = engine.replaced(running._replace(pages=pages))._replace(free=free)
+        if begin + len(work.fed) > running.request.max_context:
+            raise Aborted(f"an entry at position {begin + len(work.fed) - 1} of {running.request.max_context}")
+        if min(work.fed) < 0:
+            raise Aborted(f"token {min(work.fed)} was fed")
+        if seen is not None and work.number == 0:
+            held = tuple(read(memory, pages, size, work.held))
+            seen.forwards.append((work.held, work.fed, held))
+            seen.rows.append([])
+        places = parts.slots(pages, size, work.held, len(work.fed))
+        memory = parts.after_drafting(memory, slots(pages, size, 0, work.held), work.cache.entries)
+        entries = [Entry(token, begin + index) for index, token in enumerate(work.fed)]
+        count = parts.written_count(len(entries), len(work.drafts))
+        memory = written(memory, places[:count], entries[:count])
+    for row in range(setup.padding):
+        place = parts.padding_slot(row)
+        memory = memory if place is None else written(memory, (place,), (Entry(0, 0),))
+    engine = engine._replace(memory=memory)
+    results = [_rows(parts, setup, models, engine, work, begin) for work, begin in zip(works, first, strict=True)]
+    return engine, _unpacked(parts, setup, works, results)
+
+
+def _rows(parts: Parts, setup: Setup, models: Models, engine: Engine, work: Work, begin: int) -> Passed:
+    """Return the rows and the states after each token that a request was fed."""
+    running = engine.of(work.number)
+    if setup.flavour == "recurrent":
+        states = scan(running.states[0], work.fed)
+        return Passed([models.by_tokens(state) for state in states], states)
+    rows = []
+    for index, token in enumerate(work.fed):
+        before = read(engine.memory, running.pages, setup.page_size, work.held + index)
+        seen = parts.visible([*before, Entry(token, begin + index)], setup.window, setup.spare)
+        rows.append(models.target(seen))
+    return Passed(rows)
+
+
+def _unpacked(parts: Parts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
+    """Lay the rows out in one flat array, as a pass returns them, and take each request's from it again."""
+    lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
+    begins = starts(lengths, setup.rectangular, prefilling)
+    size = len(works) * max(lengths) if setup.rectangular else sum(lengths)
+    flat: list[Row] = [_NOTHING] * size
+    for begin, result in zip(begins, results, strict=True):
+        flat[begin : begin + len(result.rows)] = result.rows
+    taken = parts.rows_begin(lengths, setup.rectangular, prefilling)
+    return [
+        result._replace(rows=flat[begin : begin + length], start=begin)
+        for begin, length, result in zip(taken, lengths, results, strict=True)
+    ]

@@ -1,0 +1,68 @@
+"""Models whose next row is read off the cache: whatever is visible there, in the order of positions, is the context.
+
+A target and a draft are full-context tables of ``Fraction``. An entry of a cache is (token, position, writer). A row
+depends on all visible entries; entries that do not stand at 0, 1, 2, ... or were written by the other model give the
+row of another context. So no mistake with a cache, a position or a mask goes without a wrong law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from reference import LanguageModel, Tokens
+from specverify.mutants.serving.request import Row
+from specverify.tables import table_pair
+
+TARGET, DRAFT = 0, 1
+OTHER_WRITER = 1000
+OTHER_PLACE = 100
+
+
+class Entry(NamedTuple):
+    """What a model left in a cache for one token it was fed."""
+
+    token: int
+    position: int
+    writer: int = TARGET
+
+
+class Models(NamedTuple):
+    """A target and a draft: all visible entries -> pmf of the next token."""
+
+    target: Callable[[Sequence[Entry]], Row]
+    draft: Callable[[Sequence[Entry]], Row]
+    by_tokens: Callable[[Tokens], Row]
+    """The target after clean tokens; of a recurrent target, after the tokens that its state has taken in."""
+
+
+@cache
+def table_models(shape: str, vocabulary: int, seed: int) -> Models:
+    """Return the two sides of a table of ``specverify.tables``."""
+    return models_of(*table_pair(shape, vocabulary, seed))
+
+
+def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
+    """Return two language models over tokens as models that read a cache."""
+    sides = [cache(lambda tokens, model=model: tuple(model(tokens).tolist())) for model in (target, draft)]
+
+    def read(side: int) -> Callable[[Sequence[Entry]], Row]:
+        return lambda entries: sides[side](context(entries, side))
+
+    return Models(read(TARGET), read(DRAFT), sides[TARGET])
+
+
+def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
+    """Return what ``entries`` say to a model: their tokens in order of position, and what is wrong with them."""
+    ordered = sorted(entries, key=lambda entry: entry.position)
+    tokens = tuple(entry.token for entry in ordered)
+    places = tuple(entry.position for entry in ordered)
+    strange = () if places == tuple(range(first, first + len(places))) else tuple(OTHER_PLACE + p for p in places)
+    foreign = tuple(OTHER_WRITER + entry.position for entry in ordered if entry.writer != reader)
+    return tokens + strange + foreign
+
+
+def scan(state: Tokens, fed: Tokens) -> tuple[Tokens, ...]:
+    """Return the states of a recurrent model after each token of ``fed``. A state can only be taken whole."""
+    return tuple(state + fed[: count + 1] for count in range(len(fed)))

@@ -1,0 +1,102 @@
+"""The engine's parts: one function each, with the correct one for its default. A planted bug replaces one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from reference import Draws, Tokens
+from specverify.mutants.serving import (
+    cache,
+    drafting,
+    grammar,
+    processors,
+    ranks,
+    reporting,
+    request,
+    scheduler,
+    stopping,
+    verification,
+)
+from specverify.mutants.serving.drafting import DraftCache
+from specverify.mutants.serving.grammar import Matcher
+from specverify.mutants.serving.request import Parameters, Request, Row
+
+Spread = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Parts(NamedTuple):
+    """Every decision of the engine. What a part does is said at its default."""
+
+    admit: Callable[[Mapping[str, Any]], Request] = request.admit
+
+    row_prefix: Callable[[Tokens, Tokens, int], Tokens] = processors.row_prefix
+    row_parameters: Callable[[Parameters, int, int], Parameters] = processors.row_parameters
+    occurrences: Callable[[Tokens, int], Mapping[int, int]] = processors.occurrences
+    blocked: Callable[[tuple[Tokens, ...], Tokens, Tokens, int], frozenset[int]] = processors.blocked
+    new_before: Callable[[int, int, int], int] = processors.new_before
+    permitted: Callable[[Parameters, int], frozenset[int]] = processors.permitted
+    truncated: Callable[[Row, Parameters], Row] = processors.truncated
+
+    rollback: Callable[[Matcher, int], Matcher] = grammar.rollback
+    needs_mask: Callable[[Any, Matcher], bool] = grammar.needs_mask
+    forked: Callable[..., Matcher] = grammar.forked
+    draft_matcher: Callable[[Any, Matcher, Tokens], Matcher] = grammar.draft_matcher
+    committed: Callable[[Any, Matcher, Tokens, bool], Matcher] = grammar.committed
+
+    slots: Callable[[tuple[int, ...], int, int, int], tuple[int, ...]] = cache.slots
+    positions: Callable[..., tuple[int, ...]] = cache.positions
+    trimmed: Callable[[tuple[int, ...], tuple[int, ...], int], Spread] = cache.trimmed
+    fed_next: Callable[[Tokens, int], Tokens] = cache.fed_next
+    written_count: Callable[[int, int], int] = cache.written_count
+    kept: Callable[[int, int, int, int], int] = cache.kept
+    at_end: Callable[[int, int], int] = cache.at_end
+    after_drafting: Callable[..., cache.Memory] = cache.after_drafting
+    visible: Callable[..., Any] = cache.visible
+    recorded: Callable[[tuple[Tokens, ...], int], tuple[Tokens, ...]] = cache.recorded
+    checkpoint: Callable[[Tokens, tuple[Tokens, ...], int, int], Tokens] = cache.checkpoint
+    state_slot: Callable[[int], int] = cache.state_slot
+    reused: Callable[[int, int, bool], int] = cache.reused
+    fresh_state: Callable[[Tokens, int], Tokens] = cache.fresh_state
+
+    draft_feed: Callable[[Tokens, int, int], Tokens] = drafting.draft_feed
+    draft_write: Callable[[DraftCache, Tokens], DraftCache] = drafting.draft_write
+    draft_kept: Callable[[DraftCache, int, int, int], DraftCache] = drafting.draft_kept
+    draft_reused: Callable[..., DraftCache] = drafting.draft_reused
+    draft_prefix: Callable[[Tokens, Tokens], Tokens] = drafting.draft_prefix
+    to_target: Callable[[Row, Tokens, int], Row] = drafting.to_target
+    declared: Callable[[Row, Row], Row] = drafting.declared
+    corpus: Callable[[Tokens, Tokens], Tokens] = drafting.corpus
+    lookup: Callable[[Tokens, Tokens, int], Tokens] = drafting.lookup
+
+    usable: Callable[[Tokens], int] = verification.usable
+    greedy: Callable[[Row, bool], int] = verification.greedy
+
+    ends_text: Callable[[int, Tokens], bool] = stopping.is_eos
+    has_stop_string: Callable[..., bool] = stopping.has_stop_string
+    stop_strings_of: Callable[..., tuple[str, ...]] = stopping.stop_strings_of
+    cut: Callable[..., tuple[int, bool]] = stopping.cut
+    draft_budget: Callable[[int, int], int] = stopping.draft_budget
+
+    schedule: Callable[..., tuple[int, ...]] = scheduler.schedule
+    chunk: Callable[[Tokens, int, int, Tokens], Tokens] = scheduler.chunk
+    rows_begin: Callable[..., tuple[int, ...]] = scheduler.starts
+    padding_slot: Callable[[int], int | None] = scheduler.padding_slot
+    parameters_at: Callable[..., Parameters] = scheduler.parameters_at
+    resumed: Callable[[Tokens, Tokens], Tokens] = scheduler.resumed
+    resolved: Callable[[Tokens, int, Tokens, Tokens], Tokens] = scheduler.resolved
+    fed_when_full: Callable[[Tokens], Tokens] = scheduler.fed_when_full
+    accepted_count: Callable[[Tokens, int], int] = scheduler.accepted_count
+
+    probability: Callable[..., Fraction] = reporting.probability
+    most_probable: Callable[..., reporting.Top] = reporting.most_probable
+    of_prompt: Callable[..., tuple[Fraction, ...]] = reporting.of_prompt
+    listed: Callable[[tuple[Fraction, ...], bool], tuple[Fraction, ...]] = reporting.listed
+    streamed: Callable[..., str] = reporting.streamed
+
+    rank_draws: Callable[[Draws, dict[Any, int], int], Draws] = ranks.rank_draws
+    rank_lookup: Callable[[int], Callable[[Tokens, Tokens, int], Tokens] | None] = ranks.rank_lookup
+
+
+CORRECT = Parts()

@@ -1,0 +1,83 @@
+"""The drafting half of a round, and the processing that target rows and draft rows share."""
+
+from __future__ import annotations
+
+from reference import Draws, Tokens
+from specverify.mutants.serving.drafting import DraftCache
+from specverify.mutants.serving.grammar import Matcher, mask
+from specverify.mutants.serving.model import Models
+from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.processors import penalised, warped, without
+from specverify.mutants.serving.request import Parameters, Request, Row, argmax, normalised, one_hot
+from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.state import Running
+from specverify.mutants.serving.verification import choose
+
+Proposed = tuple[Tokens, tuple[Row, ...], DraftCache]
+
+
+def proposed(parts: Parts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
+    """Return at most ``count`` drafts, the pmfs they were drawn from, and the draft model's cache afterwards."""
+    if setup.drafting == "lookup":
+        found = parts.lookup(running.corpus, running.tokens, count) if count else ()
+        return found, tuple(one_hot(token, setup.vocabulary) for token in found), running.draft
+    drafts: Tokens = ()
+    pmfs: tuple[Row, ...] = ()
+    cache = running.draft
+    for place in range(count):
+        fed = parts.draft_feed(running.tokens, cache.seen, running.rounds) if place == 0 else drafts[-1:]
+        cache = parts.draft_write(cache, fed)
+        row = raw = models.draft(cache.entries)
+        if setup.draft_ids:
+            row = parts.to_target(row, setup.draft_ids, setup.vocabulary)
+        if setup.draft_processed:
+            row = _draft_row(parts, running, row, drafts)
+        if setup.drafting == "argmax":
+            row = one_hot(argmax(row), len(row))
+        drafts += (choose(draws, row, ("draft", running.number, len(running.tokens) + place)),)
+        pmfs += (parts.declared(raw, row),)
+    return drafts, pmfs, cache
+
+
+def _draft_row(parts: Parts, running: Running, row: Row, drafts: Tokens) -> Row:
+    """Return a draft row under the request's parameters and grammar, as the target's will be."""
+    allowed = None
+    grammar = running.request.grammar
+    if grammar is not None and running.matcher is not None:
+        matcher = parts.draft_matcher(grammar, running.matcher, drafts)
+        allowed = mask_of(parts, running.request, matcher)
+    new = len(running.tokens) - running.start + len(drafts)
+    prefix = parts.draft_prefix(running.history, drafts)
+    return processed(parts, running.request, row, running.request.parameters, prefix, drafts, len(drafts), new, allowed)
+
+
+def mask_of(parts: Parts, request: Request, matcher: Matcher) -> frozenset[int] | None:
+    """Return the mask of a matcher, or None where nothing is prescribed."""
+    assert request.grammar is not None
+    return mask(request.grammar, matcher) if parts.needs_mask(request.grammar, matcher) else None
+
+
+def processed(
+    parts: Parts,
+    request: Request,
+    row: Row,
+    parameters: Parameters,
+    prefix: Tokens,
+    drafts: Tokens,
+    place: int,
+    new: int,
+    allowed: frozenset[int] | None,
+) -> Row:
+    """Return ``row`` under sampling parameters: penalties, masks, temperature, truncation, in this order.
+
+    ``prefix`` is what stands before the row, ``place`` of it drafts, ``new`` of it new tokens. A row that nothing is
+    left of stays as it was: it follows a draft that cannot be accepted.
+    """
+    everything = frozenset(range(len(row)))
+    banned = parts.blocked(parameters.bad_words, prefix, drafts, place)
+    banned |= everything - parts.permitted(parameters, len(row))
+    banned |= frozenset(request.eos) if new < parameters.min_new else frozenset()
+    banned |= frozenset() if allowed is None else everything - allowed
+    masses = penalised(row, parameters, parts.occurrences(prefix, place))
+    found = warped(without(masses, banned), parameters)
+    return normalised(row) or row if found is None else parts.truncated(found, parameters)

@@ -1,0 +1,114 @@
+"""What the engine remembers: immutable, so that two runs can be compared and equal states merged."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from reference import Tokens
+from specverify.mutants.serving.cache import Memory
+from specverify.mutants.serving.drafting import DraftCache
+from specverify.mutants.serving.grammar import Matcher
+from specverify.mutants.serving.reporting import Top
+from specverify.mutants.serving.request import Request, Row
+
+NO_STATE: tuple[Tokens, Tokens] = ((), ())
+
+
+class Report(NamedTuple):
+    """What is handed out beside one new token."""
+
+    probability: Fraction
+    top: Top
+
+
+class Running(NamedTuple):
+    """One request and everything known of it."""
+
+    number: int
+    request: Request
+    tokens: Tokens
+    """The prompt, with the conversation before it, and all committed tokens."""
+    start: int
+    """How many of them the prompt has."""
+    history: Tokens
+    """What logits processors are told was committed."""
+    corpus: Tokens = ()
+    """The text that the lookup drafter searches."""
+    matcher: Matcher | None = None
+    held: int = 0
+    """Entries of the target's cache that count."""
+    pages: tuple[int, ...] = ()
+    states: tuple[Tokens, ...] = NO_STATE
+    """Slots for the state of a recurrent target; the first is the live one."""
+    draft: DraftCache = DraftCache()
+    pending: Tokens = ()
+    """The drafts of the last round."""
+    accepted: int = 0
+    """How many of them were accepted."""
+    rounds: int = 0
+    chunks: int = 0
+    reports: tuple[Report, ...] = ()
+    of_prompt: tuple[Fraction, ...] = ()
+    stream: str = ""
+    finished: bool = False
+    aborted: bool = False
+
+
+class Kept(NamedTuple):
+    """What a finished request leaves in its slot for the next one."""
+
+    tokens: Tokens
+    held: int
+    pages: tuple[int, ...] = ()
+    state: Tokens = ()
+    draft: DraftCache = DraftCache()
+    rejected: int = 0
+
+
+class Engine(NamedTuple):
+    """The engine between two steps."""
+
+    memory: Memory
+    free: tuple[int, ...]
+    running: tuple[Running, ...]
+    waiting: tuple[int, ...]
+    """Numbers of the requests that were not admitted yet."""
+    kept: Kept | None = None
+    steps: int = 0
+
+    def of(self, number: int) -> Running:
+        """Return the request of a number."""
+        return next(running for running in self.running if running.number == number)
+
+    def replaced(self, changed: Running) -> Engine:
+        """Return the engine with one request changed."""
+        found = tuple(changed if running.number == changed.number else running for running in self.running)
+        return self._replace(running=found)
+
+
+class Work(NamedTuple):
+    """What one request is fed in a step."""
+
+    number: int
+    held: int
+    fed: Tokens
+    drafts: Tokens
+    """The end of ``fed`` that is not committed."""
+    pmfs: tuple[Row, ...]
+    """The pmfs the drafts were drawn from."""
+    cache: DraftCache
+    """The draft model's cache after it drafted."""
+    known: int
+    """Committed tokens."""
+    prefill: bool
+
+
+class Passed(NamedTuple):
+    """What a pass of the target returns for one request."""
+
+    rows: list[Row]
+    """A pmf after each token it was fed."""
+    states: tuple[Tokens, ...] = ()
+    start: int = 0
+    """Where its rows began in the flat array of the pass."""

@@ -1,0 +1,105 @@
+"""The engine as a decoder of one text: its rounds are steps, and what it should draft is known without its caches."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Round, State, Task, Tokens, argmax, chain
+from specverify.mutants.serving.cache import fragmented, grown, pages_for, read, slots, written
+from specverify.mutants.serving.drafting import DraftCache, draft_write, lookup
+from specverify.mutants.serving.engine import started_engine, step
+from specverify.mutants.serving.model import models_of
+from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.request import Parameters
+from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.state import Engine, Kept
+from specverify.subjects.subject import Variant
+
+GAMMA = 2
+PENALTY = Parameters(repetition=Fraction(1, 2))
+
+
+def decoder_variant(parts: Parts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False) -> Variant:
+    """Return the engine made of ``parts`` as an enumerable decoder; see ``subject.drafting_subject``."""
+    label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
+    build = partial(_decoder, parts, drafting, warm)
+    return Variant(label, build, process=_penalised if penalised else None)
+
+
+def _penalised(task: Task) -> Task:
+    """Return the task with both models under a repetition penalty; the bare ones are its arguments."""
+    assert task.draft is not None
+    return task._replace(target=partial(_under_penalty, task.target), draft=partial(_under_penalty, task.draft))
+
+
+def _under_penalty(model: LanguageModel, tokens: Tokens) -> Pmf:
+    row = model(tokens)
+    masses = [mass / 2 if token in tokens else mass for token, mass in enumerate(row.tolist())]
+    return np.array([mass / sum(masses) for mass in masses], dtype=object)
+
+
+def _bare(model: LanguageModel | None) -> LanguageModel:
+    """Return what the engine runs, which penalises on its own."""
+    assert model is not None
+    return model.args[0] if isinstance(model, partial) else model
+
+
+def _decoder(parts: Parts, drafting: str, warm: bool, task: Task) -> Decoder:
+    assert task.draft is not None
+    draft = task.draft
+    models, under = models_of(_bare(task.target), _bare(draft)), isinstance(draft, partial)
+    setup = Setup((), drafting=drafting, gammas=(GAMMA,), draft_processed=under)
+
+    def asked(prompt: Tokens) -> Setup:
+        body = {"prompt": prompt, "max_new": task.horizon, "eos": task.eos, "max_context": 99}
+        body["parameters"] = PENALTY if under else Parameters()
+        return setup._replace(bodies=(body,), vocabulary=len(task.target(prompt)))
+
+    def init(prompt: Tokens) -> State:
+        if task.horizon == 0:
+            return State(prompt, 0)
+        return State(prompt, task.horizon, started_engine(parts, asked(prompt), _earlier(prompt) if warm else None))
+
+    def stepped(draws: Draws, state: State) -> tuple[State, Round]:
+        engine = state.drafter
+        assert isinstance(engine, Engine)
+        prompt = state.tokens if not engine.running else engine.running[0].request.prompt
+        after = step(parts, asked(prompt), models, draws, engine)
+        running = after.running[0]
+        new = running.tokens[len(state.tokens) :]
+        remaining = 0 if running.finished else state.remaining - len(new)
+        after = _without_traces(setup, after)
+        accepted = min(running.accepted, len(new))
+        found = Round(new, running.pending, accepted, min(accepted + 1, len(running.pending), len(new)))
+        return State(running.tokens, remaining, None if running.finished else after), found
+
+    def propose(draws: Draws, state: State) -> Draft:
+        count = min(GAMMA, state.remaining - 1)
+        if drafting == "lookup":
+            tokens = lookup(state.tokens, state.tokens, count) if count else ()
+            return chain(tokens, (None,) * len(tokens))
+        tokens = ()
+        for _ in range(count):
+            tokens += (argmax(draft(state.tokens + tokens)),)
+        return chain(tokens, (None,) * count)
+
+    return Decoder(init, stepped, propose)
+
+
+def _without_traces(setup: Setup, engine: Engine) -> Engine:
+    """Return the engine with what no later step can see set back, so that equal futures are equal states."""
+    running, size = engine.running[0], setup.page_size
+    entries = read(engine.memory, running.pages, size, running.held)
+    pages, free = grown((), fragmented(setup.pages), pages_for(running.held, size))
+    memory = written((None,) * len(engine.memory), slots(pages, size, 0, len(entries)), entries)
+    bare = running._replace(pages=pages, pending=(), accepted=0, rounds=min(running.rounds, 1))
+    return Engine(memory, free, (bare,), ())
+
+
+def _earlier(prompt: Tokens) -> Kept:
+    """Return what a text that was the same but for its end left behind, in both caches."""
+    tokens = (*prompt[:-1], 1 - min(prompt[-1], 1), 0, 1)
+    return Kept(tokens, len(tokens) - 1, draft=draft_write(DraftCache(), tokens[:-1]))

@@ -1,0 +1,117 @@
+"""An engine of a few lines, for bugs that span rounds: it draws its drafts itself, and can be looked into.
+
+Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``Engine`` decodes
+``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of the target, as if there were a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Claim, Draws, Tokens
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.mutants.mutant import Mutant
+from specverify.mutants.numpy_verifiers import decided, drawn
+from specverify.subjects.engine import engine_subject
+from specverify.subjects.subject import Forward, Observed, Subject, Watched
+
+PROMPT: Tokens = (2,)
+HORIZON = 5
+GAMMA = 2
+
+
+class Models(NamedTuple):
+    """The caller's tables: row v is the pmf of the token after v."""
+
+    target: Any
+    draft: Any
+
+
+Engine = Callable[[Models, list[Forward]], list[int]]
+"""``engine(models, forwards)`` -> new tokens."""
+Decide = Callable[[Any, Any, Any, Sequence[int]], list[int]]
+"""``decide(rng, p, q, drafts)`` -> accepted drafts and one more token."""
+
+
+def models() -> Models:
+    """Return fresh tables."""
+    return Models(
+        np.array([[0.5, 0.25, 0.25], [0.25, 0.75, 0.0], [0.0, 0.5, 0.5]]),
+        np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]),
+    )
+
+
+def engine_of(decide: Decide = decided) -> Engine:
+    """Return the engine that drafts ``GAMMA`` tokens a round and decides them all by ``decide``."""
+
+    def engine(tables: Models, forwards: list[Forward]) -> list[int]:
+        rng, text = np.random.default_rng(), list(PROMPT)
+        while (left := HORIZON + len(PROMPT) - len(text)) > 0:
+            drafts = drafted(rng, tables, text, min(GAMMA, left - 1))
+            rows = [text[-1], *drafts]
+            forwards.append(Forward(len(text) - 1, tuple(rows)))
+            text += decide(rng, tables.target[rows], tables.draft[rows], drafts)
+        return text[len(PROMPT) :]
+
+    return engine
+
+
+def drafted(rng: Any, tables: Models, text: Sequence[int], count: int) -> list[int]:
+    """Return ``count`` tokens drawn one after the other from the draft table."""
+    drafts: list[int] = []
+    for _ in range(count):
+        drafts.append(drawn(rng, tables.draft[[*text, *drafts][-1]]))
+    return drafts
+
+
+def plain(tables: Models, forwards: list[Forward]) -> list[int]:
+    """Decode without speculation."""
+    rng, text = np.random.default_rng(), list(PROMPT)
+    for _ in range(HORIZON):
+        forwards.append(Forward(len(text) - 1, (text[-1],)))
+        text.append(drawn(rng, tables.target[text[-1]]))
+    return text[len(PROMPT) :]
+
+
+def small_engine(engine: Engine, name: str) -> Subject:
+    """Return the subject of an engine that claims to be lossless and optimal."""
+    subject = engine_subject(lambda: engine(models(), []), lambda: plain(models(), []), name)
+    programs = tuple(program._replace(watch=lambda: _watched(engine)) for program in subject.programs)
+    return subject._replace(summary="a small engine", claims=frozenset(Claim), programs=programs)
+
+
+def planted_engine(
+    engine: Engine, name: str, summary: str, *, category: str, citation: str, killed_by: str, control: Engine
+) -> Mutant:
+    """Return the mutant that is ``engine``, and ``control`` without the bug."""
+    return Mutant(
+        name,
+        summary,
+        category,
+        citation,
+        killed_by,
+        open=lambda: small_engine(engine, f"mutant:{name}"),
+        control=lambda: small_engine(control, f"{name} without the bug"),
+    )
+
+
+@contextmanager
+def _watched(engine: Engine) -> Iterator[Watched]:
+    yield Watched(lambda draws: _observed(engine, draws), lambda draws: _observed(plain, draws), PROMPT)
+
+
+def _observed(engine: Engine, draws: Draws) -> Observed:
+    given: Models = models()
+    forwards: list[Forward] = []
+    with answered_everywhere(draws):
+        new = tuple(engine(given, forwards))
+    changed = tuple(
+        f"the {name} table"
+        for name, before, after in zip(given._fields, models(), given, strict=True)
+        if not np.array_equal(before, after)
+    )
+    return Observed(new, tuple(forwards), changed=changed)

@@ -1,0 +1,1 @@
+"""Planted bugs of recurrent and sliding-window state."""

@@ -1,0 +1,1 @@
+"""Planted bugs of where a text ends, and of its stream."""

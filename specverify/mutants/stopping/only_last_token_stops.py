@@ -1,0 +1,24 @@
+"""The stopping criterion looks at the last committed token: an end of sequence inside a block is passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference import Tokens
+from specverify.mutants.serving.planted import in_situation
+
+
+def by_last(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the whole block, finished if its last token ends the text."""
+    count = min(len(new), most)
+    return count, ends(count) or count >= most
+
+
+MUTANT = in_situation(
+    "end of sequence",
+    "only-last-token-stops",
+    "only a block's last token can end it",
+    category="K",
+    citation="transformers PR #31301",
+    cut=by_last,
+)

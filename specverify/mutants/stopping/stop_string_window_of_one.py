@@ -1,0 +1,24 @@
+"""The window in which stop strings are looked for is made for one new token a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reference import Tokens
+from specverify.mutants.serving.planted import in_situation
+from specverify.mutants.serving.stopping import Pieces, text_of
+
+
+def at_first(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
+    """Return whether the first new token of a round completes a stop string."""
+    return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
+
+
+MUTANT = in_situation(
+    "stop strings",
+    "stop-string-window-of-one",
+    "stop strings end at a round's first token",
+    category="K",
+    citation="openvino.genai PR #1719 (56fe5bf02)",
+    has_stop_string=at_first,
+)

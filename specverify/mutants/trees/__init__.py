@@ -1,0 +1,1 @@
+"""Class J: trees of drafts."""

@@ -1,0 +1,1 @@
+"""Class N: the drafter's vocabulary is another one."""

@@ -1,0 +1,46 @@
+"""The drafter knows fewer tokens, and the residual is taken over those: the others are never recovered."""
+
+from __future__ import annotations
+
+from reference import (
+    Decoder,
+    Pmf,
+    Task,
+    chain_decoder,
+    constant,
+    model_drafter,
+    one_hot,
+    residual,
+)
+from reference.coupling import accept_probability
+from reference.drafters.tree import excluding
+from reference.models import draft_model
+from reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.mutants.mutant import SHORT, planted
+
+
+def known(pmf: Pmf) -> Pmf:
+    """Return the pmf on the drafter's vocabulary, which lacks the last token; token 0 if nothing is left."""
+    rest = excluding(pmf, (len(pmf) - 1,))
+    return one_hot(0, pmf) if rest is None else rest
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling of a drafter without the last token."""
+    draft = draft_model(task)
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: accept_probability(p, q, token), lambda p, q, token: known(residual(p, q))
+    )
+    return chain_decoder(task, model_drafter(lambda tokens: known(draft(tokens))), constant(gamma), verify)
+
+
+MUTANT = planted(
+    "speculative-sampling",
+    "residual-within-the-subset",
+    "recovers tokens of the drafter alone",
+    build,
+    category="N",
+    citation="xLLM PR #2175 (d2t part)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)

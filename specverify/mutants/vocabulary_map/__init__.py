@@ -1,0 +1,1 @@
+"""Planted bugs of the map from the drafter's tokens to the target's."""

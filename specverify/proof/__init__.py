@@ -1,0 +1,89 @@
+"""Proofs for all p and q of what the exact checks show for some: the reference functions run on unknown reals.
+
+For every text that can come out, its mass is a sum over paths of quotients of polynomials, each counted where its
+conditions are met; ``sums.decide`` shows that it is the expected one wherever the pmfs are pmfs. A refutation is a set
+of rational rows, and counts only after the ordinary enumeration, with fractions, has found the same two masses.
+
+One round is proved, for every number of remaining tokens from 1 to gamma + 1; more of them change nothing for a decoder
+that drafts at most gamma deep. Where its rounds depend on the text only through the rows of its models, the text the
+round begins with does not matter, since all rows are free: its joint law over any number of rounds is then the target's
+by induction on the round. Where a drafter reads the text itself (n-grams), every text up to three tokens is taken, and
+the statement says so. What a decoder remembers between rounds, such as a cache, one round from a fresh state does not
+show: ``joint`` proves whole decodes of up to gamma + 3 tokens, several rounds of them. End-of-sequence tokens, which
+cut what is committed, are left to the exact checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specverify.proof.cache import remembered
+from specverify.proof.linear import LINEAR, prove_linear
+from specverify.proof.result import Proof, ReplayFailed, Status
+from specverify.proof.search import Search
+from specverify.proof.statements import STATEMENTS
+from specverify.proof.subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
+
+__all__ = ["COUPLING", "DEFAULT_SECONDS", "LINEAR", "STATEMENTS", "Proof", "ReplayFailed", "Status", "prove"]
+
+DEFAULT_SECONDS = 300.0
+_LENGTHS = {"stopping": ANY_LENGTH, "dropping": DROPPING}
+
+
+def prove(
+    algorithm_name: str,
+    vocabulary: int,
+    gamma: int,
+    what: str = "law",
+    timeout: float = DEFAULT_SECONDS,
+    options: Mapping[str, Any] | None = None,
+    cache: Path | None = None,
+) -> Proof:
+    """Prove or refute ``what`` of an algorithm for all target and draft pmfs over ``vocabulary`` tokens.
+
+    ``algorithm_name`` is a registry name or ``mutant:NAME``, built with the options of its first example, with
+    ``gamma``, and with ``options``; ``coupling`` for the statements about no decoder. ``what`` is a key of
+    ``STATEMENTS`` or ``LINEAR``; ``timeout`` is in seconds, and the answer is UNKNOWN after it. An algorithm whose
+    length rule computes with floats is proved with any length rule in its place instead, and the statement says so.
+    ``cache`` is a folder of proofs to look in first. Raises ``ValueError`` for an unknown name, a vocabulary below 2 or
+    a negative gamma.
+    """
+    if vocabulary < 2 or gamma < 0:
+        raise ValueError(f"vocabulary is {vocabulary} and gamma {gamma}, expected at least 2 tokens and gamma >= 0")
+    if what not in STATEMENTS and what not in LINEAR:
+        raise ValueError(f"there is no statement {what!r}, expected one of {', '.join((*STATEMENTS, *LINEAR))}")
+    if what == "residual":
+        algorithm_name = COUPLING
+    if cache is not None:
+        asked = dict(name=algorithm_name, vocabulary=vocabulary, gamma=gamma, what=what, options=repr(options))
+        return remembered(cache, asked, lambda: prove(algorithm_name, vocabulary, gamma, what, timeout, options))
+    if what in LINEAR:
+        return prove_linear(what, vocabulary, timeout)
+    length = _LENGTHS.get(what, OWN)
+    found = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, length)
+    if found.figures.get("needs_number") and what in {"law", "acceptance"}:
+        try:
+            other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH)
+        except ValueError:
+            return found
+        return found if other.status is Status.UNKNOWN else other
+    return found
+
+
+def _attempt(
+    name: str,
+    vocabulary: int,
+    gamma: int,
+    what: str,
+    seconds: float,
+    options: Mapping[str, Any] | None,
+    length: str,
+) -> Proof:
+    rule = find_rule(name, gamma, options, length)
+    if what == "declared" and rule.declared_law is None:
+        raise ValueError(f"{rule.name} declares no law of its own, expected a row with a declared bias")
+    if name == COUPLING and what != "residual":
+        raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
+    return Search(STATEMENTS[what], rule, vocabulary, gamma, seconds).run(what)

@@ -1,0 +1,63 @@
+"""Proofs kept in a folder, found again as long as no source they rest on has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import reference
+import specverify
+from specverify.proof.result import Proof, Status
+from specverify.proof.solver import z3
+from specverify.proof.tables import Model
+
+
+def remembered(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
+    """Return the proof kept for ``asked``, or make and keep it. What is open is not kept: it hangs on the time limit.
+
+    The key holds every source file of both packages, the version of z3 and the question.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{_key(asked)}.json"
+    if file.exists():
+        return _read(json.loads(file.read_text("utf-8")))
+    found = prove()
+    if found.status is not Status.UNKNOWN:
+        file.write_text(json.dumps(_written(found), indent=1), "utf-8")
+    return found
+
+
+def _key(asked: Mapping[str, Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((z3.get_version_string(), sorted(asked.items()))).encode())
+    for package in (reference, specverify):
+        root = Path(package.__file__ or "").parent
+        for source in sorted(root.rglob("*.py")):
+            digest.update(source.relative_to(root).as_posix().encode())
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _written(proof: Proof) -> dict[str, Any]:
+    model = proof.model and {
+        "vocabulary": proof.model.vocabulary,
+        "target": [(text, list(map(str, row))) for text, row in proof.model.target.items()],
+        "draft": [(text, list(map(str, row))) for text, row in proof.model.draft.items()],
+        "choices": list(proof.model.choices.items()),
+    }
+    return {**proof._asdict(), "model": model, "figures": dict(proof.figures)}
+
+
+def _read(data: dict[str, Any]) -> Proof:
+    kept = data["model"]
+    model = kept and Model(
+        kept["vocabulary"],
+        {tuple(text): tuple(map(Fraction, row)) for text, row in kept["target"]},
+        {tuple(text): tuple(map(Fraction, row)) for text, row in kept["draft"]},
+        {tuple(question): answer for question, answer in kept["choices"]},
+    )
+    return Proof(**{**data, "status": Status(data["status"]), "model": model})

@@ -1,0 +1,194 @@
+"""Every path of a program whose probabilities are unknown: draws branch, and so do comparisons without an answer.
+
+A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons decided on the
+way that could have gone otherwise, and that every outcome drawn had positive probability. The law of the program is the
+sum over its paths of weight where the conditions are met. Paths whose conditions nothing meets are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from reference import Pmf, Site, Tokens, check_pmf
+from specverify.draws import NotAFunctionOfItsDraws
+from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient, unknown
+from specverify.proof.solver import ANY, Condition, Feasibility
+from specverify.proof.symbolic import NEGATIVE, POSITIVE, Real
+from specverify.proof.tables import UnknownTables
+
+Outcome = TypeVar("Outcome")
+
+
+class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
+    """A program drew from something that is no probability vector; ``point`` says where."""
+
+    def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
+        """``point`` gives unknowns the values at which it happens."""
+        super().__init__(sentence)
+        self.point = point
+
+
+class GuardedPath(NamedTuple, Generic[Outcome]):
+    """What came out, the weight, and when the path exists; ``drawn`` are the conditions that come from draws."""
+
+    outcome: Outcome
+    weight: Any
+    conditions: tuple[Condition, ...]
+    drawn: tuple[Condition, ...]
+
+
+class _Step:
+    """One draw or one comparison on the current path, and the answers it can still have."""
+
+    def __init__(self, question: Any, answers: list[tuple[Any, Condition | None]], weights: tuple[Any, ...]) -> None:
+        self.question, self.answers, self.weights, self.index = question, answers, weights, 0
+
+    @property
+    def answer(self) -> Any:
+        return self.answers[self.index][0]
+
+    @property
+    def condition(self) -> Condition | None:
+        return self.answers[self.index][1]
+
+
+class Run:
+    """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
+
+    def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[_Step]) -> None:
+        """``steps`` is shared with the enumeration and grows as the program asks."""
+        self.tables, self._solver, self._steps = tables, solver, steps
+        self.depth = 0
+        self._signs: dict[Polynomial, frozenset[int]] = {}
+
+    def pmf(self, kind: str, text: Tokens) -> Pmf:
+        """Return a row of the tables as numbers of this run."""
+        return self.tables.pmf(self, kind, text)
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of this path; raises ``NotAPmf`` where the weights are no pmf for some unknowns."""
+        weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
+        form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
+        if self.depth == len(self._steps):
+            self._open(_Step((site, form), self._outcomes(weights, site), weights))
+        step = self._follow((site, form), site)
+        step.weights = weights
+        return int(step.answer)
+
+    def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
+        """Return whether the sign of ``polynomial`` is one of ``signs`` on this path."""
+        if polynomial.degree == 0:
+            value = polynomial.terms.get((), 0)
+            return (value > 0) - (value < 0) in signs
+        atom, wanted = self._atom(polynomial, signs)
+        known = self._signs.get(atom, ANY)
+        if known <= wanted or not known & wanted:
+            return known <= wanted
+        if self.depth == len(self._steps):
+            yes, no = Condition(atom, wanted), Condition(atom, ANY - wanted)
+            answers: list[tuple[Any, Condition | None]] = [(True, yes)] if self._solver.feasible(yes) else []
+            answers += [(False, no)] if not answers or self._solver.feasible(no) else []
+            self._open(_Step((atom, wanted), answers if len(answers) > 1 else [(answers[0][0], None)], ()))
+        answer = bool(self._follow((atom, wanted), "a comparison").answer)
+        self._signs[atom] = known & (wanted if answer else ANY - wanted)
+        return answer
+
+    def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
+        """Return the same question in lowest terms: without content, and without unknowns known to be positive."""
+        content, atom = primitive(polynomial)
+        for number in set(common_monomial(atom)):
+            factor = unknown(number)
+            while self._signs.get(factor, ANY) == {POSITIVE} and (rest := quotient(atom, factor)):
+                atom = rest
+        return atom, frozenset(-item for item in signs) if content < 0 else signs
+
+    def _open(self, step: _Step) -> None:
+        if not step.answers:
+            raise NotAFunctionOfItsDraws(f"nothing can be drawn at {step.question[0]}")
+        self._steps.append(step)
+        enter(self._solver, step)
+
+    def _follow(self, question: Any, where: Any) -> _Step:
+        step = self._steps[self.depth]
+        if step.question != question:
+            raise NotAFunctionOfItsDraws(f"step {self.depth} asked {where} otherwise on replay")
+        self.depth += 1
+        if step.condition is not None:
+            known = self._signs.get(step.condition.polynomial, ANY)
+            self._signs[step.condition.polynomial] = known & step.condition.signs
+        return step
+
+    def _outcomes(self, weights: tuple[Any, ...], site: Site) -> list[tuple[Any, Condition | None]]:
+        self._require_pmf(weights, site)
+        answers: list[tuple[Any, Condition | None]] = []
+        for outcome, weight in enumerate(weights):
+            if not isinstance(weight, Real):
+                answers += [(outcome, None)] if weight > 0 else []
+                continue
+            atom, signs = self._atom(weight.numerator, frozenset({POSITIVE}))
+            condition = Condition(atom, signs)
+            if self._signs.get(atom) == signs:
+                answers.append((outcome, None))
+            elif self._solver.feasible(condition):
+                answers.append((outcome, condition))
+        return answers
+
+    def _require_pmf(self, weights: tuple[Any, ...], site: Site) -> None:
+        excess = sum(weights, start=Fraction(-1))
+        wrong = [] if not isinstance(excess, Real) and excess == 0 else [(excess, frozenset({NEGATIVE, POSITIVE}))]
+        wrong += [(weight, frozenset({NEGATIVE})) for weight in weights]
+        for value, signs in wrong:
+            if not isinstance(value, Real):
+                point: Any = {} if (value > 0) - (value < 0) in signs else None
+            elif value.numerator in self.tables.never_negative and not value.denominators:
+                continue
+            else:
+                atom, meant = self._atom(value.numerator, signs)
+                point = self._solver.point(Condition(atom, meant))
+            if isinstance(point, dict):
+                raise NotAPmf(f"the weights at {site} are no probability vector", point)
+            if point is not None:
+                raise NotAFunctionOfItsDraws(f"the weights at {site} could not be shown to be a pmf: {point}")
+
+
+def guarded_paths(
+    program: Callable[[Run], Outcome], tables: UnknownTables, solver: Feasibility
+) -> Iterator[GuardedPath[Outcome]]:
+    """Yield every feasible path of ``program`` once, depth first."""
+    steps: list[_Step] = []
+    while True:
+        run = Run(tables, solver, steps)
+        outcome = program(run)
+        if run.depth < len(steps):
+            raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")
+        weight: Any = Fraction(1)
+        conditions: list[Condition] = []
+        drawn: list[Condition] = []
+        for step in steps:
+            if step.weights:
+                weight = step.weights[step.answer] * weight
+            if step.condition is not None:
+                conditions.append(step.condition)
+                drawn += [step.condition] if step.weights else []
+        yield GuardedPath(outcome, weight, tuple(conditions), tuple(drawn))
+        while steps and steps[-1].index == len(steps[-1].answers) - 1:
+            leave(solver, steps.pop())
+        if not steps:
+            return
+        leave(solver, steps[-1])
+        steps[-1].index += 1
+        enter(solver, steps[-1])
+
+
+def enter(solver: Feasibility, step: _Step) -> None:
+    """Assume the condition of the answer that is followed."""
+    if step.condition is not None:
+        solver.push(step.condition)
+
+
+def leave(solver: Feasibility, step: _Step) -> None:
+    """Take it back."""
+    if step.condition is not None:
+        solver.pop()

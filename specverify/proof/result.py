@@ -1,0 +1,41 @@
+"""What became of a statement about all p and q."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from specverify.proof.tables import Model
+
+
+class Status(StrEnum):
+    """UNKNOWN is never turned into a proof."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    """There are p and q where it is false, given, and found false again by the ordinary enumeration."""
+    UNKNOWN = "unknown"
+
+
+class Proof(NamedTuple):
+    """A statement about all p and q, and what became of it."""
+
+    subject: str
+    what: str
+    vocabulary: int
+    gamma: int
+    status: Status
+    statement: str
+    """One sentence: what is proved, or what was to be and where it fails or why it is open."""
+    queries: int
+    """Questions put to the solver."""
+    seconds: float
+    model: Model | None = None
+    """Where the statement is false."""
+    figures: Mapping[str, Any] = {}
+    """JSON-able: paths, outcomes and cells looked at; for a refutation the outcome and its two masses."""
+
+
+class ReplayFailed(AssertionError):  # noqa: N818 - named for what it says of the search
+    """A refutation that the ordinary enumeration does not confirm: an error in this package."""

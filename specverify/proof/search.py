@@ -1,0 +1,181 @@
+"""From a statement to its proof: all paths of both programs, grouped by outcome, and each outcome decided."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from reference import Draws, Tokens
+from specverify.enumeration import paths
+from specverify.proof.paths import NotAPmf, Run, guarded_paths
+from specverify.proof.result import Proof, ReplayFailed, Status
+from specverify.proof.solver import Feasibility, OutOfTime
+from specverify.proof.statements import Place, Program, Statement
+from specverify.proof.subject import ProofSubject
+from specverify.proof.sums import Guarded, decide
+from specverify.proof.symbolic import NeedsNumber, sign
+from specverify.proof.tables import DRAFT, Model, UnknownTables, UnknownWorld, World, any_model, model_at
+
+WORLDS = 3
+"""Known worlds in which whatever was proved at a place is enumerated all the same."""
+LONGEST_TEXT = 3
+"""How long the texts are that a drafter which reads no draft model is shown."""
+
+
+class Search:
+    """One attempt at one statement: what it has covered so far, and the clock."""
+
+    def __init__(
+        self, statement: Statement, subject: ProofSubject, vocabulary: int, gamma: int, seconds: float
+    ) -> None:
+        """``seconds`` is the time limit, counted from now."""
+        self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
+        self._started = time.perf_counter()
+        self._deadline = self._started + seconds
+        self._figures: dict[str, Any] = {"texts": 0, "paths": 0, "outcomes": 0, "cells": 0, "worlds": 0}
+        self._queries = 0
+        self._text = "the text (0,)"
+
+    def run(self, what: str) -> Proof:
+        """Return the proof, the refutation, or what was covered and why no more."""
+        try:
+            reason, model = self._everywhere()
+        except OutOfTime:
+            reason, model = "the time limit has passed", None
+        except NeedsNumber as error:
+            self._figures["needs_number"] = True
+            reason, model = f"it cannot run on unknown probabilities: {error}", None
+        except ReplayFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
+            reason, model = f"it cannot run on unknown probabilities: {type(error).__name__}: {error}", None
+        status = Status.REFUTED if model else Status.UNKNOWN if reason else Status.PROVED
+        return Proof(
+            self._subject.name,
+            what,
+            self._vocabulary,
+            self._gamma,
+            status,
+            self._sentence(status, reason),
+            self._queries,
+            time.perf_counter() - self._started,
+            model,
+            self._figures,
+        )
+
+    def _sentence(self, status: Status, reason: str) -> str:
+        name = f"{self._subject.name} ({self._subject.options})" if self._subject.options else self._subject.name
+        said = self._statement.says.format(
+            subject=name, texts=f"from {self._text}", vocabulary=self._vocabulary, gamma=self._gamma
+        )
+        if status is Status.PROVED:
+            return said
+        if status is Status.REFUTED:
+            return f"it is false that {said}: {reason}"
+        done = ", ".join(f"{value} {name}" for name, value in self._figures.items() if type(value) is int)
+        return f"open: {said}; {reason} after {done}"
+
+    def _everywhere(self) -> tuple[str, Model | None]:
+        reason, model, reads_draft = self._from((0,))
+        if reason or reads_draft or self._statement.one_place:
+            return reason, model
+        texts = [text for size in range(1, LONGEST_TEXT + 1) for text in product(range(self._vocabulary), repeat=size)]
+        self._text = f"every text of up to {LONGEST_TEXT} tokens"
+        for text in texts:
+            reason, model, _ = self._from(text)
+            if reason:
+                break
+        return reason, model
+
+    def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
+        """Return why the statement fails or stays open after ``prompt``, and whether the draft model was asked."""
+        reads_draft = False
+        longest = self._gamma + 1 + self._statement.beyond
+        for horizon in range(longest if self._statement.one_place else 1, longest + 1):
+            tables = UnknownTables(self._vocabulary)
+            reason, model = self._at(Place(prompt, horizon), tables)
+            reads_draft = any(kind == DRAFT for kind, _ in tables.rows)
+            if reason:
+                return reason, model, reads_draft
+        self._figures["texts"] += 1
+        return "", None, reads_draft
+
+    def _at(self, place: Place, tables: UnknownTables) -> tuple[str, Model | None]:
+        solver = Feasibility(tables.axioms, self._deadline)
+        try:
+            terms = self._terms(place, tables, solver)
+            for outcome, guarded in terms.items():
+                decided = decide(guarded, solver, self._statement.forbidden)
+                self._figures["cells"] += decided.cells
+                if decided.failure:
+                    if decided.failure.point is None:
+                        return f"{decided.failure.reason} for outcome {outcome}", None
+                    return self._replayed(model_at(tables, decided.failure.point), place, outcome)
+                self._figures["outcomes"] += 1
+            self._tried(place, tables)
+        except NotAPmf as error:
+            return self._replayed_crash(model_at(tables, error.point), place, str(error))
+        finally:
+            self._queries += solver.queries
+        return "", None
+
+    def _terms(self, place: Place, tables: UnknownTables, solver: Feasibility) -> dict[Hashable, list[Guarded]]:
+        found: dict[Hashable, list[Guarded]] = defaultdict(list)
+        for side, program in ((1, self._statement.left), (-1, self._statement.right)):
+            for path in guarded_paths(self._under_unknowns(program, tables, place), tables, solver):
+                self._figures["paths"] += 1
+                for outcome, share in path.outcome:
+                    found[outcome].append(Guarded(path.weight * share * side, path.conditions, path.drawn))
+        return found
+
+    def _under_unknowns(
+        self, program: Program, tables: UnknownTables, place: Place
+    ) -> Callable[[Run], list[tuple[Hashable, Any]]]:
+        return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
+
+    def _tried(self, place: Place, tables: UnknownTables) -> None:
+        """Compare both programs in a few known worlds, by the ordinary enumeration: a proof that fails is an error."""
+        for seed in range(WORLDS):
+            model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
+            left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
+            for outcome in left.keys() | right.keys():
+                if sign(left.get(outcome, 0) - right.get(outcome, 0)) in self._statement.forbidden:
+                    raise ReplayFailed(f"{self._subject.name} was proved and is wrong at {model}: {outcome}")
+        self._figures["worlds"] += WORLDS
+
+    def _replayed(self, model: Model, place: Place, outcome: Hashable) -> tuple[str, Model]:
+        """Compute both masses again with fractions; raises ``ReplayFailed`` where they are as claimed."""
+        left = self._masses(self._statement.left, model, place)
+        right = self._masses(self._statement.right, model, place)
+        one, other = left.get(outcome, Fraction(0)), right.get(outcome, Fraction(0))
+        if sign(one - other) not in self._statement.forbidden:
+            raise ReplayFailed(f"{self._subject.name} at {model}: {outcome} has mass {one} and {other} by enumeration")
+        none = Fraction(0)
+        distance = sum((abs(left.get(x, none) - right.get(x, none)) for x in left.keys() | right.keys()), start=none)
+        self._text = f"the text {place.prompt}"
+        self._figures |= {"prompt": list(place.prompt), "horizon": place.horizon, "outcome": repr(outcome)}
+        self._figures |= {"mass": str(one), "expected": str(other), "tv": str(distance / 2)}
+        return f"{outcome} has mass {one}, not {other}", model
+
+    def _replayed_crash(self, model: Model, place: Place, sentence: str) -> tuple[str, Model]:
+        for program in (self._statement.left, self._statement.right):
+            try:
+                self._masses(program, model, place)
+            except ValueError as error:
+                return f"{sentence}: {error}", model
+        raise ReplayFailed(f"{self._subject.name} at {model}: {sentence}, but not by enumeration")
+
+    def _masses(self, program: Program, world: World, place: Place) -> dict[Hashable, Fraction]:
+        def once(draws: Draws) -> list[tuple[Hashable, Any]]:
+            return list(program(self._subject, world, draws, place))
+
+        masses: dict[Hashable, Fraction] = defaultdict(Fraction)
+        for path in paths(once):
+            for outcome, share in path.outcome:
+                masses[outcome] += path.weight * share
+        return masses

@@ -1,0 +1,176 @@
+"""Signs of polynomials under conditions: z3, asked for feasibility and for rational points.
+
+Linear conditions go to an incremental solver of linear arithmetic. Where there are others, the linear part is asked
+first and its point is tried on them, so that the expensive solver is left with the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from specverify.proof.polynomial import Polynomial
+from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, sign
+
+try:
+    import z3  # type: ignore[import-untyped]
+except ImportError as error:
+    raise ImportError('specverify.proof needs z3: pip install "specverify-suite[proof]"') from error
+
+
+__all__ = ["ANY", "Condition", "Feasibility", "OutOfTime", "z3"]
+
+QUESTION = 10.0
+"""Seconds for one question; a question that is not answered counts as feasible."""
+
+
+class OutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
+    """The time limit of the proof has passed."""
+
+
+class Condition(NamedTuple):
+    """The sign of a polynomial is one of ``signs``."""
+
+    polynomial: Polynomial
+    signs: frozenset[int]
+
+    def met(self, point: dict[int, Fraction]) -> bool:
+        """Return whether the condition holds at a point."""
+        return sign(self.polynomial.at(point)) in self.signs
+
+
+ANY = frozenset({NEGATIVE, ZERO, POSITIVE})
+_RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
+    frozenset({NEGATIVE}): lambda value: value < 0,
+    frozenset({ZERO}): lambda value: value == 0,
+    frozenset({POSITIVE}): lambda value: value > 0,
+    frozenset({NEGATIVE, ZERO}): lambda value: value <= 0,
+    frozenset({ZERO, POSITIVE}): lambda value: value >= 0,
+    frozenset({NEGATIVE, POSITIVE}): lambda value: value != 0,
+    ANY: lambda value: z3.BoolVal(True),
+    frozenset(): lambda value: z3.BoolVal(False),
+}
+
+
+class Feasibility:
+    """A stack of conditions. ``axioms(unknown)`` gives the conditions that an unknown always meets, and its group."""
+
+    def __init__(self, axioms: Callable[[int], tuple[Any, tuple[Condition, ...]]], deadline: float) -> None:
+        """``deadline`` is a value of ``time.perf_counter``; after it every question raises ``OutOfTime``."""
+        self._axioms, self.deadline = axioms, deadline
+        self._linear = z3.SolverFor("QF_LRA")
+        self._higher: list[Condition] = []
+        self._levels: list[tuple[int, set[Any]]] = []
+        self._known: set[Any] = set()
+        self._spoken: dict[Condition, Any] = {}
+        self.queries = 0
+        self.unanswered = 0
+
+    def push(self, *conditions: Condition) -> None:
+        """Add conditions, to be taken back by one ``pop``."""
+        self._levels.append((len(self._higher), set(self._known)))
+        self._linear.push()
+        self._add(conditions)
+
+    def pop(self) -> None:
+        """Take back the conditions of the last ``push``."""
+        higher, self._known = self._levels.pop()
+        del self._higher[higher:]
+        self._linear.pop()
+
+    def mentioned(self) -> set[int]:
+        """Return the unknowns of all rows that a present condition speaks of."""
+        return {number for row in self._known for number in row.unknowns}
+
+    def feasible(self, *conditions: Condition) -> bool:
+        """Return whether some point meets everything; True also where the solver cannot say."""
+        return self._asked(conditions, feasible_only=True) is not None
+
+    def point(self, *conditions: Condition) -> dict[int, Fraction] | str | None:
+        """Return a rational point that meets everything, None if none does, or why there is no answer of these two."""
+        return self._asked(conditions)
+
+    def _asked(
+        self, conditions: tuple[Condition, ...], *, feasible_only: bool = False
+    ) -> dict[int, Fraction] | str | None:
+        if time.perf_counter() > self.deadline:
+            raise OutOfTime
+        self.queries += 1
+        self.push(*conditions)
+        try:
+            if self._checked(self._linear) == z3.unsat:
+                return None
+            if not self._higher:
+                if feasible_only:
+                    return {}
+                return self._read(self._linear.model())
+            guess = self._read(self._linear.model())
+            if isinstance(guess, dict) and all(condition.met(_filled(guess, condition)) for condition in self._higher):
+                return guess
+            return self._nonlinear()
+        finally:
+            self.pop()
+
+    def _nonlinear(self) -> dict[int, Fraction] | str | None:
+        whole = z3.SolverFor("QF_NRA")
+        whole.add(self._linear.assertions())
+        whole.add([self._said(condition) for condition in self._higher])
+        answer = self._checked(whole)
+        if answer == z3.unsat:
+            return None
+        if answer == z3.unknown:
+            self.unanswered += 1
+            return "the solver gave up on a nonlinear question"
+        return self._read(whole.model())
+
+    def _checked(self, solver: Any) -> Any:
+        left = self.deadline - time.perf_counter()
+        if left <= 0:
+            raise OutOfTime
+        solver.set("timeout", max(1, int(1000 * min(left, QUESTION))))
+        answer = solver.check()
+        if answer == z3.unknown and time.perf_counter() > self.deadline:
+            raise OutOfTime
+        return answer
+
+    def _add(self, conditions: Iterable[Condition]) -> None:
+        for condition in conditions:
+            for unknown in condition.polynomial.unknowns:
+                group, axioms = self._axioms(unknown)
+                if group not in self._known:
+                    self._known.add(group)
+                    self._linear.add([self._said(axiom) for axiom in axioms])
+            if condition.polynomial.degree > 1:
+                self._higher.append(condition)
+            else:
+                self._linear.add(self._said(condition))
+
+    def _said(self, condition: Condition) -> Any:
+        if condition not in self._spoken:
+            self._spoken[condition] = _RELATIONS[condition.signs](spoken(condition.polynomial))
+        return self._spoken[condition]
+
+    def _read(self, model: Any) -> dict[int, Fraction] | str:
+        point = {}
+        for item in model.decls():
+            value = model[item]
+            if not z3.is_rational_value(value):
+                return "the solver's point is not rational"
+            point[int(item.name()[1:])] = Fraction(value.numerator_as_long(), value.denominator_as_long())
+        return point
+
+
+def spoken(polynomial: Polynomial) -> Any:
+    """Return the polynomial as a z3 term in the reals x0, x1, ..."""
+    terms = []
+    for monomial, value in polynomial.terms.items():
+        factors = [z3.Real(f"x{unknown}") for unknown in monomial]
+        number = z3.RealVal(str(Fraction(value)))
+        terms.append(z3.Product(number, *factors) if factors else number)
+    return z3.Sum(terms) if terms else z3.RealVal(0)
+
+
+def _filled(point: dict[int, Fraction], condition: Condition) -> dict[int, Fraction]:
+    return {unknown: point.get(unknown, Fraction(0)) for unknown in condition.polynomial.unknowns}

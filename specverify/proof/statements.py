@@ -1,0 +1,205 @@
+"""The statements: each says that two programs give every outcome the same mass, in every world.
+
+A program runs once for every path and yields (outcome, share) pairs: the mass of an outcome is the sum over paths of
+weight times share. The same two programs run under unknown tables and, to replay a failure, under known ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+from reference import Draws, Tokens, accept_probability, argmax, one_hot, residual
+from reference.laws import greedy_law
+from reference.types import Task
+from specverify.enumeration import whole_run
+from specverify.proof.subject import ProofSubject
+from specverify.proof.sums import NONZERO
+from specverify.proof.symbolic import NEGATIVE
+from specverify.proof.tables import World
+
+
+class Place(NamedTuple):
+    """Where a round begins: the text so far, and how many tokens may still come."""
+
+    prompt: Tokens
+    horizon: int
+
+
+Shares: TypeAlias = Iterable[tuple[Hashable, Any]]
+Program: TypeAlias = Callable[[ProofSubject, World, Draws, Place], Shares]
+
+
+class Statement(NamedTuple):
+    """``left`` and ``right`` give every outcome the same mass; or left at least right, if only less is forbidden."""
+
+    left: Program
+    right: Program
+    says: str
+    """A sentence with {subject}, {texts}, {vocabulary}, {gamma}."""
+    forbidden: frozenset[int] = NONZERO
+    one_place: bool = False
+    """Whether it speaks of nothing but the longest round."""
+    beyond: int = 0
+    """Tokens beyond the gamma + 1 of one round."""
+
+
+def _round_then_target(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    task = world.task(place.horizon)
+    new = _one_round(subject, world, draws, place, task)
+    if len(new) > place.horizon:
+        yield new, 1
+        return
+    for rest in product(range(world.vocabulary), repeat=place.horizon - len(new)):
+        text = new + rest
+        yield text, _chance(task, place.prompt, text, len(new))
+
+
+def _target_alone(_: ProofSubject, world: World, __: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    task = world.task(place.horizon)
+    for text in product(range(world.vocabulary), repeat=place.horizon):
+        yield text, _chance(task, place.prompt, text, 0)
+
+
+def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
+    chance: Any = 1
+    for position in range(start, len(text)):
+        chance = task.target(prompt + text[:position])[text[position]] * chance
+    return chance
+
+
+def _one_round(subject: ProofSubject, world: World, draws: Draws, place: Place, task: Task) -> Tokens:
+    decoder = subject.build(world, task)
+    return decoder.step(draws, decoder.init(place.prompt))[1].tokens
+
+
+def _greedy_round(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    task = world.task(place.horizon, greedy=True)
+    new = _one_round(subject, world, draws, place, task)
+    while len(new) < place.horizon:
+        new = (*new, argmax(task.target(place.prompt + new)))
+    yield new, 1
+
+
+def _greedy_alone(_: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+    return greedy_law(world.task(place.horizon, greedy=True), place.prompt).items()
+
+
+def _whole_decode(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    yield whole_run(subject.build(world, world.task(place.horizon)), place.prompt)(draws), 1
+
+
+def _declared(subject: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+    if subject.declared_law is None:
+        raise ValueError(f"{subject.name} declares no law of its own, expected a row with a declared bias")
+    return subject.declared_law(world.task(place.horizon), place.prompt).items()
+
+
+def _accepted(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    decoder = subject.build(world, world.task(place.horizon))
+    done = decoder.step(draws, decoder.init(place.prompt))[1]
+    for count in range(1, done.accepted + 1):
+        yield done.tokens[:count], 1
+
+
+def _acceptable(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    task = world.task(place.horizon)
+    decoder = subject.build(world, task)
+    if decoder.propose is None:
+        raise ValueError(f"{subject.name} cannot draft alone, expected a decoder with propose")
+    draft = decoder.propose(draws, decoder.init(place.prompt))
+    chance: Any = 1
+    for i, token in enumerate(draft.tokens):
+        p, pmf = task.target(place.prompt + draft.tokens[:i]), draft.pmfs[i]
+        chance = accept_probability(p, one_hot(token, p) if pmf is None else pmf, token) * chance
+        yield draft.tokens[: i + 1], chance
+
+
+def _accepted_number(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    decoder = subject.build(world, world.task(place.horizon))
+    yield "accepted", decoder.step(draws, decoder.init(place.prompt))[1].accepted
+
+
+def _acceptable_number(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    for _, chance in _acceptable(subject, world, draws, place):
+        yield "accepted", chance
+
+
+def _mended(_: ProofSubject, world: World, __: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+    task = world.task(place.horizon)
+    p, q = task.target(place.prompt), _draft(task, place)
+    kept = [q[token] * accept_probability(p, q, token) for token in range(world.vocabulary)]
+    rejected = 1 - sum(kept)
+    replaced = residual(p, q)
+    for token in range(world.vocabulary):
+        yield token, kept[token] + rejected * replaced[token]
+
+
+def _target_row(_: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+    return enumerate(world.task(place.horizon).target(place.prompt).tolist())
+
+
+def _draft(task: Task, place: Place) -> Any:
+    assert task.draft is not None
+    return task.draft(place.prompt)
+
+
+_EVERY = "for every target and draft over {vocabulary} tokens, rows free in every context, "
+_LAW = (
+    "the tokens of one round of {subject}, at most {gamma} drafts deep, followed by the target, have the target's law"
+)
+
+STATEMENTS: dict[str, Statement] = {
+    "law": Statement(_round_then_target, _target_alone, _EVERY + _LAW + " ({texts})"),
+    "joint": Statement(
+        _whole_decode,
+        _target_alone,
+        _EVERY + "up to gamma + 3 new tokens decoded by {subject}, rounds of at most {gamma} drafts, have the target's "
+        "joint law ({texts})",
+        beyond=2,
+    ),
+    "stopping": Statement(
+        _round_then_target,
+        _target_alone,
+        _EVERY + "and every rule that decides before a token is drawn whether to draft it, " + _LAW + " ({texts})",
+    ),
+    "dropping": Statement(
+        _round_then_target,
+        _target_alone,
+        _EVERY + "and every rule that may take the last token drawn back, " + _LAW + " ({texts})",
+    ),
+    "greedy": Statement(
+        _greedy_round,
+        _greedy_alone,
+        "for every target with one-hot rows and every draft over {vocabulary} tokens, one round of {subject}, at most "
+        "{gamma} drafts deep, emits the target's argmax at every position ({texts})",
+    ),
+    "declared": Statement(
+        _whole_decode,
+        _declared,
+        _EVERY + "the new tokens of a whole decode by {subject}, gamma {gamma}, have the law it declares ({texts})",
+    ),
+    "acceptance": Statement(
+        _accepted,
+        _acceptable,
+        _EVERY + "one round of {subject} accepts the first i drafts x with probability prod min(p, q)(x_j), "
+        "q being what they were drawn from, for all i up to {gamma} ({texts})",
+    ),
+    "longer": Statement(
+        _accepted_number,
+        _acceptable_number,
+        _EVERY + "one round of {subject} accepts at least as many of {gamma} drafts in expectation as deciding token "
+        "by token with min(1, p/q) does ({texts})",
+        forbidden=frozenset({NEGATIVE}),
+        one_place=True,
+    ),
+    "residual": Statement(
+        _mended,
+        _target_row,
+        "for all p and q over {vocabulary} tokens, q min(1, p/q) + (1 - sum min(p, q)) norm((p - q)+) is p, as "
+        "computed by accept_probability and residual of {subject}",
+        one_place=True,
+    ),
+}
+"""Statements by the name that ``--what`` takes."""

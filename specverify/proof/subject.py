@@ -1,0 +1,143 @@
+"""What a proof is about: a registry row or a planted bug, built for a gamma, also with any length rule in its place."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from reference import (
+    ALGORITHMS,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LengthRule,
+    Plan,
+    Pmf,
+    Task,
+    Tokens,
+    Verifier,
+    chain,
+    chain_decoder,
+)
+from specverify.mutants import mutants
+from specverify.proof.tables import World
+from specverify.subjects.subject import Subject, Variant
+
+OWN, ANY_LENGTH, DROPPING = "", "any length rule in place of its own", "any rule that takes back its last token"
+COUPLING = "coupling"
+"""The subject of the statements about ``reference.coupling``, which is no decoder."""
+
+
+class ProofSubject(NamedTuple):
+    """A decoder as a function of the world, and the law it declares if it is biased."""
+
+    name: str
+    options: str
+    build: Callable[[World, Task], Decoder]
+    declared_law: Callable[..., Mapping[Tokens, Any]] | None
+
+
+def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
+    """Return the rule called ``name``: a registry name, with or without ``reference:``, or ``mutant:NAME``.
+
+    It is built with the options of its first example, with ``gamma`` where it takes one, changed by ``options``.
+    ``length`` puts another length rule in the place of its own. Raises ``ValueError`` for an unknown name, and for
+    another length rule where the algorithm has none to replace.
+    """
+    if name == COUPLING:
+        return ProofSubject(name, "", _no_decoder, None)
+    builder, declared, defaults, shown = _found(name)
+    if options:
+        defaults = {**defaults, **options}
+    if "gamma" in inspect.signature(builder).parameters and "gamma" not in (options or {}):
+        defaults = {**defaults, "gamma": gamma}
+
+    def build(world: World, task: Task) -> Decoder:
+        if length == OWN:
+            return builder(task, **defaults)
+        with _replaced_length(builder, world, gamma, dropping=length == DROPPING):
+            return builder(task, **defaults)
+
+    if length != OWN and not hasattr(sys.modules[_code(builder).__module__], "chain_decoder"):
+        raise ValueError(f"{shown} has no length rule to replace, expected a row made by chain_decoder")
+    law = None if declared is None else lambda task, prompt: declared(task, prompt, **defaults)
+    said = [f"{option}={value}" for option, value in defaults.items()]
+    return ProofSubject(shown, ", ".join([*said, length] if length else said), build, law)
+
+
+def _no_decoder(_: World, __: Task) -> Decoder:
+    raise ValueError("the coupling is no decoder, expected the name of an algorithm")
+
+
+def _found(name: str) -> tuple[Callable[..., Decoder], Callable[..., Any] | None, dict[str, Any], str]:
+    plain = name.removeprefix("reference:")
+    for row in ALGORITHMS:
+        if row.name == plain:
+            return row.build, row.declared_law, dict(row.examples[0]), row.name
+    for mutant in mutants():
+        if f"mutant:{mutant.name}" == name:
+            variant = _first_variant(mutant.open(), name)
+            return variant.build, variant.declared_law, {}, name
+    raise ValueError(f"there is no algorithm {name!r}, expected a name of 'specverify list' or mutant:NAME")
+
+
+def _first_variant(subject: Subject, name: str) -> Variant:
+    if not subject.variants:
+        raise ValueError(f"{name} is no decoder made of draws, expected one that can be enumerated")
+    return subject.variants[0]
+
+
+def _code(builder: Callable[..., Any]) -> Any:
+    return getattr(builder, "func", builder)
+
+
+@contextmanager
+def _replaced_length(builder: Callable[..., Decoder], world: World, gamma: int, *, dropping: bool) -> Iterator[None]:
+    """Let ``builder`` put its drafter and verifier together with a length rule of which nothing is known."""
+    names = vars(sys.modules[_code(builder).__module__])
+    before = names["chain_decoder"]
+
+    def assembled(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
+        rule = any_length(world, gamma)
+        return chain_decoder(task, _dropping(drafter, world) if dropping else drafter, rule, verify)
+
+    names["chain_decoder"] = assembled
+    try:
+        yield
+    finally:
+        names["chain_decoder"] = before
+
+
+def any_length(world: World, most: int) -> LengthRule:
+    """Return the length rule that asks an open question before each token: go on after this text, or not?
+
+    The answer may be any function of the text so far and of all pmfs, so what is shown of it holds for every rule that
+    decides before a token is drawn, random ones included, as mixtures. Rules that look at a token after it was drawn
+    and keep it decide about the next one.
+    """
+    text: list[Tokens] = [()]
+
+    def plan(state: None, prefix: Tokens) -> Plan:
+        text[0] = prefix
+        return Plan(most if world.chosen("draft", *prefix) else 0, state)
+
+    def stop_after(q: Pmf, token: int) -> bool:
+        text[0] = (*text[0], token)
+        return not world.chosen("draft", *text[0])
+
+    return LengthRule(None, plan, stop_after, lambda state, drafted, accepted: state)
+
+
+def _dropping(drafter: Drafter, world: World) -> Drafter:
+    """Return the drafter that takes its last token back where an open question about that token is answered yes."""
+
+    def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        draft = drafter.propose(draws, state, prefix, gamma, stop_after)
+        taken_back = bool(draft.tokens) and world.chosen("drop", *prefix, *draft.tokens)
+        return chain(draft.tokens[:-1], draft.pmfs[:-1]) if taken_back else draft
+
+    return drafter._replace(propose=propose)

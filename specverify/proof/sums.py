@@ -1,0 +1,235 @@
+"""Sums of guarded products: is ``sum of weights whose conditions are met`` zero, or never negative, everywhere?
+
+The unknowns are split into cells by the sign of one condition after another, until in each cell every weight is in or
+out. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver is asked for a point
+of the cell where it is not zero, which there need not be: a cell may lie in a plane.
+
+That an outcome had positive probability needs no cell of its own where the weight has that probability as a factor: it
+is 0 on both sides. This holds as long as no denominator vanishes there, which is asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from specverify.proof.polynomial import Polynomial, primitive, quotient
+from specverify.proof.solver import ANY, Condition, Feasibility
+from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real, number
+
+LARGEST_DENOMINATOR = 16
+
+
+class Guarded(NamedTuple):
+    """A weight and when it counts; the conditions in ``drawn`` say no more than that a draw was possible."""
+
+    weight: Any
+    conditions: tuple[Condition, ...] = ()
+    drawn: tuple[Condition, ...] = ()
+
+
+class Failure(NamedTuple):
+    """A point at which the statement is false, or None and why there is no answer."""
+
+    point: dict[int, Fraction] | None
+    reason: str = ""
+
+
+class Decided(NamedTuple):
+    """How many cells were looked at, and the first failure, if any."""
+
+    cells: int
+    failure: Failure | None
+
+
+NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
+
+
+def decide(terms: Iterable[Guarded], solver: Feasibility, forbidden: frozenset[int] = NONZERO) -> Decided:
+    """Return whether the sum never has a sign in ``forbidden``."""
+    cells = 0
+    lean = [_without_needless(term._replace(weight=_free(term.weight)), solver) for term in terms]
+    for total in _cells(_merged(lean), {}, solver):
+        cells += 1
+        if not isinstance(total, Real):
+            if (total > 0) - (total < 0) in forbidden:
+                return Decided(cells, Failure(smallest_point(solver), "the solver has no rational point of this cell"))
+            continue
+        content, atom = primitive(total.numerator)  # denominators are positive
+        wrong = Condition(atom, frozenset(-sign for sign in forbidden) if content < 0 else forbidden)
+        found = solver.point(wrong)
+        if found is not None:
+            point = smallest_point(solver, wrong)
+            return Decided(cells, Failure(point, found if isinstance(found, str) else "no rational point was found"))
+    return Decided(cells, None)
+
+
+def smallest_point(solver: Feasibility, *conditions: Condition) -> dict[int, Fraction] | None:
+    """Return a rational point of the present cell that meets ``conditions``, each unknown as simple as can be.
+
+    Unknowns are fixed one after the other at the fraction of the smallest denominator that leaves a point.
+    """
+    solver.push(*conditions)
+    pushed = 1
+    try:
+        found = solver.point()
+        if found is None or isinstance(found, str):
+            found = {unknown: Fraction(0) for unknown in solver.mentioned()}
+            certain = False
+        else:
+            found = {unknown: Fraction(0) for unknown in solver.mentioned()} | found
+            certain = True
+        fixed: dict[int, Fraction] = {}
+        for unknown in sorted(found):
+            for value in (*_simple(), *([found[unknown]] if certain else [])):
+                at = Condition(_at(unknown, value), frozenset({ZERO}))
+                answer = solver.point(at)
+                if isinstance(answer, dict):
+                    found, certain, fixed[unknown] = found | answer, True, value
+                    solver.push(at)
+                    pushed += 1
+                    break
+            else:
+                return None
+        return fixed
+    finally:
+        for _ in range(pushed):
+            solver.pop()
+
+
+def _cells(terms: list[Guarded], facts: dict[Polynomial, frozenset[int]], solver: Feasibility) -> Iterator[Any]:
+    """Yield the sum in each cell; the solver holds the conditions of the cell while it is yielded."""
+    alive = _merged([term for term in (_under(term, facts) for term in terms) if term is not None])
+    asked = Counter(condition.polynomial for term in alive for condition in term.conditions)
+    if not asked:
+        yield _added([term.weight for term in alive])
+        return
+    atom = max(asked, key=lambda polynomial: (-polynomial.degree, asked[polynomial]))
+    answers = {condition.signs for term in alive for condition in term.conditions if condition.polynomial == atom}
+    for signs in _classes(facts.get(atom, ANY), answers):
+        if solver.feasible(Condition(atom, signs)):
+            solver.push(Condition(atom, signs))
+            yield from _cells(alive, {**facts, atom: signs}, solver)
+            solver.pop()
+
+
+def _under(term: Guarded, facts: dict[Polynomial, frozenset[int]]) -> Guarded | None:
+    left = []
+    for condition in term.conditions:
+        known = facts.get(condition.polynomial, ANY)
+        if not known & condition.signs:
+            return None
+        if not known <= condition.signs:
+            left.append(condition)
+    return term._replace(conditions=tuple(left))
+
+
+def _without_needless(term: Guarded, solver: Feasibility) -> Guarded:
+    """Leave out draws that the comparisons make possible anyway, and those whose chance is a factor of the weight.
+
+    Only comparisons are relied on, never another draw that may have been left out too. Where a left-out draw is the
+    first on the path that is impossible, its chance is 0 there, not negative, because it was drawn from a pmf.
+    """
+    compared = [condition for condition in term.conditions if condition not in term.drawn]
+    solver.push(*compared)
+    needed = [
+        condition
+        for condition in term.conditions
+        if condition in compared
+        or (
+            not _vanishes_with(condition.polynomial, term.weight, solver)
+            and solver.feasible(Condition(condition.polynomial, ANY - condition.signs))
+        )
+    ]
+    solver.pop()
+    return term._replace(conditions=tuple(needed))
+
+
+def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool:
+    """Return whether ``weight`` is 0, its denominators positive, wherever ``chance`` is 0 under these conditions."""
+    if not isinstance(weight, Real) or quotient(weight.numerator, chance) is None:
+        return False
+    none, wrong = Condition(chance, frozenset({ZERO})), frozenset({NEGATIVE, ZERO})
+    return not any(solver.feasible(none, Condition(item, wrong)) for item in dict.fromkeys(weight.denominators))
+
+
+def _merged(terms: list[Guarded]) -> list[Guarded]:
+    """Add the weights of equal conditions, leave out sums of 0, and join equal weights of opposite conditions."""
+    while True:
+        sums: dict[frozenset[Condition], list[Any]] = {}
+        for term in terms:
+            sums.setdefault(frozenset(term.conditions), []).append(term.weight)
+        added = {conditions: _added(weights) for conditions, weights in sums.items()}
+        added = {conditions: weight for conditions, weight in added.items() if isinstance(weight, Real) or weight}
+        joined = _joined(added)
+        terms = [Guarded(weight, tuple(conditions)) for conditions, weight in joined]
+        if len(joined) == len(added):
+            return terms
+
+
+def _joined(terms: dict[frozenset[Condition], Any]) -> list[tuple[frozenset[Condition], Any]]:
+    """Join terms of one weight whose conditions differ in the sign of one polynomial alone; each once at most."""
+    waiting: dict[Any, frozenset[Condition]] = {}
+    joined: list[tuple[frozenset[Condition], Any]] = []
+    taken: set[frozenset[Condition]] = set()
+    for conditions, weight in terms.items():
+        form = (weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
+        for condition in conditions:
+            rest = conditions - {condition}
+            other = waiting.get((form, rest, condition.polynomial))
+            if other is None or other in taken:
+                continue
+            signs = next(iter(other - rest)).signs
+            if not signs & condition.signs:
+                whole = signs | condition.signs
+                joined.append((rest if whole == ANY else rest | {Condition(condition.polynomial, whole)}, weight))
+                taken |= {other, conditions}
+                break
+        else:
+            waiting.update({(form, conditions - {item}, item.polynomial): conditions for item in conditions})
+    return joined + [(conditions, weight) for conditions, weight in terms.items() if conditions not in taken]
+
+
+def _classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the coarsest partition of ``known`` that each of ``answers`` is made of."""
+    groups: dict[tuple[bool, ...], set[int]] = {}
+    for sign in sorted(known):
+        groups.setdefault(tuple(sign in signs for signs in answers), set()).add(sign)
+    return [frozenset(group) for group in groups.values()]
+
+
+def _added(weights: list[Any]) -> Any:
+    """Return the sum, first of weights with equal denominators, which are many."""
+    groups: dict[Any, Any] = {}
+    for weight in weights:
+        key = weight.denominators if isinstance(weight, Real) else ()
+        groups[key] = groups.get(key, Fraction(0)) + weight
+    return sum(groups.values(), start=Fraction(0))
+
+
+class _Nowhere:
+    """Numbers that belong to no run are added and multiplied, never compared."""
+
+    def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
+        raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
+
+
+NOWHERE = _Nowhere()
+
+
+def _free(weight: Any) -> Any:
+    return number(NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
+
+
+def _at(unknown: int, value: Fraction) -> Polynomial:
+    return Polynomial({(unknown,): 1, (): -value} if value else {(unknown,): 1})
+
+
+def _simple() -> Iterator[Fraction]:
+    yield from (Fraction(0), Fraction(1))
+    for denominator in range(2, LARGEST_DENOMINATOR + 1):
+        for numerator in range(1, denominator):
+            if Fraction(numerator, denominator).denominator == denominator:
+                yield Fraction(numerator, denominator)

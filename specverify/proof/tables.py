@@ -1,0 +1,161 @@
+"""Tables of unknown pmfs: a row of free probabilities for every text, made as it is asked for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Task, Tokens
+from specverify.proof.polynomial import ONE, Polynomial, unknown
+from specverify.proof.solver import Condition
+from specverify.proof.symbolic import POSITIVE, ZERO, Oracle, Real
+
+TARGET, DRAFT, CHOICE = "target", "draft", "choice"
+
+
+class Row(NamedTuple):
+    """Which pmf (or free choice) the unknowns ``first, first + 1, ...`` belong to, and what they always meet."""
+
+    kind: str
+    text: Tokens
+    unknowns: tuple[int, ...]
+    entries: tuple[Polynomial, ...]
+    axioms: tuple[Condition, ...]
+
+
+class UnknownTables:
+    """All rows of one proof. A pmf over V tokens has V - 1 unknowns; its last entry is 1 minus their sum."""
+
+    def __init__(self, vocabulary: int) -> None:
+        """``vocabulary`` is V, at least 2."""
+        self.vocabulary = vocabulary
+        self.rows: dict[tuple[str, Tokens], Row] = {}
+        self._owners: list[Row] = []
+        self.never_negative: set[Polynomial] = set()
+
+    def row(self, kind: str, text: Tokens) -> Row:
+        """Return the row of ``kind`` after ``text``."""
+        if (kind, text) not in self.rows:
+            self.rows[kind, text] = self._made(kind, text)
+        return self.rows[kind, text]
+
+    def pmf(self, run: Oracle, kind: str, text: Tokens) -> Pmf:
+        """Return the row as an object array of numbers of ``run``."""
+        return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
+
+    def axioms(self, number: int) -> tuple[Row, tuple[Condition, ...]]:
+        """Return the row of an unknown and what the entries of the row always meet."""
+        return self._owners[number], self._owners[number].axioms
+
+    def _made(self, kind: str, text: Tokens) -> Row:
+        count = 1 if kind == CHOICE else self.vocabulary - 1
+        numbers = tuple(range(len(self._owners), len(self._owners) + count))
+        entries = tuple(unknown(number) for number in numbers)
+        if kind == CHOICE:
+            row = Row(kind, text, numbers, entries, ())
+        else:
+            entries = (*entries, ONE - sum(entries[1:], start=entries[0]))
+            signs = frozenset({ZERO, POSITIVE})
+            row = Row(kind, text, numbers, entries, tuple(Condition(entry, signs) for entry in entries))
+            self.never_negative.update(entries)
+        self._owners += [row] * count
+        return row
+
+
+class World(Protocol):
+    """What a statement is about: two models, and answers to questions that are left open."""
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of tokens."""
+        ...
+
+    def task(self, horizon: int, greedy: bool = False) -> Task:
+        """Return the task of the two models; ``greedy`` makes the target's rows point masses."""
+        ...
+
+    def chosen(self, *question: Any) -> bool:
+        """Return the answer to an open question, the same for the same question."""
+        ...
+
+
+class UnknownWorld:
+    """All worlds at once, on one path: the rows of ``tables`` as numbers of ``run``."""
+
+    def __init__(self, tables: UnknownTables, run: Oracle) -> None:
+        """A new one is made for every path, so that nothing a decoder remembers outlives its conditions."""
+        self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
+
+    def task(self, horizon: int, greedy: bool = False) -> Task:
+        """Return the task of unknown tables."""
+        target = _one_hot(self) if greedy else lambda text: self._tables.pmf(self._run, TARGET, text)
+        return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
+
+    def chosen(self, *question: Any) -> bool:
+        """Return the answer on this path: yes where an unknown of its own is positive."""
+        return self._run.holds(self._tables.row(CHOICE, question).entries[0], frozenset({POSITIVE}))
+
+
+class Model(NamedTuple):
+    """One world: where a statement fails. Texts without a row have the uniform pmf; open questions default to no."""
+
+    vocabulary: int
+    target: Mapping[Tokens, tuple[Fraction, ...]]
+    draft: Mapping[Tokens, tuple[Fraction, ...]]
+    choices: Mapping[tuple[Any, ...], bool]
+
+    def task(self, horizon: int, greedy: bool = False) -> Task:
+        """Return the task of these tables."""
+        uniform = np.array([Fraction(1, self.vocabulary)] * self.vocabulary, dtype=object)
+
+        def table(rows: Mapping[Tokens, tuple[Fraction, ...]]) -> LanguageModel:
+            return lambda text: np.array(rows[text], dtype=object) if text in rows else uniform
+
+        return Task(_one_hot(self) if greedy else table(self.target), table(self.draft), horizon=horizon)
+
+    def chosen(self, *question: Any) -> bool:
+        """Return the answer to an open question."""
+        return self.choices.get(question, False)
+
+
+def _one_hot(world: World) -> LanguageModel:
+    """Return a model whose rows are point masses, on a token that is open for each text."""
+
+    def row(text: Tokens) -> Pmf:
+        last = world.vocabulary - 1
+        hot = next((token for token in range(last) if world.chosen("hot", token, *text)), last)
+        return np.array([Fraction(int(token == hot)) for token in range(world.vocabulary)], dtype=object)
+
+    return row
+
+
+def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
+    """Return the tables at a point; rows of which it fixes nothing are left out."""
+    target: dict[Tokens, tuple[Fraction, ...]] = {}
+    draft: dict[Tokens, tuple[Fraction, ...]] = {}
+    choices: dict[tuple[Any, ...], bool] = {}
+    for row in tables.rows.values():
+        if not any(number in point for number in row.unknowns):
+            continue
+        known = {number: point.get(number, Fraction(0)) for number in row.unknowns}
+        values = tuple(entry.at(known) for entry in row.entries)
+        if row.kind == CHOICE:
+            choices[row.text] = values[0] > 0
+        else:
+            (target if row.kind == TARGET else draft)[row.text] = values
+    return Model(tables.vocabulary, target, draft, choices)
+
+
+def any_model(tables: UnknownTables, rng: random.Random) -> Model:
+    """Return tables with all the rows that were asked for, at random, about a quarter of the entries 0."""
+    point: dict[int, Fraction] = {}
+    for row in tables.rows.values():
+        weights = [rng.choice((0, 1, 2, 3)) for _ in row.entries]
+        weights[rng.randrange(len(weights))] += 1
+        values = [Fraction(weight, sum(weights)) for weight in weights]
+        point |= zip(row.unknowns, values if row.kind != CHOICE else [Fraction(rng.choice((-1, 1)))], strict=False)
+    return model_at(tables, point)

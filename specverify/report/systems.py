@@ -1,0 +1,214 @@
+"""The registry as a page: each row's rule, its law and acceptance on one pair of pmfs, what it reduces to, its paper.
+
+Nothing on the page is written by hand but the words of the rows. The pair is p = (.2, .3, .5), q = (.6, .3, .1),
+whatever the context, after the prompt (2, 2, 2), so that drafters that look things up find something. Every law is
+enumerated in rationals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from reference import ALGORITHMS, Algorithm, Claim, LanguageModel, Task, Tokens, as_pmf
+from reference.limits import greedy_target
+from specverify.enumeration import decoder_law, paths
+from specverify.law import Law, is_rational, target_law, total_variation
+from specverify.subjects.algorithm import SAMPLED_SIZE
+
+P = as_pmf([Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)])
+Q = as_pmf([Fraction(3, 5), Fraction(3, 10), Fraction(1, 10)])
+PROMPT: Tokens = (2, 2, 2)
+HORIZON = 3
+"""New tokens of one decode: two drafts and the token after them."""
+
+
+COLUMNS = (
+    "row",
+    "systems",
+    "rule",
+    "law",
+    "at temperature 0",
+    "first draft accepted",
+    "accepted drafts",
+    "is another row",
+    "paper",
+)
+
+
+class Examined(NamedTuple):
+    """A row on the pair, with its first example's options. Distances and probabilities are exact."""
+
+    first_token: Fraction
+    """TV of the law of the first new token and p."""
+    text: Fraction
+    """TV of the law of all new tokens and the target's."""
+    at_temperature_0: Fraction
+    """The latter with p one-hot on its argmax."""
+    drafts: Fraction
+    """P(the first round drafts anything)."""
+    first_accepted: Fraction
+    """P(the first round accepts at least one draft)."""
+    accepted: Fraction
+    """The expected number of drafts it accepts."""
+
+
+def pair_task() -> Task:
+    """Return the task of the page: p and q after every context."""
+    return Task(_always(P), _always(Q), horizon=HORIZON)
+
+
+def examined(row: Algorithm) -> Examined:
+    """Enumerate ``row`` on the pair. Raises ``ValueError`` if a law is not complete or not rational."""
+    options, task = row.examples[0], pair_task()
+    greedy = greedy_target(task)
+    decoder = row.build(task, **options)
+    law, wanted = _complete(decoder_law(decoder, PROMPT), row), target_law(task, PROMPT)
+    at_0 = _complete(decoder_law(row.build(greedy, **options), PROMPT), row)
+    drafts = first = accepted = Fraction(0)
+    for path in paths(lambda draws: decoder.step(draws, decoder.init(PROMPT))[1]):
+        drafts += path.weight * bool(path.outcome.draft)
+        first += path.weight * (path.outcome.accepted > 0)
+        accepted += path.weight * path.outcome.accepted
+    return Examined(
+        total_variation(Law(_first(law.probabilities)), _first(wanted)).low,
+        total_variation(law, wanted).low,
+        total_variation(at_0, target_law(greedy, PROMPT)).low,
+        drafts,
+        first,
+        accepted,
+    )
+
+
+def evidence(row: Algorithm) -> str:
+    """Say how the suite shows the law of a row: always in rationals at small sizes, and sampled beyond them."""
+    law = "declared bias" if row.declared_law else "law of p"
+    return f"exact rationals: {law}; statistical: V = {SAMPLED_SIZE[0]}"
+
+
+def claim(row: Algorithm) -> str:
+    """Return the strongest claims of a row in words."""
+    weaker = {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in row.claims else set()
+    found = [claim.value for claim in Claim if claim in row.claims - weaker]
+    return ", ".join(reversed(found)) or "none"
+
+
+def algorithms_table(rows: Sequence[Algorithm]) -> Table:
+    """Return the registry as a table for a terminal: what each row is called, claims, and how that is shown."""
+    table = Table(box=None, header_style="bold", padding=(0, 0, 0, 2))
+    table.add_column("name", no_wrap=True)
+    for column in ("systems", "claim", "evidence", "paper", "rule"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        rule = Text(row.summary)
+        if row.needs_training:
+            rule.append(f"\nneeds training: {row.needs_training}", style="dim")
+        cells = (", ".join(row.systems), claim(row), evidence(row), row.paper)
+        table.add_row(Text(f"reference:{row.name}"), *map(Text, cells), rule)
+    return table
+
+
+def systems_markdown() -> str:
+    """Return the page: what is compared, one line a row, and what only a trained network can show."""
+    lines = [
+        "# Systems",
+        "",
+        "Written by `specverify list --markdown docs/systems.md`; a test compares it with what would be written now.",
+        "",
+        *_preface(),
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
+        *(_line(row, examined(row)) for row in ALGORITHMS),
+        "",
+        "## What only a trained network can show",
+        "",
+        *(f"* `{row.name}`: {row.needs_training}" for row in ALGORITHMS if row.needs_training),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def shown_exactly(value: Fraction) -> str:
+    """Return a probability as a fraction and a decimal, as the decimal alone where the fraction is unreadable."""
+    value = Fraction(value)
+    decimal = f"{float(value):.6f}".rstrip("0").rstrip(".")
+    if value.denominator == 1:
+        return str(value)
+    return f"{value} = {decimal}" if value.denominator < 10**5 else decimal
+
+
+def _preface() -> list[str]:
+    p, q = (", ".join(map(str, row)) for row in (P, Q))
+    return [
+        f"Every row decodes {HORIZON} tokens after the prompt {PROMPT}, with the options of its first example.",
+        f"The target is p = ({p}) and the drafter q = ({q}), whatever the context.",
+        "All random outcomes are enumerated and weighted with rational numbers: nothing is sampled or rounded.",
+        "",
+        f"* **law**: the joint law of the {HORIZON} new tokens, against that of sampling them from p. *exact*: they",
+        "  are equal as rationals. Otherwise the total variation (TV) of the first new token, and that of all.",
+        "* **at temperature 0**: the same with p one-hot on its argmax, for all the new tokens.",
+        "* **first draft accepted**: the probability that the first round accepts a draft.",
+        "* **accepted drafts**: how many it accepts on average, of those that options and horizon let it draft;",
+        "  a draft that an edge commits unverified counts too.",
+        "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
+        "  each, or at least its text. Every one of them is tried in rationals by",
+        "  `property_tests/test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "",
+        "One pair proves nothing about others: whether a row keeps its claims is what `specverify verify` examines.",
+    ]
+
+
+def _line(row: Algorithm, found: Examined) -> str:
+    cells = (
+        f"`{row.name}` {_options(row)}",
+        ", ".join(row.systems),
+        row.summary,
+        _law(row, found),
+        "exact" if found.at_temperature_0 == 0 else f"TV {shown_exactly(found.at_temperature_0)}",
+        *_acceptance(found),
+        "; ".join(
+            f"`{item.to}`: {item.when}{'' if item.rounds else ', the text alone'}"
+            + (f" (`{item.shown_by}`)" if item.shown_by else "")
+            for item in row.reductions
+        ),
+        row.paper,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _law(row: Algorithm, found: Examined) -> str:
+    if found.text == 0:
+        return "exact, the declared bias does not bite on this pair" if row.declared_law else "exact"
+    return f"TV {shown_exactly(found.first_token)} of the first token, {shown_exactly(found.text)} of all"
+
+
+def _acceptance(found: Examined) -> tuple[str, str]:
+    if found.drafts == 0:
+        return "nothing is drafted in the first round", "0"
+    sometimes = "" if found.drafts == 1 else f" (drafts with probability {shown_exactly(found.drafts)})"
+    return shown_exactly(found.first_accepted) + sometimes, shown_exactly(found.accepted)
+
+
+def _options(row: Algorithm) -> str:
+    return " ".join(f"{name}={value}" for name, value in row.examples[0].items())
+
+
+def _complete(law: Law, row: Algorithm) -> Law:
+    if law.missing or not is_rational(law):
+        raise ValueError(f"the law of {row.name} on the pair is not complete in rationals: {law.missing} is missing")
+    return law
+
+
+def _first(law: Any) -> dict[Tokens, Any]:
+    first: dict[Tokens, Any] = {}
+    for text, mass in law.items():
+        first[text[:1]] = first.get(text[:1], 0) + mass
+    return first
+
+
+def _always(row: Any) -> LanguageModel:
+    return lambda tokens: row
