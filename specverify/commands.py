@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from specverify.checks import CHECKS, Conditions
 from specverify.false_alarms import exact_alarms, statistical_alarms
 from specverify.kills import kill_matrix
-from specverify.mutants import CATEGORIES, controls, mutants, not_expressed
+from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.report.false_alarms import alarms_page
 from specverify.report.kills import kill_data, kill_page, kill_table
 
@@ -47,7 +47,7 @@ def mutants_command(
     ]
     console = Console(width=None if os.isatty(1) else 200)
     with _bar() as progress:
-        task = progress.add_task("", total=len(chosen) + len(controls()))
+        task = progress.add_task("", total=len(chosen) + len(suspects()))
         matrix = kill_matrix(
             chosen,
             checks,
@@ -65,7 +65,7 @@ def mutants_command(
     if json_file is not None:
         json_file.write_text(json.dumps(kill_data(matrix), indent=2), "utf-8")
     if markdown is not None:
-        markdown.write_text(kill_page(matrix, not_expressed()), "utf-8")
+        markdown.write_text(kill_page(matrix, left_out()), "utf-8")
     raise typer.Exit(AS_EXPECTED if good == rows else OTHERWISE)
 
 

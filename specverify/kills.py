@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from specverify.checks import CHECKS, Check, Conditions
-from specverify.mutants import Mutant, controls, mutants
+from specverify.mutants import Mutant, mutants, suspects
 from specverify.peers import PEERS, judged
 from specverify.subjects.subject import Subject
 from specverify.verdict import Status, Verdict
@@ -92,7 +92,7 @@ def kill_matrix(
     """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes."""
     names = tuple(check.name for check in checks)
     works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
-    works += [partial(control_row, item.name, names, conditions) for item in controls()]
+    works += [partial(control_row, item.name, names, conditions) for item in suspects()]
     rows = []
     for row in _in_parallel(works, jobs):
         progress(row.name)
@@ -118,7 +118,7 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
     """Return which checks accuse a correct subject."""
-    control = next(item for item in controls() if item.name == name)
+    control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _plan(checks, conditions)))
     return ControlRow(
         control.name,

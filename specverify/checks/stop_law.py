@@ -33,10 +33,10 @@ def examine(case: Case, conditions: Conditions) -> Examination:
         stop = first_stop(new, stops)
         if mass > 0 and stop is not None:
             then = f"output should stop after {new[:stop]}, but goes on to {new}"
-            return refuted(case.program, then, f"with probability {mass:.3g}", figures)
+            return refuted(case.program, then, f"with probability {float(mass):.3g}", figures)
         if mass > 0 and is_unfinished(new, stops):
             then = f"output stops after {new}, where nothing stops it without speculation"
-            return refuted(case.program, then, f"with probability {mass:.3g}", figures)
+            return refuted(case.program, then, f"with probability {float(mass):.3g}", figures)
     return Examination("every output ends where plain output ends", rational=False, figures=figures)
 
 

@@ -21,13 +21,13 @@ def mutants() -> tuple[Mutant, ...]:
 
 
 @lru_cache(maxsize=1)
-def controls() -> tuple[Control, ...]:
+def suspects() -> tuple[Control, ...]:
     """Return every correct subject that looks wrong."""
     found = [module.CONTROL for module in _modules() if hasattr(module, "CONTROL")]
     return tuple(sorted(found, key=lambda control: control.name))
 
 
-def not_expressed() -> dict[str, str]:
+def left_out() -> dict[str, str]:
     """Return the recorded defects that cannot be planted here, each with the reason."""
     return {citation: why for module in _modules() for citation, why in getattr(module, "NOT_EXPRESSED", {}).items()}
 
@@ -36,4 +36,4 @@ def _modules() -> list[ModuleType]:
     return [import_module(item.name) for item in pkgutil.walk_packages(__path__, f"{__name__}.") if not item.ispkg]
 
 
-__all__ = ["CATEGORIES", "Control", "Mutant", "controls", "mutants", "not_expressed"]
+__all__ = ["CATEGORIES", "Control", "Mutant", "left_out", "mutants", "suspects"]

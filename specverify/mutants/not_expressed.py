@@ -10,7 +10,7 @@ NOT_EXPRESSED: dict[str, str] = {
     "and no check compares seeded runs with and without drafts",
     "vLLM issue #34583, PR #43369": "a read beyond a buffer: memory of a device, no decision changes",
     "MLC-LLM PR #2824 (6a5f63b4)": "raises on every chain: a crash is unusable, which is no refutation",
-    "romsto/Speculative-Decoding speculative_decoding.py:94,187,189; base_decoding.py:51,65": "raises for small horizons",
+    "romsto/Speculative-Decoding speculative_decoding.py:94-189; base_decoding.py:51-65": "raises at horizons 0 to 2",
     "romsto/Speculative-Decoding ngram_storage.py:171,174,187": "raises for prompts of one token",
     "romsto/Speculative-Decoding speculative_decoding.py:73,107,122": "raises where the vocabularies differ",
     "romsto/Speculative-Decoding ngram_assisted.py:64; speculative_decoding.py:80": "raises for long prompts",

@@ -21,5 +21,6 @@ MUTANT = in_situation(
     "accepted drafts follow a stop",
     category="K",
     citation="openvino.genai commit 54f3029b1; PR #1951",
+    killed_by="stop_law",
     cut=with_candidates,
 )

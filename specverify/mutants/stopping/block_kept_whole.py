@@ -20,5 +20,6 @@ MUTANT = in_situation(
     "a block goes on behind its end",
     category="K",
     citation="transformers issue #47912, PR #47931; koboldcpp issue #1276",
+    killed_by="stop_law",
     cut=uncut,
 )

@@ -20,5 +20,6 @@ MUTANT = in_situation(
     "the length cap is tested before the end",
     category="K",
     citation="SGLang issue #31599, PRs #31569, #33758",
+    killed_by="stop_law",
     cut=capped_first,
 )

@@ -20,5 +20,6 @@ MUTANT = in_situation(
     "only a block's last token can end it",
     category="K",
     citation="transformers PR #31301",
+    killed_by="stop_law",
     cut=by_last,
 )

@@ -21,5 +21,6 @@ MUTANT = in_situation(
     "the end found first has the lowest id",
     category="K",
     citation="romsto/Speculative-Decoding ngram_assisted.py and speculative_decoding.py at db7db67",
+    killed_by="stop_law",
     cut=by_id,
 )

@@ -20,5 +20,6 @@ MUTANT = in_situation(
     "only drafts are searched for the end",
     category="K",
     citation="romsto/Speculative-Decoding commits 97b82fb, 9b64b44",
+    killed_by="stop_law",
     cut=among_drafts,
 )

@@ -20,5 +20,6 @@ MUTANT = in_situation(
     "stop strings end at a round's first token",
     category="K",
     citation="openvino.genai PR #1719 (56fe5bf02)",
+    killed_by="stop_law",
     has_stop_string=at_first,
 )
