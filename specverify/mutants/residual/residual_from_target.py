@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, flip
-from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.mutants.mutant import planted, with_verifier
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -23,5 +23,5 @@ MUTANT = planted(
     category="C",
     citation="rtp-llm commit 2d9860463; romsto/Speculative-Decoding commits 53922df, 0b1fa52 (skip_sample_adjustment)",
     killed_by="law_is_target",
-    examples=SHORT,
+    examples=({"gamma": 1}, {"gamma": 2}),
 )
