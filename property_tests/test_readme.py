@@ -41,9 +41,10 @@ def test_the_decoder_to_check_is_checked_as_shown(tmp_path, monkeypatch):
 
 def test_every_option_and_name_of_the_readme_exists():
     usage = next(block for block in blocks() if "specverify list" in block)
-    helped = CliRunner().invoke(app, ["verify", "--help"], terminal_width=200).output
-    for option in set(re.findall(r"--\w+", usage)):
-        assert option in helped
+    for command, rest in re.findall(r"^specverify (\w+)(.*)$", usage, flags=re.MULTILINE):
+        helped = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
+        for option in set(re.findall(r"--\w+", rest)):
+            assert option in helped
     reference = __import__("reference")
     for name in re.findall(r"`(\w+)`", README.partition("## Use the reference")[2].partition("## The main job")[0]):
         assert hasattr(reference, name) or name in {"target", "draft"}

@@ -18,7 +18,7 @@ from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, run_check, verify_subject
 
 KILLED, SURVIVED, NOT_EXPRESSED = "killed", "survived", "not expressed"
-DETECT = 0.2
+DETECT = 0.3
 """The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
@@ -67,11 +67,13 @@ class ControlRow(NamedTuple):
     citation: str
     accused_by: tuple[str, ...]
     held: tuple[str, ...]
+    applied: int
+    """How many checks apply to it."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether no check accuses it and some check had something to say."""
-        return not self.accused_by and bool(self.held)
+        """Whether no check accuses it, and some check holds on it if any applies."""
+        return not self.accused_by and (bool(self.held) or not self.applied)
 
 
 class KillMatrix(NamedTuple):
@@ -126,6 +128,7 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
         control.citation,
         tuple(verdict.check for verdict in verdicts if verdict.status in REFUSED_AS_CORRECT),
         tuple(verdict.check for verdict in verdicts if verdict.status is Status.HOLDS),
+        sum(verdict.status is not Status.NOT_APPLICABLE for verdict in verdicts),
     )
 
 

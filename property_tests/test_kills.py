@@ -1,0 +1,158 @@
+"""The kill matrix, the statistics of other projects, and the counted false alarms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from specverify.catalogue import find_subject
+from specverify.checks import CHECKS, Conditions
+from specverify.cli import app
+from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
+from specverify.kills import KILLED, NOT_EXPRESSED, KillMatrix, control_row, kill_matrix, lonely_killers, mutant_row
+from specverify.mutants import left_out, mutants, suspects
+from specverify.peers import PEERS, judged
+from specverify.report.false_alarms import alarms_page
+from specverify.report.kills import kill_page
+
+PAGE = Path(__file__).parent.parent / "docs" / "kill-matrix.md"
+EVERY = tuple(check.name for check in CHECKS)
+FEW = ("residual-from-target", "always-reject", "only-last-token-stops")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return tuple(mutant_row(name, EVERY, Conditions()) for name in FEW)
+
+
+def test_a_mutant_is_killed_by_the_check_it_names_and_its_control_is_not(rows):
+    assert [row.as_expected for row in rows] == [True, True, True]
+    assert [row.killed_by for row in rows] == ["law_is_target", "acceptance_is_optimal", "stop_law"]
+
+
+def test_a_row_whose_named_check_does_not_kill_is_not_as_expected(rows):
+    assert not rows[1]._replace(killed_by="law_is_target").as_expected
+    assert not rows[0]._replace(control="refuted").as_expected
+
+
+def test_a_lossless_mutant_survives_the_check_of_the_law(rows):
+    cells = {cell.check: cell.status for cell in rows[1].cells}
+    assert cells["law_is_target"] == "survived"
+    assert cells["acceptance_is_optimal"] == KILLED
+
+
+def test_the_page_holds_every_mutant_and_says_of_these_what_is_computed(rows):
+    page = PAGE.read_text("utf-8")
+    found = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")}
+    assert {mutant.name for mutant in mutants()} <= found
+    assert {control.name for control in suspects()} <= found
+    for line in kill_page(KillMatrix(rows, ()), {}).splitlines():
+        if line.startswith(tuple(f"| {name} |" for name in FEW)):
+            assert line in page
+    assert all(f"* {citation}: {why}" in page for citation, why in left_out().items())
+    assert "SURVIVES" not in page
+
+
+def test_enough_bugs_are_planted_and_each_says_where_it_was_seen():
+    assert len(mutants()) >= 120
+    assert all(mutant.citation for mutant in mutants())
+    assert len({mutant.name for mutant in mutants()}) == len(mutants())
+
+
+def test_a_check_that_alone_kills_a_bug_is_known(rows):
+    alone = lonely_killers(KillMatrix(rows, ()))
+    assert set(alone) == set(EVERY)
+    assert alone["acceptance_is_optimal"] == ("always-reject",)
+
+
+def test_a_suspicious_control_that_is_accused_would_be_seen():
+    control = suspects()[0]
+    row = control_row(control.name, ("law_is_target", "program_is_its_draws"), Conditions())
+    assert row.as_expected
+    assert not row._replace(accused_by=("law_is_target",)).as_expected
+    assert not row._replace(held=()).as_expected
+
+
+def test_the_matrix_in_two_processes_is_the_one_in_one():
+    checks = tuple(check for check in CHECKS if check.name == "tokens_are_supported")
+    one, two = (kill_matrix(("residual-floor",), checks, jobs=jobs) for jobs in (1, 2))
+
+    def said(matrix):
+        return [(row.name, row.killers, row.control) for row in matrix.mutants], matrix.controls
+
+    assert said(one) == said(two)
+
+
+# The statistics of other projects
+
+QUICK = [peer for peer in PEERS if peer.enumerates and peer.vocabulary < 100]
+
+
+@pytest.mark.parametrize("peer", QUICK, ids=lambda peer: peer.name)
+def test_a_peer_accepts_the_correct_rule_and_refuses_an_inverted_ratio(peer):
+    assert judged(peer, find_subject("reference:speculative-sampling"))
+    assert not judged(peer, find_subject("mutant:inverted-ratio"))
+
+
+def test_the_order_of_four_counts_does_not_see_the_missing_residual():
+    order = next(peer for peer in PEERS if peer.name == "transformers")
+    assert judged(order, find_subject("mutant:residual-from-target"))
+
+
+def test_no_peer_sees_a_row_off_by_one_because_their_pmfs_do_not_depend_on_the_context():
+    assert all(judged(peer, find_subject("mutant:row-off-by-one")) for peer in QUICK)
+
+
+def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():
+    row = mutant_row("only-last-token-stops", (), Conditions(), peers=True)
+    assert {said for _, said in row.peers} == {NOT_EXPRESSED}
+
+
+# False alarms
+
+
+def test_correct_subjects_are_accused_as_declared():
+    stages = statistical_alarms(60, false_alarm=1e-2, seed=1)
+    assert [item.runs for item in stages] == [60, 60]
+    assert all(item.as_declared for item in stages)
+
+
+def test_more_alarms_than_declared_are_seen():
+    assert not CountedAlarms("", 1000, 0.01, 50, low=0.034, high=0.07).as_declared
+
+
+def test_no_exact_check_accuses_a_random_correct_configuration():
+    counted = exact_alarms(40, seed=2)
+    assert (counted.accused, counted.examples) == (0, ())
+    assert "| an exact check refutes | 40 | 0 | 0 | 0 |" in alarms_page([], counted, 1e-2, 2)
+
+
+# Commands
+
+
+def test_the_command_prints_and_writes_the_matrix(tmp_path):
+    data = tmp_path / "kills.json"
+    command = ["mutants", "--class", "K", "--check", "eos_is_final", "--jobs", "1", "--json", str(data)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "eos-ignored-in-block" in result.output
+    assert {row["killed_by"] for row in json.loads(data.read_text("utf-8"))["mutants"]} == {"eos_is_final"}
+
+
+@pytest.mark.parametrize("option", [["--class", "Z"], ["--check", "nothing"]])
+def test_an_unknown_class_or_check_is_named(option):
+    result = CliRunner().invoke(app, ["mutants", *option])
+    assert result.exit_code == 2
+    assert f"there is no class or check {option[1]!r}" in result.stderr
+
+
+def test_the_alarms_are_counted_by_a_command(tmp_path):
+    page = tmp_path / "alarms.md"
+    command = ["alarms", "--runs", "10", "--configurations", "5", "--jobs", "1", "--markdown", str(page)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "an exact check refutes: 0 of 5, declared 0" in result.output
+    assert "| both stages reject: an accusation | 10 | 0.01 |" in page.read_text("utf-8")
