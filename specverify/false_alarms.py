@@ -6,9 +6,9 @@ exact layer examines random correct configurations, and must accuse none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from reference import ALGORITHMS, Algorithm, Tokens
 from specverify.checks import CHECKS
 from specverify.enumeration import decoder_law
+from specverify.parallel import in_parallel
 from specverify.scenarios import Scenario
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.statistics.confirmation import multinomial_counts
@@ -62,7 +63,7 @@ def statistical_alarms(runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs
     """
     shares = np.array_split(np.arange(runs), max(8 * jobs, 1))
     works = [partial(_tally, tuple(map(int, share)), false_alarm, seed) for share in shares if len(share)]
-    tallies: list[_Tally] = list(_in_parallel(works, jobs))
+    tallies: list[_Tally] = list(in_parallel(works, jobs))
     done, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
         _counted("the first stage rejects", done, float(np.sqrt(false_alarm)), suspicions),
@@ -74,7 +75,7 @@ def exact_alarms(configurations: int, seed: int = 0, jobs: int = 1) -> CountedAl
     """Examine random correct configurations by every exact check that applies; none may be accused."""
     shares = np.array_split(np.arange(configurations), max(8 * jobs, 1))
     works = [partial(_accusations, tuple(map(int, share)), seed) for share in shares if len(share)]
-    found = [line for lines in _in_parallel(works, jobs) for line in lines]
+    found = [line for lines in in_parallel(works, jobs) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
 
 
@@ -142,12 +143,3 @@ def _configuration(rng: np.random.Generator) -> Subject:
     )
     variant = subject.variants[int(rng.integers(len(subject.variants)))]
     return subject._replace(variants=(variant,), scenarios=(scenario,))
-
-
-def _in_parallel(works: Sequence[Callable[[], Any]], jobs: int) -> Iterator[Any]:
-    if jobs == 1:
-        yield from (work() for work in works)
-        return
-    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
-
-    yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)

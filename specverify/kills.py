@@ -6,20 +6,23 @@ it, is seen as well; sampling is thinned. The statistics of other projects get t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from specverify.checks import CHECKS, Check, Conditions
 from specverify.mutants import Mutant, mutants, suspects
+from specverify.parallel import in_parallel
 from specverify.peers import PEERS, judged
 from specverify.subjects.subject import Subject
 from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, run_check, verify_subject
 
-KILLED, SURVIVED, NOT_EXPRESSED = "killed", "survived", "not expressed"
+KILLED, SURVIVED, NOT_EXPRESSED, NOT_RUN = "killed", "survived", "not expressed", "not run"
 DETECT = 0.3
 """The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
+WIDEST_INTERCEPTED = 100
+"""Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
@@ -96,7 +99,7 @@ def kill_matrix(
     works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
     works += [partial(control_row, item.name, names, conditions) for item in suspects()]
     rows = []
-    for row in _in_parallel(works, jobs):
+    for row in in_parallel(works, jobs):
         progress(row.name)
         rows.append(row)
     return KillMatrix(
@@ -165,16 +168,9 @@ def _peer(name: str, mutant: Mutant, subject: Subject) -> str:
     peer = next(item for item in PEERS if item.name == name)
     if mutant.category not in peer.expresses or not subject.variants:
         return NOT_EXPRESSED
+    if subject.intercepted and peer.vocabulary > WIDEST_INTERCEPTED:
+        return NOT_RUN
     try:
         return SURVIVED if judged(peer, subject) else KILLED
     except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing
         return f"{NOT_EXPRESSED} ({type(error).__name__})"
-
-
-def _in_parallel(works: Sequence[Callable[[], Any]], jobs: int) -> Iterator[Any]:
-    if jobs == 1:
-        yield from (work() for work in works)
-        return
-    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
-
-    yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)

@@ -1,8 +1,8 @@
 """The statistics by which engines test their own rejection samplers, written from their descriptions.
 
 Each takes one round over pmfs that do not depend on the context, as those tests do, with their vocabulary sizes,
-numbers of samples and thresholds. What a round emits is sampled from the round's exact law where that can be enumerated
-(the same distribution, at once), and run round by round where it cannot. They stand beside our own checks in the kill
+numbers of samples and thresholds. All rounds of a sample are run at once: at each draw their number is divided among
+the outcomes by a multinomial, and a branch that no round takes is not run. They stand beside our own checks in the kill
 matrix: what they miss, and what they cannot even express.
 """
 
@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import rel_entr, softmax
 
-from reference import Decoder, Sampled, Task, Tokens
-from specverify.enumeration import program_law
+from reference import Decoder, Pmf, Sampled, Site, Task, Tokens
 from specverify.subjects.subject import Subject
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -43,8 +42,6 @@ class PeerStatistic(NamedTuple):
     """``accepts(blocks, p, samples, rng)``; ``blocks(n)`` are ``n`` fresh rounds."""
     expresses: frozenset[str] = OF_VERIFIERS
     """Classes of defects that its test can express."""
-    enumerates: bool = True
-    """Whether one round is small enough to follow every path."""
 
 
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
@@ -58,28 +55,40 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     p, q = statistic.pmfs(rng, statistic.vocabulary)
     task = Task(lambda _: p, lambda _: q, horizon=statistic.gamma + 1)
     decoder = max((variant.build(task) for variant in subject.variants), key=_drafted)
-    rounds = _enumerated(decoder, rng) if statistic.enumerates else partial(_run, decoder, seed)
-    return statistic.accepts(rounds, p, statistic.samples, rng)
+    return statistic.accepts(partial(_run, decoder, rng), p, statistic.samples, rng)
 
 
-def _enumerated(decoder: Decoder, rng: np.random.Generator) -> Callable[[int], Blocks]:
-    law = program_law(lambda draws: decoder.step(draws, decoder.init(PROMPT))[1].tokens).probabilities
-    masses = np.array([max(float(mass), 0.0) for mass in law.values()])
+class _Divided:
+    """Draws of many rounds at once: replays ``answers``, divides the rounds, follows one branch, notes the others."""
 
-    def blocks(number: int) -> Blocks:
-        counts = rng.multinomial(number, masses / masses.sum()).tolist()
-        return {block: count for block, count in zip(law, counts, strict=True) if count}
+    def __init__(self, answers: Tokens, count: int, rng: np.random.Generator) -> None:
+        self.count = count
+        self.others: list[tuple[Tokens, int]] = []
+        self._answers, self._rng, self._asked = answers, rng, 0
 
-    return blocks
+    def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - rounds are told apart by their answers alone
+        if self._asked == len(self._answers):
+            masses = np.array(pmf, dtype=float)
+            counts = self._rng.multinomial(self.count, masses / masses.sum())
+            taken = [int(outcome) for outcome in np.flatnonzero(counts)]
+            self.others += [((*self._answers, outcome), int(counts[outcome])) for outcome in taken[1:]]
+            self._answers, self.count = (*self._answers, taken[0]), int(counts[taken[0]])
+        self._asked += 1
+        return self._answers[self._asked - 1]
+
+
+def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
+    start, found = decoder.init(PROMPT), Counter[Tokens]()
+    waiting: list[tuple[Tokens, int]] = [((), number)]
+    while waiting:
+        draws = _Divided(*waiting.pop(), rng)
+        found[decoder.step(draws, start)[1].tokens] += draws.count
+        waiting += draws.others
+    return found
 
 
 def _drafted(decoder: Decoder) -> int:
     return len(decoder.step(Sampled(0), decoder.init(PROMPT))[1].draft)
-
-
-def _run(decoder: Decoder, seed: int, number: int) -> Blocks:
-    draws, start = Sampled(seed), decoder.init(PROMPT)
-    return Counter(decoder.step(draws, start)[1].tokens for _ in range(number))
 
 
 def _counts(blocks: Blocks, vocabulary: int, positions: range) -> Array:
@@ -179,9 +188,7 @@ def _order_kept(blocks: Callable[[int], Blocks], p: Array, samples: int, _: np.r
 PEERS: tuple[PeerStatistic, ...] = (
     PeerStatistic("vLLM V0", "pooled L2 against references", 10, 1, 100_000, _of_uniform_logits, _distance_shrinks),
     PeerStatistic("vLLM V1", "pooled L2 against references", 10, 2, 100_000, _of_uniform_logits, _distance_shrinks),
-    PeerStatistic(
-        "vLLM V2 wide", "chi-square a position", 4096, 1, 40_960, _two_softmaxes, _chi_square, enumerates=False
-    ),
+    PeerStatistic("vLLM V2 wide", "chi-square a position", 4096, 1, 40_960, _two_softmaxes, _chi_square),
     PeerStatistic(
         "vLLM V2 narrow", "chi-square, its own drafts", 16, 1, 200_000, _opposed, _chi_square, OF_VERIFIERS | {"B"}
     ),

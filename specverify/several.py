@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from specverify.catalogue import find_subject
 from specverify.checks import CHECKS
 from specverify.checks.check import Conditions
+from specverify.parallel import in_parallel
 from specverify.verdict import Verdict
 from specverify.verify import Plan, verify_subject
 
 
 def verdicts_of_several(names: Sequence[str], plan: Plan) -> Iterator[list[Verdict]]:
     """Yield the verdicts of each named subject, on ``plan.conditions.jobs`` processes."""
-    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only where there is more than one
-
     checks = tuple(check.name for check in plan.checks)
     alone = plan.conditions._replace(jobs=1)
-    parallel = Parallel(n_jobs=plan.conditions.jobs, return_as="generator")
-    yield from parallel(delayed(_examined)(name, checks, alone, plan.seconds) for name in names)
+    works = [partial(_examined, name, checks, alone, plan.seconds) for name in names]
+    yield from in_parallel(works, plan.conditions.jobs)
 
 
 def _examined(name: str, checks: tuple[str, ...], conditions: Conditions, seconds: float) -> list[Verdict]:

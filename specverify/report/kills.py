@@ -14,7 +14,7 @@ from specverify.kills import DETECT, KILLED, ControlRow, KillMatrix, MutantRow, 
 from specverify.mutants import CATEGORIES
 from specverify.peers import PEERS
 
-SYMBOLS = {KILLED: "✘", "survived": "survives", "not expressed": "-"}
+SYMBOLS = {KILLED: "✘", "survived": "survives", "not expressed": "-", "not run": "not run"}
 
 INTRODUCTION = f"""# The kill matrix
 
@@ -32,8 +32,9 @@ OF_PEERS = """
 
 The statistics by which engines test their own rejection samplers, written from their descriptions with their sizes
 and thresholds, on the same bugs: ✘ kills it, "survives" means that the test passes, - that it cannot express the bug
-(it draws the drafts itself, for one step of the verifier alone, with pmfs that do not depend on the context). The
-column "ours" is the named check.
+(it draws the drafts itself, for one step of the verifier alone, with pmfs that do not depend on the context). Code
+whose random calls are intercepted one by one is not run tens of thousands of times: "not run". The column "ours" is the
+named check.
 """
 
 
