@@ -84,6 +84,8 @@ class KillMatrix(NamedTuple):
 
     mutants: tuple[MutantRow, ...]
     controls: tuple[ControlRow, ...]
+    seed: int = 0
+    """Seed of everything that was sampled."""
 
 
 def kill_matrix(
@@ -105,6 +107,7 @@ def kill_matrix(
     return KillMatrix(
         tuple(row for row in rows if isinstance(row, MutantRow)),
         tuple(row for row in rows if isinstance(row, ControlRow)),
+        conditions.seed,
     )
 
 

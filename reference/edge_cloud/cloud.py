@@ -17,7 +17,8 @@ import numpy as np
 
 from reference.coupling import accept_probability, flip, residual
 from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Supply, Verified, Verify, Wanted
-from reference.edge_cloud.modes import find_mode, from_row, received_draft
+from reference.edge_cloud.modes import check_seed, find_mode, from_row, received_draft
+from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
 from reference.kv_cache import keep_lengths, tokens_to_feed
 from reference.pmf import as_pmf
 from reference.rounds import commit
@@ -43,12 +44,15 @@ class CloudState(NamedTuple):
     pending: Pending | None = None
     answered: tuple[tuple[Request, Reply], ...] = ()
     """The last round's requests and replies; the next round's request says that they arrived."""
+    seed: int | None = None
 
 
-def decide(draws: Draws, target: LanguageModel, state: CloudState | None, request: Request) -> Reply:
-    """Return the reply to ``request``; only one that was never answered draws.
+def decide(
+    draws: Draws, target: LanguageModel, state: CloudState | None, request: Request, noise: NoiseOf = SeededNoise
+) -> Reply:
+    """Return the reply to ``request``; only one that was never answered draws, from ``draws`` or shared noise.
 
-    Raises ``ValueError`` for an unknown mode and for a draft that does not fit the mode or the vocabulary.
+    Raises ``ValueError`` for an unknown mode or one without its seed, and for a draft that does not fit.
     """
     repeated = remembered(state, request)
     if repeated is not None:
@@ -57,12 +61,12 @@ def decide(draws: Draws, target: LanguageModel, state: CloudState | None, reques
     if reason is not None:
         return Refused(*request[:3], reason)
     if isinstance(request, Open):
-        find_mode(request.mode)
+        check_seed(request.mode, request.seed)
         return Opened(*request[:3])
     assert state is not None
     if isinstance(request, Supply):
         return _replacement(draws, target, state, request)
-    return _verdict(draws, target, state, request)
+    return _verdict(decisions(draws, noise, state.seed, len(state.tokens)), target, state, request)
 
 
 def after(state: CloudState | None, request: Request, reply: Reply) -> CloudState | None:
@@ -70,7 +74,8 @@ def after(state: CloudState | None, request: Request, reply: Reply) -> CloudStat
     if isinstance(reply, Refused) or remembered(state, request) is not None:
         return state
     if isinstance(request, Open):
-        return CloudState(request.epoch, request.tokens, request.eos, request.mode, answered=((request, reply),))
+        opened = CloudState(request.epoch, request.tokens, request.eos, request.mode, seed=request.seed)
+        return opened._replace(answered=((request, reply),))
     assert state is not None
     said = tuple(pair for pair in state.answered if pair[0].known == request.known)
     state = state._replace(answered=(*said, (request, reply)))

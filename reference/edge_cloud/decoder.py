@@ -13,6 +13,7 @@ from typing import NamedTuple
 from reference.edge_cloud.cloud import CloudState
 from reference.edge_cloud.edge import Edge, EdgeState, drafted
 from reference.edge_cloud.modes import find_mode
+from reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
 from reference.edge_cloud.transport import Link, Service, in_memory, play_round
 from reference.models import draft_model
 from reference.pmf import checked_model
@@ -34,29 +35,35 @@ def edge_cloud_decoder(
     *,
     link: Callable[[Draws, Service], Link] = lambda draws, service: in_memory(service),
     impatient: bool = False,
+    noise: Callable[[Draws], SharedNoise] = DrawnNoise,
 ) -> Decoder:
     """Put an edge and a cloud together; a round's trace ends in messages sent and bytes each way.
 
-    ``link(draws, service)`` stands between them. Raises ``ValueError`` for an unknown mode or a task without draft
-    model; ``init`` raises it for an empty prompt, ``step`` when the decoder has finished or the sides fall apart.
+    ``link(draws, service)`` stands between them, ``noise(draws)`` is what both hold for a round if the mode shares
+    noise. Raises ``ValueError`` for an unknown mode or a task without draft model; ``init`` raises it for an empty
+    prompt, ``step`` when the decoder has finished or the sides fall apart.
     """
-    find_mode(mode)
+    seed = 0 if find_mode(mode).shared_noise else None
     target = checked_model(task.target, "target")
-    edge = Edge(draft_model(task), length, mode, task.eos, impatient=impatient)
+    edge = Edge(draft_model(task), length, mode, task.eos, impatient=impatient, seed=seed)
 
     def init(prompt: Tokens) -> State:
         state = initial_state(prompt, task)
         return state._replace(drafter=BothSides(EdgeState(state.tokens, state.remaining, length.init)))
 
+    def holding(shared: SharedNoise) -> Edge:
+        return edge._replace(noise=lambda seed: shared)
+
     def propose(draws: Draws, state: State) -> Draft:
-        block, pmfs, _ = drafted(edge, draws, _sides(state).edge)
+        block, pmfs, _ = drafted(holding(noise(draws)), draws, _sides(state).edge)
         return chain(block.draft, pmfs)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         check_unfinished(state)
         before, held = _sides(state)
-        service = Service(target, draws, {} if held is None else {edge.session: held})
-        after, done, traffic = play_round(edge, draws, before, link(draws, service))
+        shared = noise(draws)
+        service = Service(target, draws, {} if held is None else {edge.session: held}, noise=lambda seed: shared)
+        after, done, traffic = play_round(holding(shared), draws, before, link(draws, service))
         cloud = service.sessions.get(edge.session)
         if cloud is not None:
             cloud = cloud._replace(answered=())

@@ -11,7 +11,8 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Row, Supply, Verified, Verify, Wanted
-from reference.edge_cloud.modes import as_row, find_mode, mass_of
+from reference.edge_cloud.modes import as_row, check_seed, find_mode, mass_of
+from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
 from reference.edge_cloud.wire import decode, encode
 from reference.kv_cache import keep_lengths, tokens_to_feed
 from reference.rounds import commit
@@ -28,6 +29,9 @@ class Edge(NamedTuple):
     session: str = "0"
     impatient: bool = False
     """Commit the first draft unverified when the cloud is silent (the edge-cloud guide, Section 8): biased."""
+    seed: int | None = None
+    """Of the noise shared with the cloud, for the modes that need one."""
+    noise: NoiseOf = SeededNoise
 
 
 class Block(NamedTuple):
@@ -62,6 +66,7 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[Block, tuple[Pm
     The model is asked about cache and fed tokens alone: a wrong crop would show in the law.
     """
     plan = edge.length.plan(state.length, state.tokens)
+    draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
     draft, pmfs, cache = (), (), state.cache  # type: tuple[Tokens, tuple[Pmf, ...], Tokens]
     while len(draft) < min(plan.gamma, state.remaining - 1):
         cache += tokens_to_feed(state.tokens + draft, len(cache))
@@ -79,7 +84,8 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
         return state
     key = (edge.session, state.epoch, len(state.tokens))
     if not state.opened:
-        return state._replace(waiting=Open(*key, state.tokens, edge.eos, edge.mode))
+        check_seed(edge.mode, edge.seed)
+        return state._replace(waiting=Open(*key, state.tokens, edge.eos, edge.mode, edge.seed))
     if state.block is None:
         block, _, cache = drafted(edge, draws, state)
         state = state._replace(block=block, cache=cache)

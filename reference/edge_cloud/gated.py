@@ -14,6 +14,7 @@ from typing import Any
 
 from reference.edge_cloud.decoder import BothSides, edge_cloud_decoder
 from reference.edge_cloud.edge import Edge, committed_alone, drafted
+from reference.edge_cloud.modes import check_seed
 from reference.lengths.constant import constant
 from reference.lengths.gating import Gate, is_hard
 from reference.models import draft_model
@@ -40,8 +41,10 @@ def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
     """Put edge, gate and cloud together; ``mode`` is how the cloud verifies what reaches it.
 
-    ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon.
+    ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon. Raises
+    ``ValueError`` for a mode that shares noise: these blocks are drawn without it.
     """
+    check_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)
     through_cloud = edge_cloud_decoder(task, mode, constant(gamma))
 

@@ -32,6 +32,8 @@ class Open(NamedTuple):
     tokens: Tokens
     eos: Tokens
     mode: str
+    seed: int | None = None
+    """Of the noise that both sides hold, up to ``LARGEST_SEED``; None for modes without."""
 
 
 class Verify(NamedTuple):
@@ -97,5 +99,7 @@ Reply: TypeAlias = Opened | Verified | Wanted | Refused
 KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind for kind in (Open, Verify, Supply, Opened, Verified, Wanted, Refused)
 }
+LARGEST_SEED = 2**53 - 1
+"""Integers up to here are the same number for every reader of JSON."""
 REASONS = ("unknown", "stale", "conflict", "misaligned")
 """No such session or epoch; a round long over; not what was sent before under this number; contexts differ."""

@@ -1,12 +1,13 @@
 """What the edge sends of q, and how the cloud verifies with it.
 
 Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y_i) alone, then the one row at the first
-rejection), ``match`` and ``greedy`` (nothing). Biased, as the edge-cloud guide has them (Sections 3.1, 3.2, 6.2), all
-from q(y_i) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that sees only
-(p, y, q(y)) is both lossless for every q and better than ``match``.
+rejection), ``match``, ``gumbel`` and ``greedy`` (nothing). Biased, as the edge-cloud guide has them (Sections 3.1, 3.2,
+6.2), all from q(y_i) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that sees
+only (p, y, q(y)) is both lossless for every q and better than ``match``.
 
-A shared Gumbel seed is left out: edge and cloud would each take an argmax over common continuous variables, which is no
-finite draw, and the finite joint law of the two argmaxes needs p and q in one place.
+``gumbel`` is ``match`` whose draws, drafts included, come from noise that both sides hold (``shared_noise``): the seed
+goes up once, when the session is opened, and a draft is what the cloud draws with probability (1 - TV)/(1 + TV) at
+least. It may be better than ``match``, because the cloud's draw is not independent of the draft.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ class Mode(NamedTuple):
     verify: Verifier
     fetches: bool = False
     """Whether the row of q at the first rejection is asked for."""
+    shared_noise: bool = False
+    """Whether drafts and verdicts are races over one noise, so that a session needs a seed."""
 
 
 MODES: dict[str, Mode] = {
     "sparse-q": Mode("rows", speculative_sampling),
     "two-phase": Mode("masses", speculative_sampling, fetches=True),
     "match": Mode("nothing", sample_and_match),
+    "gumbel": Mode("nothing", sample_and_match, shared_noise=True),
     "greedy": Mode("nothing", greedy_match),
     "scalar-q": Mode("masses", speculative_sampling),
     "shortcut": Mode(
@@ -53,6 +57,13 @@ def find_mode(name: str) -> Mode:
     if name not in MODES:
         raise ValueError(f"there is no mode {name!r}, expected one of {', '.join(MODES)}")
     return MODES[name]
+
+
+def check_seed(name: str, seed: int | None) -> None:
+    """Raise ``ValueError`` unless the mode exists and there is a seed exactly if it needs one."""
+    if find_mode(name).shared_noise != (seed is not None):
+        wanted = "none, because its sides share no noise" if seed is not None else "the seed of the noise both hold"
+        raise ValueError(f"a session in the mode {name!r} is opened with the seed {seed}, expected {wanted}")
 
 
 def as_row(pmf: Pmf) -> Row:

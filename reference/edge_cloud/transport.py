@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from reference.edge_cloud.cloud import CloudState, after, decide, remembered
 from reference.edge_cloud.edge import Edge, EdgeState, prepared, received, timed_out
 from reference.edge_cloud.messages import Refused
+from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise
 from reference.edge_cloud.wire import decode, encode
 from reference.types import Draws, LanguageModel, Round
 
@@ -35,16 +36,17 @@ class Service:
         draws: Draws,
         sessions: dict[str, CloudState] | None = None,
         record: Callable[[str, str], None] = lambda request, reply: None,
+        noise: NoiseOf = SeededNoise,
     ) -> None:
-        """``sessions`` is what it remembers; ``draws`` is the verifier's randomness."""
+        """``sessions`` is what it remembers, ``draws`` the verifier's randomness, ``noise`` what a seed stands for."""
         self.sessions = dict(sessions or {})
-        self._target, self._draws, self._record = target, draws, record
+        self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
     def respond(self, text: str) -> str:
         """Return the reply to one request. Raises ``ValueError`` for what is no request."""
         request = decode(text)
         state = self.sessions.get(request.session)
-        reply = decide(self._draws, self._target, state, request)
+        reply = decide(self._draws, self._target, state, request, self._noise)
         said = encode(reply)
         if not isinstance(reply, Refused) and remembered(state, request) is None:
             self._record(text, said)

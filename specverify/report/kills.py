@@ -94,6 +94,8 @@ def kill_data(matrix: KillMatrix) -> dict[str, Any]:
         ],
         "controls": [row._asdict() | {"as_expected": row.as_expected} for row in matrix.controls],
         "killed_alone": lonely_killers(matrix),
+        "seed": matrix.seed,
+        "detect": DETECT,
     }
 
 
@@ -103,7 +105,8 @@ def _summary(matrix: KillMatrix) -> str:
     cited = sum(not row.citation.startswith("plausible") for row in matrix.mutants)
     return (
         f"{good} of {len(matrix.mutants)} planted bugs are killed by the check they name; {cited} cite a record.\n"
-        f"{clean} of {len(matrix.controls)} correct subjects that look wrong are accused by no check."
+        f"{clean} of {len(matrix.controls)} correct subjects that look wrong are accused by no check.\n"
+        f"Samples are of seed {matrix.seed}; everything else is enumerated, and no check draws Hypothesis examples."
     )
 
 

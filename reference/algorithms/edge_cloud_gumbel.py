@@ -1,0 +1,34 @@
+"""Edge and cloud over one seed: both read the same noise, token ids alone go up (Daliri, Musco, Suresh 2408.07978).
+
+Sample-and-match in which the draft d and the cloud's draw y win races over the same exponentials, so that they agree
+with probability ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)``, at least (1 - TV)/(1 + TV), instead of ``sum p q``. The text
+depends on the seed and the target alone, so a cloud that forgot what it drew draws the same again. Laws are computed
+with noise drawn by what it decides (``shared_noise.DrawnNoise``); between processes it is ``SeededNoise``.
+"""
+
+from __future__ import annotations
+
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.lengths.constant import constant
+from reference.limits import greedy_draft
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+
+
+def build(task: Task, gamma: int = 4) -> Decoder:
+    """Draft gamma tokens by q's races on the edge, send them alone."""
+    return edge_cloud_decoder(task, "gumbel", constant(gamma))
+
+
+ALGORITHM = Algorithm(
+    name="edge-cloud-gumbel",
+    summary="edge and cloud draw from q and p over one noise; drafts alone are sent, and stay while both agree",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1}, {"gamma": 2}),
+    paper="arXiv 2408.07978, Section 4 (Gumbel sampling), as a two-sided protocol",
+    systems=("edge-cloud",),
+    reductions=(
+        Reduction("gumbel-coupling", "always", {"gamma": 2}, {"gamma": 2}),
+        Reduction("edge-cloud-match", "q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Noise that edge and cloud both hold: one race for each position of the text (Daliri, Musco, Suresh 2408.07978).
+
+The token drawn from a pmf at position t is the winner ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1) the same on
+both sides, so each side draws from its own pmf, nothing of q travels, and both often draw the same token. Sample-and-
+match whose draws are such races is drafter-invariant decoding: the text is that of the target alone read from this
+noise, for every drafter and every gamma. The position is that in the whole text, prompt included: noise of the place
+within a round would come again in the next round.
+
+``SeededNoise`` is the real one. ``DrawnNoise`` is the same in law with finite draws, so that laws can be enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from reference.edge_cloud.messages import LARGEST_SEED
+from reference.pmf import as_pmf, check_pmf
+from reference.types import Draws, Pmf, Site
+from reference.verifiers.gumbel_coupling import draft_given_target
+
+
+class SharedNoise(Protocol):
+    """One race at each position of the text."""
+
+    def winner(self, pmf: Pmf, position: int) -> int:
+        """Return the token that wins the race of ``pmf`` ``[vocabulary]``; asked again it is the same one."""
+        ...
+
+
+NoiseOf: TypeAlias = Callable[[int], SharedNoise]
+"""From the session's seed to its noise: what both sides must agree upon."""
+
+
+class SeededNoise:
+    """Noise as a function of (seed, position): no state, so no order of questions and no crash changes it.
+
+    The words are those of the counter-based generator Philox at (key = seed, counter = position), whose stream NumPy
+    keeps from version to version. Each word gives a uniform of 52 bits, so E lies in [1.1e-16, 36.8].
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Raise ``ValueError`` unless ``seed`` is an integer in 0..2**53 - 1, which JSON carries everywhere."""
+        if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
+            raise ValueError(f"the seed is {seed!r}, expected an integer in 0..{LARGEST_SEED}")
+        self._seed = seed
+
+    def exponentials(self, position: int, vocabulary: int) -> Any:
+        """Return E ``[vocabulary]``, float64. The position is the counter's highest word: no two overlap."""
+        words = np.random.Philox(key=self._seed, counter=position << 192).random_raw(vocabulary)
+        return -np.log(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
+
+    def winner(self, pmf: Pmf, position: int) -> int:
+        """Return ``argmin E / pmf`` over the tokens of positive probability; ``pmf`` may be exact or rounded."""
+        masses = check_pmf(pmf, f"the pmf at position {position}").tolist()
+        times = self.exponentials(position, len(masses))
+        finish = {token: times[token] / float(mass) for token, mass in enumerate(masses) if float(mass) > 0}
+        return min(finish, key=finish.__getitem__)
+
+
+class DrawnNoise:
+    """Noise drawn by what it decides, for one round: the first race from its pmf, the other given the first winner.
+
+    Behind the first disagreement nothing that is emitted or counted as accepted depends on the drafts. So noise that is
+    new in every round gives texts the law that noise of positions gives them, and accepted drafts as well, unless a
+    length rule reads what was drafted there.
+    """
+
+    def __init__(self, draws: Draws) -> None:
+        """``draws`` answers at the sites ``("noise", position)`` and ``("noise", position, "other")``."""
+        self._draws = draws
+        self._held: dict[int, list[tuple[list[Any], int]]] = {}
+
+    def winner(self, pmf: Pmf, position: int) -> int:
+        """Return the winner. Raises ``ValueError`` for a third pmf at one position: a round has p and q."""
+        masses = check_pmf(pmf, f"the pmf at position {position}").tolist()
+        held = self._held.setdefault(position, [])
+        for other, token in held:
+            if other == masses:
+                return token
+        if len(held) > 1:
+            raise ValueError(f"a third pmf races at position {position}, expected those of p and q alone in a round")
+        if held:
+            law = draft_given_target(as_pmf(held[0][0]), as_pmf(masses), held[0][1])
+            token = self._draws.categorical(law, ("noise", position, "other"))
+        else:
+            token = self._draws.categorical(pmf, ("noise", position))
+        held.append((masses, token))
+        return token
+
+
+class Races:
+    """Draws that are races: decision i of a block, whose site ends in i, reads the noise of position start + i."""
+
+    def __init__(self, noise: SharedNoise, start: int) -> None:
+        """``start`` is the number of tokens before the block."""
+        self._noise, self._start = noise, start
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the winner of ``pmf`` at the position of ``site``."""
+        place: Any = site[-1]
+        return self._noise.winner(pmf, self._start + place)
+
+
+def decisions(draws: Draws, noise: NoiseOf, seed: int | None, start: int) -> Draws:
+    """Return what decides in the block after ``start`` tokens: ``draws``, or races where the session has a seed."""
+    return draws if seed is None else Races(noise(seed), start)
