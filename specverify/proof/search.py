@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from reference import Draws, Tokens
+from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import paths
 from specverify.proof.paths import NotAPmf, Run, guarded_paths
 from specverify.proof.result import Proof, ReplayFailed, Status
@@ -19,10 +20,12 @@ from specverify.proof.statements import Place, Program, Statement
 from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import Guarded, decide
 from specverify.proof.symbolic import NeedsNumber, sign
-from specverify.proof.tables import DRAFT, Model, UnknownTables, UnknownWorld, World, any_model, model_at
+from specverify.proof.tables import DRAFT, TARGET, Model, UnknownTables, UnknownWorld, World, any_model, model_at
 
 WORLDS = 3
 """Known worlds in which whatever was proved at a place is enumerated all the same."""
+GUESSES = 60
+"""Known worlds in which what cannot run on unknown probabilities is enumerated: they can refute it, never prove it."""
 LONGEST_TEXT = 3
 """How long the texts are that a drafter which reads no draft model is shown."""
 
@@ -49,11 +52,13 @@ class Search:
             reason, model = "the time limit has passed", None
         except NeedsNumber as error:
             self._figures["needs_number"] = True
-            reason, model = f"it cannot run on unknown probabilities: {error}", None
+            reason, model = self._guessed(f"it cannot run on unknown probabilities: {error}")
         except ReplayFailed:
             raise
+        except NotAFunctionOfItsDraws as error:
+            reason, model = f"it cannot run on unknown probabilities: NotAFunctionOfItsDraws: {error}", None
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
-            reason, model = f"it cannot run on unknown probabilities: {type(error).__name__}: {error}", None
+            reason, model = self._guessed(f"it cannot run on unknown probabilities: {type(error).__name__}: {error}")
         status = Status.REFUTED if model else Status.UNKNOWN if reason else Status.PROVED
         return Proof(
             self._subject.name,
@@ -142,11 +147,37 @@ class Search:
         """Compare both programs in a few known worlds, by the ordinary enumeration: a proof that fails is an error."""
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
-            left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
-            for outcome in left.keys() | right.keys():
-                if sign(left.get(outcome, 0) - right.get(outcome, 0)) in self._statement.forbidden:
-                    raise ReplayFailed(f"{self._subject.name} was proved and is wrong at {model}: {outcome}")
+            outcome = self._wrong(model, place)
+            if outcome is not None:
+                raise ReplayFailed(f"{self._subject.name} was proved and is wrong at {model}: {outcome}")
         self._figures["worlds"] += WORLDS
+
+    def _guessed(self, reason: str) -> tuple[str, Model | None]:
+        """Return the first refutation among known worlds, those of small denominators first, or ``reason``."""
+        prompt = (0,)
+        tables = UnknownTables(self._vocabulary)
+        for kind in (TARGET, DRAFT):
+            tables.row(kind, prompt)
+        models = [any_model(tables, random.Random(seed)) for seed in range(GUESSES)]  # noqa: S311 - worlds, not secrets
+        longest = self._gamma + 1 + self._statement.beyond
+        for model in sorted(models, key=_size):
+            for horizon in range(longest if self._statement.one_place else 1, longest + 1):
+                place = Place(prompt, horizon)
+                try:
+                    outcome = self._wrong(model, place)
+                except Exception:  # noqa: BLE001 - it runs on known probabilities no better: ``reason`` stands
+                    return reason, None
+                if outcome is not None:
+                    return self._replayed(model, place, outcome)
+            self._figures["worlds"] += 1
+        return reason, None
+
+    def _wrong(self, model: Model, place: Place) -> Hashable | None:
+        """Return the first outcome for which the statement fails in a known world."""
+        left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
+        outcomes = sorted(left.keys() | right.keys(), key=repr)
+        failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
+        return next(failures, None)
 
     def _replayed(self, model: Model, place: Place, outcome: Hashable) -> tuple[str, Model]:
         """Compute both masses again with fractions; raises ``ReplayFailed`` where they are as claimed."""
@@ -179,3 +210,8 @@ class Search:
             for outcome, share in path.outcome:
                 masses[outcome] += path.weight * share
         return masses
+
+
+def _size(model: Model) -> int:
+    rows = (*model.target.values(), *model.draft.values())
+    return sum(mass.denominator for row in rows for mass in row)
