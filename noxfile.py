@@ -1,4 +1,5 @@
 import os
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def properties(session: nox.Session) -> None:
     """Run the property tests alone, with many more Hypothesis examples."""
     install(session, "proof", "dev")
     session.run("pytest", "-n", "2", "property_tests", "--hypothesis-profile", "thorough", *session.posargs)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Change the core line by line and print what no property test notices; most of an hour on two cores."""
+    install(session, "torch", "dev")
+    session.install("-c", CONSTRAINTS, "mutmut")
+    work = Path(session.create_tmp())
+    for name in ("reference", "specverify", "property_tests"):
+        shutil.copytree(name, work / name, dirs_exist_ok=True)
+    shutil.copy("pyproject.toml", work)
+    session.chdir(work)
+    session.run("mutmut", "run", "--max-children", "2", *session.posargs)
+    session.run("python", "property_tests/mutation/survivors.py")
 
 
 @nox.session

@@ -242,3 +242,36 @@ def test_a_coin_whose_probability_was_rounded_above_one_lands_heads():
     assert flip(Sampled(0), 1 + 2.0**-52, ("coin",))
     with pytest.raises(ValueError, match="sums to"):
         flip(Sampled(0), 1.001, ("coin",))
+
+
+class Asked:
+    """Keeps the pmfs it was asked with, and answers 0."""
+
+    def __init__(self):
+        """``pmfs`` grows with every draw."""
+        self.pmfs = []
+
+    def categorical(self, pmf, *_):
+        """Return the first outcome."""
+        self.pmfs.append(pmf)
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("probability", "dtype"),
+    [
+        (0.25, np.float64),
+        (np.float64(0.25), np.float64),
+        (np.float32(0.25), np.float64),
+        (np.array(0.25, dtype=np.float16), np.float64),
+        (Fraction(1, 4), object),
+        (1, object),
+        (0, object),
+    ],
+    ids=repr,
+)
+def test_a_coin_of_floats_is_float64_and_one_of_rationals_stays_exact(probability, dtype):
+    draws = Asked()
+    assert flip(draws, probability, ("coin",))
+    assert draws.pmfs[0].dtype == dtype
+    assert draws.pmfs[0].tolist() == [probability, 1 - probability]

@@ -8,6 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import crop, keep_lengths, tokens_to_feed
+from reference.kv_cache import (
+    KeepLengths,
+    check_croppable,
+    keep_path,
+    tree_depths,
+    tree_mask,
+    tree_path,
+    window_crop,
+)
 
 
 @pytest.mark.parametrize("gamma", range(9))
@@ -121,3 +130,89 @@ def test_a_negative_or_too_large_length_is_refused(keep):
 def test_impossible_counts_are_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_a_crop_keeps_the_first_positions_and_not_the_last():
+    entries = np.arange(14).reshape(1, 1, 7, 2)
+    assert crop(entries, 3)[0, 0, :, 0].tolist() == [0, 2, 4]
+    assert crop(entries, 3, axis=2).tolist() == crop(entries, 3).tolist()
+
+
+# Sliding windows
+
+
+@given(st.integers(1, 6), st.integers(0, 12), st.integers(0, 12), st.integers(-1, 13))
+def test_a_window_goes_on_from_the_entries_before_it_or_refuses(window, held, dropped, keep):
+    """Entries are numbered from the start of the text; the newest ``stored`` of ``held`` are there."""
+    stored = held - min(dropped, held)
+    there = list(range(held - stored, held))
+    needed = list(range(max(0, keep - window + 1), max(keep, 0)))
+    if 0 <= keep <= held and max(0, keep - window + 1) >= held - stored:
+        assert there[window_crop(held, stored, keep, window)] == needed
+        assert window_crop(held, stored, keep, window).start >= 0
+    else:
+        with pytest.raises(ValueError, match=f"a sliding window of {window} needs entries .* to {keep} to go on from"):
+            window_crop(held, stored, keep, window)
+
+
+def test_a_window_names_what_it_needs_and_what_is_there():
+    assert window_crop(held=13, stored=11, keep=5, window=4) == slice(0, 3)
+    sentence = "needs entries 1 to 4 to go on from 4 tokens, but holds 2 to 13: record what leaves"
+    with pytest.raises(ValueError, match=sentence):
+        window_crop(held=13, stored=11, keep=4, window=4)
+
+
+def test_a_state_that_holds_no_entry_per_token_is_refused_by_its_name():
+    check_croppable(["keys", "values"])
+    check_croppable([])
+    check_croppable(["latent"], per_token=["latent"])
+    with pytest.raises(ValueError, match="'conv_state' is one state for all tokens fed, not an entry for each"):
+        check_croppable(["keys", "conv_state", "ssm_state"])
+
+
+# Paths
+
+
+def test_a_path_is_gathered_along_its_axis_behind_the_known_tokens():
+    entries = np.arange(14).reshape(1, 1, 7, 2)
+    assert keep_path(entries, 3, (1, 3)).tolist() == entries[:, :, [0, 1, 2, 4, 6]].tolist()
+    assert keep_path(entries.swapaxes(0, 2), 3, (1, 3), axis=0).shape == (5, 1, 1, 2)
+    assert keep_path(entries, 0, ()).shape == (1, 1, 0, 2)
+    assert keep_path(entries, 7, ()).tolist() == entries.tolist()
+
+
+@pytest.mark.parametrize(("known", "path"), [(3, (4,)), (3, (-1,)), (3, (0, 4)), (8, ()), (7, (0,))])
+def test_a_node_that_is_not_in_the_cache_is_refused(known, path):
+    with pytest.raises(ValueError, match=f"behind {known} known tokens is not among the 7 entries of the cache"):
+        keep_path(np.zeros((1, 1, 7, 2)), known, path)
+
+
+def test_a_mask_has_one_row_for_the_last_known_token_and_one_for_each_node():
+    assert tree_mask((-1, -1, 0), 2).astype(int).tolist() == [
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 0, 1, 0],
+        [1, 1, 1, 0, 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("draft_held", "kept"), [(None, KeepLengths(6, 6)), (0, KeepLengths(6, 0)), (5, KeepLengths(6, 5))]
+)
+def test_a_cache_is_never_kept_longer_than_it_is(draft_held, kept):
+    assert keep_lengths(4, 3, 2, draft_held) == kept
+    assert keep_lengths(1, 0, 0) == KeepLengths(1, 0)
+
+
+def test_a_drafters_cache_below_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"^the drafter's cache holds -1 entries, expected at least 0"):
+        keep_lengths(4, 3, 2, draft_held=-1)
+
+
+def test_the_depths_of_nodes_and_their_paths():
+    assert tree_depths((-1, -1, 0, 2, 1)) == (0, 0, 1, 2, 1)
+    assert tree_path((-1, -1, 0, 2, 1), 3) == (0, 2, 3)
+    assert tree_path((-1,), -1) == ()
+    for parents in ((0,), (-2,), (-1, 1), (-1, 2)):
+        with pytest.raises(ValueError, match=r"has parent .*, expected an earlier node, or -1 for"):
+            tree_depths(parents)

@@ -19,6 +19,7 @@ from reference.algorithms import (
     sample_and_match,
     speculative_sampling,
 )
+from reference.verifiers.block_verification import _heads, capped_ratios
 from reference.verifiers.block_verification import block_verification as verify_block
 from reference.verifiers.drop_unlikely import drop_unlikely
 from reference.verifiers.gumbel_coupling import agreement, draft_given_target
@@ -248,3 +249,27 @@ def test_dropping_nothing_is_speculative_sampling_and_dropping_everything_is_the
     everything = confidence_dropping.build(task._replace(draft=always(pmf(*(["1/3"] * 3)))), threshold=1, gamma=2)
     assert project(round_law(everything, prompt, lambda done: done.accepted), lambda count: count) == {0: 1}
     assert decoder_law(everything, prompt).probabilities == target_law(task, prompt)
+
+
+# Edges
+
+
+def test_a_vocabulary_of_one_token_agrees_always():
+    one = pmf(1)
+    assert agreement(one, one) == 1
+    assert draft_given_target(one, one, 0).tolist() == [1]
+
+
+def test_a_draft_that_neither_model_can_emit_weighs_nothing_in_a_block():
+    """It cannot have been drawn from q; the ratio 0/0 is 0, and 1 where p is positive."""
+    impossible, possible = pmf(0, 1, 0), pmf("1/2", "1/2", 0)
+    assert capped_ratios([impossible], [impossible], (0,)) == [1, 0]
+    assert capped_ratios([possible], [impossible], (0,)) == [1, 1]
+    assert capped_ratios([possible, P], [possible, impossible], (2, 0)) == [1, 0, 0]
+
+
+def test_a_coin_of_a_block_lands_heads_where_nothing_is_left_to_replace():
+    assert _heads(Fraction(1), P, P) == 1
+    assert _heads(Fraction(1), P, Q) == 1
+    assert _heads(Fraction(1, 2), P, P) == 0
+    assert _heads(Fraction(1, 2), P, pmf(1, 0, 0)) == Fraction(4, 9)
