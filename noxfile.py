@@ -62,9 +62,10 @@ def proofs(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """Run the property tests alone, with many more Hypothesis examples."""
-    install(session, "proof", "dev")
-    session.run("pytest", "-n", "2", "property_tests", "--hypothesis-profile", "thorough", *session.posargs)
+    """Run the exact laws of both suites in every scenario, and with many more Hypothesis examples."""
+    install(session, "hf", "proof", "dev")
+    for directory in ("property_tests", "engine_tests"):
+        session.run("pytest", "-n", "2", directory, "--hypothesis-profile", "thorough", *session.posargs)
 
 
 @nox.session

@@ -7,6 +7,13 @@ import textwrap
 
 import pytest
 import torch
+from hypothesis import settings
+from hypothesis.errors import InvalidArgument
+
+try:
+    settings.get_profile("thorough")
+except InvalidArgument:
+    settings.register_profile("thorough", max_examples=500)  # here it only says that every scenario is gone through
 
 
 @pytest.fixture

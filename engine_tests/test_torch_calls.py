@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from specverify.draws import Tape
 from specverify.enumeration import program_law
 from specverify.intercept.torch_calls import NeedsValue, answered_by, outcome_of
 
@@ -245,6 +246,20 @@ def test_nothing_is_below_or_above_nan():
     assert_law({False: 1.0}, lambda: bool(torch.rand(()) < nan))
     assert_law({False: 1.0}, lambda: bool(torch.rand(()) > nan))
     assert_law({False: 1.0}, lambda: bool(-torch.log(torch.rand(())) < nan))
+
+
+def test_a_block_inside_another_takes_none_of_its_draws():
+    """The inner one draws once, in the first run alone; the outer one must not find its own next number drawn."""
+    runs = []
+
+    def inside():
+        runs.append(None)
+        if len(runs) == 1:
+            with answered_by(Tape(0)):
+                torch.rand(())
+        return torch.rand(()) < 0.25
+
+    assert_law({True: 0.25, False: 0.75}, lambda: bool(inside()))
 
 
 def test_everything_is_as_before_after_the_block():

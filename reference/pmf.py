@@ -58,11 +58,17 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
 
 def _is_exact_pmf(values: list[Any]) -> bool:
     """Return whether ``values`` are rationals >= 0 that sum to 1, by integers alone: this runs for every draw."""
-    if not {type(value) for value in values} <= {Fraction, int}:
+    if not {Fraction, int}.issuperset(map(type, values)):
         return False
-    common = math.lcm(*(value.denominator for value in values))
-    parts: list[int] = [value.numerator * (common // value.denominator) for value in values]
-    return min(parts) >= 0 and sum(parts) == common
+    total, common = 0, 1
+    for value in values:
+        numerator, denominator = value.as_integer_ratio()
+        if numerator < 0:
+            return False
+        if common % denominator:
+            total, common = total * denominator, common * denominator
+        total += numerator * (common // denominator)
+    return bool(total == common)
 
 
 def check_same_vocabulary(p: Pmf, q: Pmf) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, check_pmf
+from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
 from specverify.draws import Decision, NotAFunctionOfItsDraws, support
 from specverify.law import Coverage, Law
 
@@ -23,6 +23,8 @@ Outcome = TypeVar("Outcome")
 
 DEFAULT_RUNS = 200_000
 MOST_DECISIONS = 10_000
+PROBES = 16
+"""Random runs that estimate the number of paths; rounds of no more paths than that are not estimated."""
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
@@ -66,20 +68,21 @@ class Enumerated:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
-        pmf = check_pmf(pmf, f"the pmf at {site}")
-        weights = tuple(pmf.tolist())
-        if self.depth == len(self._branches):
+        pmf = as_pmf(pmf)
+        branch = self._branches[self.depth] if self.depth < len(self._branches) else None
+        if branch is None or branch.site != site or branch.weights != tuple(pmf.tolist()):
+            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
+            if branch is not None:
+                raise NotAFunctionOfItsDraws(
+                    f"draw {self.depth} was at {branch.site} with pmf {_shown(branch.weights)} and is at {site} with "
+                    f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
+                )
             if self.depth == MOST_DECISIONS:
                 raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
-            self._branches.append(_Branch(site, weights))
+            branch = _Branch(site, weights)
             if self.depth < len(self._first):
-                self._branches[-1].index = self._branches[-1].possible.index(self._first[self.depth])
-        branch = self._branches[self.depth]
-        if branch.site != site or branch.weights != weights:
-            raise NotAFunctionOfItsDraws(
-                f"draw {self.depth} was at {branch.site} with pmf {_shown(branch.weights)} and is at {site} with pmf "
-                f"{_shown(weights)} on replay, although all draws before it were answered alike"
-            )
+                branch.index = branch.possible.index(self._first[self.depth])
+            self._branches.append(branch)
         self.depth += 1
         return branch.outcome
 
@@ -168,10 +171,11 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     """Return the law of the new tokens after ``prompt``, round by round, equal states merged.
 
     States are taken in the order of their length: a round adds at least one token, so every state is complete before
-    it is expanded. Raises ``EnumerationTooLarge`` when one round alone is estimated beyond ten times the budget.
+    it is expanded. Raises ``EnumerationTooLarge`` when the first round alone is estimated beyond ten times the budget;
+    only a round of more paths than that estimate takes is estimated.
     """
     start = decoder.init(prompt)
-    _refuse_if_hopeless(decoder, start, budget)
+    few = min(PROBES, budget)
     waiting: dict[int, dict[State, tuple[Any, int, Coverage]]] = defaultdict(dict)
     waiting[len(start.tokens)][start] = (1, 0, Coverage())
     law: dict[Tokens, Any] = {}
@@ -188,6 +192,8 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 continue
             left: Any = 1
             for path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
+                if runs == few and state == start:
+                    _refuse_if_hopeless(decoder, start, budget)
                 if runs == budget:
                     missing = missing + weight * left
                     break
@@ -218,7 +224,7 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
     return program
 
 
-def estimated_paths(program: Callable[[Draws], Any], probes: int = 16, seed: int = 0) -> float:
+def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
     """Return an unbiased estimate of the number of paths: mean product of branching factors over random probes.
 
     Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely.
@@ -243,13 +249,12 @@ def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
 
 
 def _refuse_if_hopeless(decoder: Decoder, start: State, budget: int) -> None:
-    if start.remaining > 0:
-        estimate = estimated_paths(lambda draws: decoder.step(draws, start))
-        if estimate > 10 * budget:
-            raise EnumerationTooLarge(
-                f"one round from {start.tokens} has about {estimate:.2g} paths, and the budget is {budget} runs: "
-                "use a smaller vocabulary or gamma, a larger budget, or sampling"
-            )
+    estimate = estimated_paths(lambda draws: decoder.step(draws, start))
+    if estimate > 10 * budget:
+        raise EnumerationTooLarge(
+            f"one round from {start.tokens} has about {estimate:.2g} paths, and the budget is {budget} runs: "
+            "use a smaller vocabulary or gamma, a larger budget, or sampling"
+        )
 
 
 def _after_round(coverage: Coverage, drafted: int, accepted: int) -> Coverage:

@@ -8,9 +8,10 @@ one draw if they are a race of exponential clocks in any of the usual spellings,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,6 @@ from specverify.intercept import deferred
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous, NeedsValue, Step
 from specverify.intercept.races import race
-
-_ABSENT = object()
 
 
 def refusal(sentence: str) -> NeedsValue:
@@ -31,17 +30,25 @@ def refusal(sentence: str) -> NeedsValue:
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
     """Give a module or class other attributes inside the block, and what it had before after it."""
-    before = {name: vars(target).get(name, _ABSENT) for name in values}
+    own = vars(target)
+    before = {name: own[name] for name in values if name in own}
     try:
-        for name, value in values.items():
-            setattr(target, name, value)
+        _give(target, values)
         yield
     finally:
-        for name, value in before.items():
-            if value is not _ABSENT:
-                setattr(target, name, value)
-            elif name in vars(target):
+        _give(target, before)
+        for name in values.keys() - before.keys():
+            if name in own:
                 delattr(target, name)
+
+
+def _give(target: Any, values: Mapping[str, Any]) -> None:
+    """Set attributes; those of a module in one step, for this is done twice in every run."""
+    if isinstance(target, ModuleType):
+        vars(target).update(values)
+        return
+    for name, value in values.items():
+        setattr(target, name, value)
 
 
 class LazyFloat:

@@ -51,7 +51,8 @@ class TorchStreams(Streams):
             return None
         state = real.get_state()
         self._before.setdefault(id(real), (real, state))
-        advance()
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
+            advance()
         return hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
 
     @contextmanager

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final, NamedTuple
 
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from specverify.statistics.checks import check_count, check_probability
 from specverify.statistics.planning import check_plan, detectable_tv
@@ -70,7 +70,7 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
         pooled_cells=len(cells.pooled),
         pooled_mass=cells.pooled_mass,
         statistic=statistic,
-        p_value=float(chi2.sf(statistic, cells.cells - 1)) if cells.cells > 1 else float(not unsupported),
+        p_value=float(chdtrc(cells.cells - 1, statistic)) if cells.cells > 1 else float(not unsupported),
         tv_observed=observed_tv(observed, cells, samples),
         unsupported=unsupported,
     )
