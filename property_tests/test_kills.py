@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,12 +13,13 @@ from specverify.checks import CHECKS, Conditions
 from specverify.cli import app
 from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
 from specverify.kills import KILLED, NOT_EXPRESSED, KillMatrix, control_row, kill_matrix, lonely_killers, mutant_row
-from specverify.mutants import mutants, suspects
+from specverify.mutants import left_out, mutants, suspects
 from specverify.peers import PEERS, judged
 from specverify.report.false_alarms import alarms_page
 from specverify.report.kills import kill_page
 
 EVERY = tuple(check.name for check in CHECKS)
+PAGE = Path(__file__).parents[1] / "docs" / "kill-matrix.md"
 FEW = ("residual-from-target", "always-reject", "only-last-token-stops")
 
 
@@ -48,6 +50,20 @@ def test_the_page_tells_of_every_row_and_of_what_no_check_kills(rows):
     assert "SURVIVES eos is final" in page
     assert "**acceptance is optimal**" in page
     assert "* a record: a reason" in page
+
+
+def test_the_committed_page_holds_every_bug_and_says_of_a_few_what_is_computed_now(rows):
+    """The whole of it is `nox -s kills`, which must leave no difference."""
+    page = PAGE.read_text("utf-8")
+    found = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")}
+    assert {item.name for item in (*mutants(), *suspects())} <= found
+    told = [line for line in kill_page(KillMatrix(rows, ()), {}).splitlines() if line.startswith("| ")]
+    told = [line for line in told if line.split(" | ")[0].removeprefix("| ") in FEW]
+    assert len(told) == len(FEW)
+    assert all(line in page for line in told)
+    assert all(f"* {citation}: {why}" in page for citation, why in left_out().items())
+    assert f"{len(mutants())} of {len(mutants())} planted bugs are killed by the check they name" in page
+    assert "SURVIVES" not in page
 
 
 def test_enough_bugs_are_planted_and_each_says_where_it_was_seen():
