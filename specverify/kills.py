@@ -186,5 +186,7 @@ def _peer(name: str, mutant: Mutant, subject: Subject) -> str:
         return NOT_RUN
     try:
         return SURVIVED if judged(peer, subject) else KILLED
+    except TimeoutError:
+        return NOT_RUN
     except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing
         return f"{NOT_EXPRESSED} ({type(error).__name__})"

@@ -8,6 +8,7 @@ matrix: what they miss, and what they cannot even express.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,6 +27,8 @@ Blocks = Mapping[Tokens, int]
 OF_VERIFIERS = frozenset("ACDE")
 """Classes of defects that a test of the verifier alone can express: it draws the drafts itself, for one step."""
 PROMPT = (0,)
+MOST_SECONDS = 60
+"""Of the processor, for one sample. Most take a few; a joint law of two races over 4096 tokens would take days."""
 
 
 class PeerStatistic(NamedTuple):
@@ -47,7 +50,8 @@ class PeerStatistic(NamedTuple):
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     """Return whether the statistic accepts the subject, at the options with which it drafts most.
 
-    Raises ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size.
+    Raises ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size, ``TimeoutError`` if its
+    rounds at that size take more than ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")
@@ -80,7 +84,10 @@ class _Divided:
 def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
     start, found = decoder.init(PROMPT), Counter[Tokens]()
     waiting: list[tuple[Tokens, int]] = [((), number)]
+    until = time.process_time() + MOST_SECONDS
     while waiting:
+        if time.process_time() > until:
+            raise TimeoutError(f"{number} rounds take more than {MOST_SECONDS} s")
         draws = _Divided(*waiting.pop(), rng)
         found[decoder.step(draws, start)[1].tokens] += draws.count
         waiting += draws.others
