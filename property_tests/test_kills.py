@@ -12,7 +12,16 @@ from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions
 from specverify.cli import app
 from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
-from specverify.kills import KILLED, NOT_EXPRESSED, KillMatrix, control_row, kill_matrix, lonely_killers, mutant_row
+from specverify.kills import (
+    KILLED,
+    NOT_EXPRESSED,
+    REFUSES_BOTH,
+    KillMatrix,
+    control_row,
+    kill_matrix,
+    lonely_killers,
+    mutant_row,
+)
 from specverify.mutants import left_out, mutants, suspects
 from specverify.peers import PEERS, judged
 from specverify.report.false_alarms import alarms_page
@@ -114,6 +123,13 @@ def test_the_order_of_four_counts_does_not_see_the_missing_residual():
 
 def test_no_peer_sees_a_row_off_by_one_because_their_pmfs_do_not_depend_on_the_context():
     assert all(judged(peer, find_subject("mutant:row-off-by-one")) for peer in QUICK)
+
+
+def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug():
+    """Lenience is biased by design, and says so; a test that asks for p refuses it with the bug and without."""
+    row = mutant_row("lenient-residual", (), Conditions(), peers=True)
+    assert dict(row.peers)["vLLM V2 narrow"] == REFUSES_BOTH
+    assert KILLED not in dict(row.peers).values()
 
 
 def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():

@@ -20,6 +20,8 @@ from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, run_check, settled, verify_subject
 
 KILLED, SURVIVED, NOT_EXPRESSED, NOT_RUN = "killed", "survived", "not expressed", "not run"
+REFUSES_BOTH = "refuses both"
+"""Of a peer's test that refuses the subject without the bug as well: it asks for p, and the subject declares a bias."""
 DETECT = 0.4
 """The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
 WIDEST_INTERCEPTED = 100
@@ -185,7 +187,9 @@ def _peer(name: str, mutant: Mutant, subject: Subject) -> str:
     if subject.intercepted and peer.vocabulary > WIDEST_INTERCEPTED:
         return NOT_RUN
     try:
-        return SURVIVED if judged(peer, subject) else KILLED
+        if judged(peer, subject):
+            return SURVIVED
+        return KILLED if judged(peer, mutant.control()) else REFUSES_BOTH
     except TimeoutError:
         return NOT_RUN
     except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing

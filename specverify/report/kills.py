@@ -14,7 +14,7 @@ from specverify.kills import DETECT, KILLED, ControlRow, KillMatrix, MutantRow, 
 from specverify.mutants import CATEGORIES
 from specverify.peers import PEERS
 
-SYMBOLS = {KILLED: "✘", "survived": "survives", "not expressed": "-", "not run": "not run"}
+SYMBOLS = {KILLED: "✘", "survived": "survives", "not expressed": "-", "not run": "not run", "refuses both": "both"}
 
 INTRODUCTION = f"""# The kill matrix
 
@@ -33,8 +33,8 @@ OF_PEERS = """
 The statistics by which engines test their own rejection samplers, written from their descriptions with their sizes
 and thresholds, on the same bugs: ✘ kills it, "survives" means that the test passes, - that it cannot express the bug
 (it draws the drafts itself, for one step of the verifier alone, with pmfs that do not depend on the context). Code
-whose random calls are intercepted one by one is not run tens of thousands of times: "not run". The column "ours" is the
-named check.
+whose random calls are intercepted one by one is not run tens of thousands of times: "not run". A method that declares a
+bias is refused with the bug and without it: "both". The column "ours" is the named check.
 """
 
 
