@@ -1,1 +1,0 @@
-"""Planted bugs of the map from the drafter's tokens to the target's."""
