@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
+import numpy as np
 import pytest
 import verifiers
 from examined import share_of
@@ -91,3 +94,17 @@ def test_three_lines_in_somebodys_test_file():
     verdicts = check_verifier(lambda p, q, draft_tokens: [0], gammas=(1,), on_fail=None)
     assert any(verdict.status is Status.REFUTED for verdict in verdicts)
     assert all(verdict.status is Status.HOLDS for verdict in check_verifier(verifiers.in_numpy, gammas=(1,)))
+
+
+def in_numpy_by_value(p, q, draft_tokens):
+    """Needs the value of a uniform, and arrays of NumPy: tensors have no ``tobytes``."""
+    value = float(np.random.default_rng().random())
+    assert p.tobytes()
+    return [int(value * p.shape[1])]
+
+
+def test_who_needs_a_value_and_knows_no_torch_is_given_numpy_arrays():
+    """Torch is loaded here; that it needs a value says nothing of the arrays that it takes."""
+    bare = FunctionType(in_numpy_by_value.__code__, {"np": np})
+    found = verdicts_of(bare, {"samples_fit_law"}, detect=0.3)["samples_fit_law"]
+    assert found.status is Status.REFUTED

@@ -12,12 +12,14 @@ What the other forms (``batched_verifier``, ``logits_verifier``) share with this
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ from reference import (
 from reference.models import draft_model
 from reference.rounds import initial_state
 from specverify.draws import Tape
+from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
@@ -165,15 +168,23 @@ def arrays_of(verify: Verify, attempt: Callable[[Verify], Any]) -> Callable[[Arr
     """Return what turns NumPy arrays into the arrays that ``verify`` computes with.
 
     It is found out by an ``attempt`` to call it with NumPy arrays, on several tapes so that it takes several branches:
-    if that raises, it is given torch tensors.
+    if that raises, it is given torch tensors. Where it needs the value of a random number the attempt says nothing of
+    arrays, and whoever imports torch is given tensors.
     """
     try:
         for tape in range(4):
             with answered_everywhere(Tape(tape)):
                 attempt(verify)
+    except NeedsValue:
+        return _as_tensors if _imports_torch(verify) else tuple
     except Exception:  # noqa: BLE001 - it may refuse NumPy arrays in any way; the checks will name what remains
         return _as_tensors if "torch" in sys.modules else tuple
     return tuple
+
+
+def _imports_torch(verify: Verify) -> bool:
+    known = getattr(inspect.unwrap(verify), "__globals__", {})
+    return any(isinstance(value, ModuleType) and value.__name__.split(".")[0] == "torch" for value in known.values())
 
 
 def _attempt(verify: Verify) -> None:
