@@ -174,7 +174,7 @@ def _cell(verdict: Verdict) -> Cell:
     return Cell(
         verdict.check,
         KILLED if killed else SURVIVED if verdict.status is Status.HOLDS else verdict.status.value,
-        float(tv) if killed and tv is not None else None,
+        float(tv) if killed and tv else None,
         int(verdict.figures.get("runs", verdict.figures.get("samples", 0))),
         verdict.seconds,
     )
