@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from specverify import peers
 from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions
 from specverify.cli import app
@@ -15,7 +16,9 @@ from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_ala
 from specverify.kills import (
     KILLED,
     NOT_EXPRESSED,
+    NOT_RUN,
     REFUSES_BOTH,
+    WIDEST_INTERCEPTED,
     KillMatrix,
     control_row,
     kill_matrix,
@@ -135,6 +138,17 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug()
 def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():
     row = mutant_row("only-last-token-stops", (), Conditions(), peers=True)
     assert {said for _, said in row.peers} == {NOT_EXPRESSED}
+
+
+def test_a_sample_that_takes_too_long_or_would_is_not_run(monkeypatch):
+    intercepted = dict(mutant_row("count-along-rows", (), Conditions(), peers=True).peers)
+    wide = {peer.name for peer in PEERS if peer.vocabulary > WIDEST_INTERCEPTED}
+    assert wide == {name for name, said in intercepted.items() if said == NOT_RUN} != set()
+    monkeypatch.setattr(peers, "MOST_SECONDS", -1)
+    with pytest.raises(TimeoutError, match="rounds take more than"):
+        judged(QUICK[0], find_subject("mutant:inverted-ratio"))
+    slow = mutant_row("inverted-ratio", (), Conditions(), peers=True)
+    assert {said for _, said in slow.peers} == {NOT_RUN}
 
 
 # False alarms

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from specverify.checks import CHECKS, Check, Conditions
 from specverify.mutants import Mutant, mutants, suspects
 from specverify.parallel import in_parallel
-from specverify.peers import PEERS, judged
+from specverify.peers import PEERS, PeerStatistic, judged
 from specverify.subjects.subject import Subject
 from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, run_check, settled, verify_subject
@@ -124,7 +124,7 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
     some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), plan)
     cells = tuple(_cell(_in_all(subject, verdict, killer, plan)) for verdict in some)
     control = run_check(_thinned(mutant.control()), killer, plan._replace(checks=(killer,))).status
-    outside = tuple((peer.name, _peer(peer.name, mutant, subject)) for peer in PEERS) if peers else ()
+    outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
     return MutantRow(
         mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control.value, outside
     )
@@ -180,8 +180,7 @@ def _cell(verdict: Verdict) -> Cell:
     )
 
 
-def _peer(name: str, mutant: Mutant, subject: Subject) -> str:
-    peer = next(item for item in PEERS if item.name == name)
+def _peer(peer: PeerStatistic, mutant: Mutant, subject: Subject) -> str:
     if mutant.category not in peer.expresses or not subject.variants:
         return NOT_EXPRESSED
     if subject.intercepted and peer.vocabulary > WIDEST_INTERCEPTED:

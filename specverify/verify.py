@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
+from specverify.parallel import in_parallel
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
@@ -100,10 +102,8 @@ def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
 def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Plan) -> Verdict:
     jobs = plan.conditions.jobs
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
-        from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to sample
-
         listed = list(cases)
-        found = Parallel(n_jobs=jobs)(delayed(check.examine)(case, plan.conditions) for case in listed)
+        found = in_parallel([partial(check.examine, case, plan.conditions) for case in listed], jobs)
         return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
     examined, skipped = [], 0
     for case in cases:

@@ -103,3 +103,8 @@ LARGEST_SEED = 2**53 - 1
 """Integers up to here are the same number for every reader of JSON."""
 REASONS = ("unknown", "stale", "conflict", "misaligned")
 """No such session or epoch; a round long over; not what was sent before under this number; contexts differ."""
+
+
+def is_seed(value: Any) -> bool:
+    """Return whether ``value`` can be the seed of a session."""
+    return type(value) is int and 0 <= value <= LARGEST_SEED

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from reference.edge_cloud.messages import LARGEST_SEED
+from reference.edge_cloud.messages import LARGEST_SEED, is_seed
 from reference.pmf import as_pmf, check_pmf
 from reference.types import Draws, Pmf, Site
 from reference.verifiers.gumbel_coupling import draft_given_target
@@ -43,7 +43,7 @@ class SeededNoise:
 
     def __init__(self, seed: int) -> None:
         """Raise ``ValueError`` unless ``seed`` is an integer in 0..2**53 - 1, which JSON carries everywhere."""
-        if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
+        if not is_seed(seed):
             raise ValueError(f"the seed is {seed!r}, expected an integer in 0..{LARGEST_SEED}")
         self._seed = seed
 

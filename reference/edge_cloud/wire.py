@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from reference.edge_cloud.messages import KINDS, LARGEST_SEED, REASONS, Open, Reply, Request, Row
+from reference.edge_cloud.messages import KINDS, LARGEST_SEED, REASONS, Open, Reply, Request, Row, is_seed
 
 SCHEMA = Path(__file__).with_name("schema.json")
 
@@ -87,7 +87,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "rows": partial(_many, _row),
     "seed": partial(
         _checked,
-        lambda value: value is None or (type(value) is int and 0 <= value <= LARGEST_SEED),
+        lambda value: value is None or is_seed(value),
         f"null or an integer in 0..{LARGEST_SEED}",
     ),
     "reason": partial(_checked, lambda value: value in REASONS, f"one of {REASONS}"),

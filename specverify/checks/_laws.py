@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from reference import Draws
@@ -11,6 +11,7 @@ from specverify.checks.check import Conditions, case_law, vocabulary_of
 from specverify.enumeration import estimated_paths, first_outcomes, program_law
 from specverify.explain import law_counterexample, program_counterexample, shown
 from specverify.law import Law, combined_law, is_rational, rounding_bound, total_variation
+from specverify.parallel import in_parallel
 from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Examination
 
@@ -50,12 +51,10 @@ def _shared_law(program: EngineProgram, run: Callable[[Draws], Any], conditions:
     """Enumerate here, or in several processes if that is worth starting them."""
     if conditions.jobs == 1 or estimated_paths(run) < WORTH_SHARING:
         return program_law(run, conditions.runs)
-    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share
-
     shares = first_outcomes(run, depth=3)
     dealt = [shares[start :: 4 * conditions.jobs] for start in range(4 * conditions.jobs)]
-    parts = Parallel(n_jobs=conditions.jobs)(delayed(_share_of_law)(program, part, conditions.runs) for part in dealt)
-    return combined_law([law for part in parts for law in part])
+    works = [partial(_share_of_law, program, part, conditions.runs) for part in dealt]
+    return combined_law([law for laws in in_parallel(works, conditions.jobs) for law in laws])
 
 
 def _share_of_law(program: EngineProgram, shares: list[tuple[int, ...]], runs: int) -> list[Law]:

@@ -21,7 +21,7 @@ INTRODUCTION = f"""# The kill matrix
 Each row is a defect recorded in some project, planted in a correct implementation as the smallest change that shows
 it; "plausible" where no record was found. It is killed if a check refutes it, with a counterexample. The named check
 (in bold) must kill it and must hold on the same subject without the bug. TV is the exact total variation between its
-law and the promised one in the smallest case where they differ; a check that compares no laws has none. The other
+law and the promised one in the first case where they differ; a check that compares no laws has none. The other
 checks go through every third scenario, and sampling stands beside them at a single size, planned to see a total
 variation of {DETECT:g}.
 
