@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from types import FunctionType
 
 import numpy as np
 import pytest
+import torch
 import verifiers
 from examined import share_of
 
@@ -86,6 +88,22 @@ def test_what_cannot_be_enumerated_is_sampled():
     found = verdicts_of(verifiers.needs_value, {"samples_fit_law"}, detect=0.3)["samples_fit_law"]
     assert found.status is Status.REFUTED
     assert found.figures["tv_observed"] > 0.3
+
+
+def by_the_legacy_generator(p, q, draft_tokens):
+    """Draws without looking, from NumPy's own generator and from the standard library's."""
+    return [int(np.random.choice(p.shape[1])) if random.random() < 0.5 else 0]  # noqa: NPY002 - what is tested
+
+
+@pytest.mark.parametrize("verify", [verifiers.in_numpy, verifiers.race, by_the_legacy_generator])
+def test_a_sample_can_be_had_again_and_leaves_no_seed_behind(verify):
+    """Also of a verifier that makes a fresh generator in every round, whose rounds must differ all the same."""
+    (setting,) = verifier_subject(verify, verify.__name__, (2,)).settings
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist()  # noqa: NPY002
+    counts = setting.sample(40, 5)
+    assert counts == setting.sample(40, 5) != setting.sample(40, 6)
+    assert len(counts) > 4
+    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist())  # noqa: NPY002
 
 
 def test_three_lines_in_somebodys_test_file():

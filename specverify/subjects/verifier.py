@@ -13,7 +13,6 @@ What the other forms (``batched_verifier``, ``logits_verifier``) share with this
 from __future__ import annotations
 
 import inspect
-import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -48,6 +47,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
 from specverify.subjects.emitted import emitted_row
+from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import SampledSetting, Subject, Variant
 
 Verify = Callable[..., Any]
@@ -94,12 +94,9 @@ def sampled_setting(
 
 
 def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - the verifier may use the legacy generator
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(seed)
     draws = Sampled(seed)
-    return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
+    with seeded(seed):
+        return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
 
 
 @contextmanager

@@ -1,0 +1,44 @@
+"""The same sample twice: what foreign code draws from by itself, seeded for the time of a sample."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.scalars import replaced
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed ``random``, NumPy's legacy generator and torch, and leave their states as they were.
+
+    What ``np.random.default_rng()`` makes without a seed is fresh each time and the same in every run. Not seeded: bit
+    generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by name.
+    """
+    torch = sys.modules.get("torch")
+    own, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - foreign code may use the legacy generator
+    try:
+        with torch.random.fork_rng(devices=[]) if torch else nullcontext():
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002 - as above
+            if torch:
+                torch.manual_seed(seed)
+            with replaced(np.random, {"default_rng": _fresh_generators(seed)}):
+                yield
+    finally:
+        random.setstate(own)
+        np.random.set_state(legacy)  # noqa: NPY002 - as above
+
+
+def _fresh_generators(seed: int) -> Any:
+    library, sequence = np.random.default_rng, np.random.SeedSequence(seed)
+
+    def default_rng(seed: Any = None) -> np.random.Generator:
+        return library(sequence.spawn(1)[0] if seed is None else seed)
+
+    return default_rng
