@@ -47,7 +47,10 @@ def test_the_law_is_the_targets_within_float32_rounding(setting, engine):
 
 
 def test_remembered_forward_passes_do_not_change_the_law():
-    """The same law with every forward pass computed: what is remembered is what would have been computed."""
+    """The same law with every forward pass computed: what is remembered is what would have been computed.
+
+    It takes fewer runs, for a last draft behind a rejected one is not looked at.
+    """
     engine = assisted_engine(PLAIN)
 
     def program(draws):
@@ -58,7 +61,7 @@ def test_remembered_forward_passes_do_not_change_the_law():
         computed = program_law(program)
     with engine_program(PLAIN, assisted_engine).open() as program_with_memory:
         remembered = program_law(program_with_memory)
-    assert computed.runs == remembered.runs
+    assert computed.runs > 2 * remembered.runs
     assert total_variation(computed, remembered.probabilities).high < 1e-7
     assert total_variation(computed, exact_law(PLAIN)).high < 1e-6
 
@@ -90,7 +93,7 @@ def test_remembering_changes_nothing_in_any_situation(name):
         computed = program_law(program)
     with opened(partial(row.build, row.setting)) as program_with_memory:
         remembered = program_law(program_with_memory)
-    assert computed.runs == remembered.runs
+    assert computed.runs > 2 * remembered.runs
     assert total_variation(computed, remembered.probabilities).high < 1e-7
 
 

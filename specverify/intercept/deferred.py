@@ -9,7 +9,7 @@ Nothing that is not looked at is ever branched on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,6 +184,20 @@ class Categorical(Deferred):
     def outcomes(self) -> list[tuple[int, float]]:
         """Return every value and its probability, for an outcome nobody has looked at."""
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
+
+
+class Chosen(Deferred):
+    """A number that is known for every outcome of one categorical draw."""
+
+    def __init__(self, source: Categorical, values: Mapping[int, Any]) -> None:
+        """``values`` has an entry for every outcome of ``source``."""
+        self.source, self.values = source, values
+        super().__init__(lambda: values[source.value()])
+
+    @property
+    def decided(self) -> bool:
+        """Whether the draw has been looked at."""
+        return self.source.decided
 
 
 class Count(Deferred):

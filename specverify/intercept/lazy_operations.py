@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from specverify.intercept import audit, deferred
+from specverify.intercept.alternatives import Apart, for_each_outcome, only_source
 from specverify.intercept.deferred import Continuous, Count, Deferred, NeedsValue, Product, known
 from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, lazy_like
 from specverify.intercept.races import race
@@ -217,6 +218,29 @@ def _divide(left: Any, right: Any) -> Any:
     return _multiply(left, 1.0 / known(right) if known(right) else np.inf)
 
 
+# Operations on numbers that hang on one draw.
+
+
+def _no_answer(*_: Any, **__: Any) -> Any:
+    return NotImplemented
+
+
+def _on_alternatives(function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``handler``, and where that has no answer the operation on every outcome of the one undecided draw."""
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        found = handler(*args, **kwargs)
+        source = only_source((args, tuple(kwargs.values()))) if found is NotImplemented else None
+        if source is None:
+            return found
+        try:
+            return for_each_outcome(source, function, args, kwargs)
+        except Apart:
+            return NotImplemented
+
+    return answer
+
+
 HANDLERS.update(
     {
         aten.lt: _compared(less=True, boundary=False),
@@ -243,5 +267,28 @@ HANDLERS.update(
         aten.rsub: _arithmetic(lambda left, right: _subtract(right, left)),
         aten.mul: _arithmetic(_multiply),
         aten.div: _arithmetic(_divide),
+    }
+)
+HANDLERS.update(
+    {
+        function: _on_alternatives(function, HANDLERS.get(function, _no_answer))
+        for function in (
+            aten._softmax,  # noqa: SLF001
+            aten._log_softmax,  # noqa: SLF001
+            aten._to_copy,  # noqa: SLF001
+            aten.index,
+            aten.index_select,
+            aten.gather,
+            aten.log,
+            aten.exp,
+            aten.neg,
+            aten.add,
+            aten.sub,
+            aten.rsub,
+            aten.mul,
+            aten.div,
+            aten.clamp,
+            aten.where,
+        )
     }
 )

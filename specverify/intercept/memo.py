@@ -2,6 +2,9 @@
 
 The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
 hidden. A remembered pass leaves the cache as the real one did.
+
+A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
+see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ import copy
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import torch
 
-from specverify.intercept.lazy_tensor import look_at
+from specverify.intercept.alternatives import Apart, for_each_outcome, only_source
+from specverify.intercept.deferred import Categorical
+from specverify.intercept.lazy_tensor import LazyTensor, look_at
 
 
 class _Pass(NamedTuple):
@@ -44,29 +49,20 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
     """
     forward = model.forward
 
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        return _passed(forward, memory, getattr(model.config, "num_hidden_layers", None), args, kwargs)
+
     @functools.wraps(forward)  # the library reads the signature to know what it may pass
     def recall(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tuple(map(look_at, args)), {name: look_at(value) for name, value in kwargs.items()}
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
-            return pass_through(args, kwargs)
-
-    def pass_through(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        cache = kwargs.get("past_key_values")
-        key = digest((args, kwargs, getattr(model.config, "num_hidden_layers", None)))
-        if key not in memory.passes:
-            output = forward(*args, **kwargs)
-            kept = {name: value for name, value in output.items() if name != "past_key_values"}
-            left = output.get("past_key_values") if cache is None else _state(cache)
-            caches = "past_key_values" in output
-            memory.passes[key] = _Pass(type(output), _copied(kept), _copied(left), caches)
-            return output
-        memory.used[0] += 1
-        passed = memory.passes[key]
-        if cache is None:
-            cache = _copied(passed.cache)
-        else:
-            cache.__dict__.update(_copied(passed.cache))
-        return passed.kind(**_copied(passed.output), **({"past_key_values": cache} if passed.caches else {}))
+            if "past_key_values" in kwargs:
+                kwargs["past_key_values"] = _settled(kwargs["past_key_values"])
+            given = (*args, *kwargs.values())
+            source = only_source(given) if _several_positions(given) else None
+            if source is not None:
+                with suppress(Apart):
+                    return _passed_for_each(source, passed, args, kwargs)
+            return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
 
     recall.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # worked out once, not at every look
     model.forward = recall
@@ -76,8 +72,71 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
         del model.forward
 
 
+def _passed(
+    forward: Callable[..., Any], memory: Memory, layers: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the output of a forward pass, and leave the cache as it does."""
+    cache = kwargs.get("past_key_values")
+    key = digest((args, kwargs, layers))
+    if key not in memory.passes:
+        output = forward(*args, **kwargs)
+        also = {name: value for name, value in output.items() if name != "past_key_values"}
+        left = output.get("past_key_values") if cache is None else _state(cache)
+        memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), "past_key_values" in output)
+        return output
+    memory.used[0] += 1
+    kept = memory.passes[key]
+    if cache is None:
+        cache = _copied(kept.cache)
+    else:
+        cache.__dict__.update(_copied(kept.cache))
+    return kept.kind(**_copied(kept.output), **({"past_key_values": cache} if kept.caches else {}))
+
+
+def _passed_for_each(
+    source: Categorical, passed: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the output of a forward pass, and leave the cache, undecided where they depend on ``source``."""
+    cache = kwargs.get("past_key_values")
+
+    def one(*args: Any, **kwargs: Any) -> Any:
+        if cache is None:
+            output = passed(*args, **kwargs)
+            return type(output), dict(output), None
+        own = _copied(cache)
+        output = passed(*args, **kwargs, past_key_values=own)
+        return type(output), {name: None if value is own else value for name, value in output.items()}, _state(own)
+
+    others = {name: value for name, value in kwargs.items() if cache is None or name != "past_key_values"}
+    kind, output, state = for_each_outcome(source, one, args, others)
+    if cache is not None:
+        cache.__dict__.update(state)
+        output.update({name: cache for name in output if name == "past_key_values"})
+    return kind(**output)
+
+
 def _state(cache: Any) -> Any:
     return None if cache is None else dict(cache.__dict__)
+
+
+def _several_positions(given: Sequence[Any]) -> bool:
+    """Return whether a lazy argument has several elements: a lone token decides whatever comes out."""
+    return any(isinstance(value, LazyTensor) and value.numel() > 1 for value in given)
+
+
+def _settled(value: Any) -> Any:
+    """Look at every lazy tensor inside a cache, in its place."""
+    if isinstance(value, torch.Tensor):
+        return look_at(value)
+    if isinstance(value, dict):
+        value.update({name: _settled(item) for name, item in value.items()})
+    elif type(value) is list:
+        value[:] = map(_settled, value)
+    elif type(value) is tuple:
+        return tuple(map(_settled, value))
+    elif hasattr(value, "__dict__") and not callable(value):
+        _settled(value.__dict__)
+    return value
 
 
 def _copied(value: Any) -> Any:
