@@ -27,8 +27,10 @@ Blocks = Mapping[Tokens, int]
 OF_VERIFIERS = frozenset("ACDE")
 """Classes of defects that a test of the verifier alone can express: it draws the drafts itself, for one step."""
 PROMPT = (0,)
-MOST_SECONDS = 60
-"""Of the processor, for one sample. Most take a few; a joint law of two races over 4096 tokens would take days."""
+MOST_SECONDS = 1200
+"""Of the processor, for one sample. Most take a few, some minutes; a joint law of two races over 4096 tokens days."""
+PROBE_SECONDS = 20
+"""After that many it is asked whether those that are left will do."""
 
 
 class PeerStatistic(NamedTuple):
@@ -51,7 +53,7 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     """Return whether the statistic accepts the subject, at the options with which it drafts most.
 
     Raises ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size, ``TimeoutError`` if its
-    rounds at that size take more than ``MOST_SECONDS``.
+    rounds at that size would take more than ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")
@@ -84,13 +86,15 @@ class _Divided:
 def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
     start, found = decoder.init(PROMPT), Counter[Tokens]()
     waiting: list[tuple[Tokens, int]] = [((), number)]
-    until = time.process_time() + MOST_SECONDS
+    begun, done = time.process_time(), 0
     while waiting:
-        if time.process_time() > until:
-            raise TimeoutError(f"{number} rounds take more than {MOST_SECONDS} s")
         draws = _Divided(*waiting.pop(), rng)
         found[decoder.step(draws, start)[1].tokens] += draws.count
         waiting += draws.others
+        done += draws.count
+        spent = time.process_time() - begun
+        if spent > PROBE_SECONDS and spent * number / done > MOST_SECONDS:
+            raise TimeoutError(f"{number} rounds would take {spent * number / done:.0f} s, more than {MOST_SECONDS}")
     return found
 
 
