@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Site
-from specverify.enumeration import Undecided
 from specverify.intercept import audit
 from specverify.intercept.audit import Cell, Draw, Question, Raced
 
@@ -238,20 +237,6 @@ class Product(Deferred):
 def is_open(element: Any) -> bool:
     """Return whether an element is still undecided."""
     return isinstance(element, Continuous) or (isinstance(element, Deferred) and not element.decided)
-
-
-def final_outcome(elements: Sequence[Any]) -> Any:
-    """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
-    open_ones = [element for element in elements if is_open(element)]
-    sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
-    independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
-    if not open_ones or not independent or len(sources) < len(open_ones):
-        return tuple(known(element) for element in elements)
-    found: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
-    for element in elements:
-        choices = element.outcomes() if is_open(element) else [(known(element), 1.0)]
-        found = [((*values, value), weight * mass) for values, weight in found for value, mass in choices]
-    return Undecided(tuple(found))
 
 
 def known(element: Any) -> Any:

@@ -46,7 +46,7 @@ def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
             return Deferred(lambda: int(small.below(float(known(large)), place)))
         if isinstance(large, Continuous):
             return Deferred(lambda: int(_above(large, float(known(small)), place)))
-        if isinstance(small, (Count,)) and not isinstance(large, Deferred):
+        if isinstance(small, Count) and not isinstance(large, Deferred):
             return Deferred(lambda: int(small.below(large + boundary)))
         relation = operator.le if boundary else operator.lt
         if isinstance(small, Deferred) or isinstance(large, Deferred):

@@ -21,8 +21,9 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws, Site
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential, final_outcome
+from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential
 from specverify.intercept.lazy_tensor import LazyTensor, elements_of, look_at
+from specverify.intercept.outcome import final_outcome
 from specverify.intercept.torch_streams import TorchStreams
 
 ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}

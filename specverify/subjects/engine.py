@@ -16,8 +16,9 @@ from typing import Any
 
 from reference import Claim, Draws, Tokens
 from specverify.enumeration import complete_law
-from specverify.intercept.deferred import final_outcome, known
+from specverify.intercept.deferred import known
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.outcome import final_outcome
 from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 
 Decode = Callable[[], Any]

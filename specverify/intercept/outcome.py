@@ -1,0 +1,23 @@
+"""What a run ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from specverify.enumeration import Undecided
+from specverify.intercept.deferred import Categorical, is_open, known
+
+
+def final_outcome(elements: Sequence[Any]) -> Any:
+    """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
+    open_ones = [element for element in elements if is_open(element)]
+    sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
+    independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
+    if not open_ones or not independent or len(sources) < len(open_ones):
+        return tuple(known(element) for element in elements)
+    found: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
+    for element in elements:
+        choices = element.outcomes() if is_open(element) else [(known(element), 1.0)]
+        found = [((*values, value), weight * mass) for values, weight in found for value, mass in choices]
+    return Undecided(tuple(found))
