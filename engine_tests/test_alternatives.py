@@ -236,3 +236,37 @@ def test_a_view_that_was_made_before_sees_what_is_written():
 def test_reading_a_view_looks_at_nothing_else():
     law = law_of(lambda _: (int(torch.multinomial(P, 2, replacement=True)[1:].reshape(-1)[0]),))
     assert law.runs == 3
+
+
+# Numbers that torch computed, compared and counted as torch does it
+
+
+def test_numbers_of_a_model_are_compared_and_added_as_torch_does_it():
+    """In float32: 0.1 equals the number 0.1, though its digits do not, and sums are rounded after every term."""
+    tenth = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.6, 0.1], [0.9, 0.05, 0.05]])
+
+    def computed(row):
+        return torch.cat([row == 0.1, row <= 0.3, (row.cumsum(-1) > 0.3), row.argmax(-1)[None] == 2, (row * 9).long()])
+
+    def program(_):
+        return computed(tenth[torch.multinomial(P, 1)][0])
+
+    expected = {}
+    for row, mass in zip(tenth, P.tolist(), strict=True):
+        outcome = tuple(computed(row).tolist())
+        expected[outcome] = expected.get(outcome, 0.0) + mass
+    assert close(law_of(program), expected)
+    assert len(expected) == 3
+
+
+def test_a_cast_is_a_cast_before_anybody_looks():
+    def program(_):
+        tokens = torch.multinomial(P, 1)
+        heads = torch.bernoulli(torch.tensor([0.5]))
+        return torch.cat([tokens.bool() == True, tokens.int(), heads.bool(), heads.long(), (tokens + heads).bool()])  # noqa: E712
+
+    masses = {(token, head): mass / 2 for token, mass in enumerate(P.tolist()) for head in (0, 1)}
+    assert close(
+        law_of(program),
+        {(token > 0, token, head, head, token + head > 0): mass for (token, head), mass in masses.items()},
+    )

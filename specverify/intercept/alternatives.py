@@ -127,3 +127,54 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     for place in (~agree).reshape(-1).nonzero().reshape(-1).tolist():
         elements[place] = Chosen(source, {outcome: numbers[place] for outcome, numbers in lists.items()})
     return LazyTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
+
+
+def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return ``handler``, and where that has no answer ``function`` for every outcome of the one undecided draw."""
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        found = handler(*args, **kwargs) if handler else NotImplemented
+        source = only_source((args, tuple(kwargs.values()))) if found is NotImplemented else None
+        if source is None:
+            return found
+        try:
+            return for_each_outcome(source, function, args, kwargs)
+        except Apart:
+            return NotImplemented
+
+    return answer
+
+
+ON_ALTERNATIVES = tuple(
+    getattr(torch.ops.aten, name)
+    for name in (
+        "_softmax",
+        "_log_softmax",
+        "_to_copy",
+        "index",
+        "index_select",
+        "gather",
+        "where",
+        "log",
+        "exp",
+        "neg",
+        "add",
+        "sub",
+        "rsub",
+        "mul",
+        "div",
+        "clamp",
+        "cumsum",
+        "cumprod",
+        "sum",
+        "argmax",
+        "argmin",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+    )
+)
+"""What is done to logits and probabilities between a model and a decision."""

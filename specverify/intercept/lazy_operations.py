@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from specverify.intercept import audit, deferred
-from specverify.intercept.alternatives import Apart, for_each_outcome, only_source
-from specverify.intercept.deferred import Continuous, Count, Deferred, NeedsValue, Product, known
+from specverify.intercept.alternatives import ON_ALTERNATIVES, on_alternatives
+from specverify.intercept.deferred import Chosen, Continuous, Count, Deferred, NeedsValue, Product, known
 from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, lazy_like
 from specverify.intercept.races import race
 
@@ -26,6 +26,16 @@ def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     for index in np.ndindex(result.shape):
         result[index] = function(*(array[index] for array in arrays))
     return result
+
+
+def _hold(kind: type, *operands: Any) -> bool:
+    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
+    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
+
+
+def _hang_on_draws(*operands: Any) -> bool:
+    """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
+    return _hold(Chosen, *operands) and not _hold(Continuous, *operands)
 
 
 def _template(*operands: Any) -> Any:
@@ -54,6 +64,8 @@ def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
         return int(relation(small, large))
 
     def handler(left: Any, right: Any) -> Any:
+        if _hang_on_draws(left, right):
+            return NotImplemented
         return lazy_like(_template(left, right), _each(partial(compare, audit.place()), left, right), torch.bool)
 
     return handler
@@ -72,7 +84,12 @@ def _equal(different: bool) -> Callable[..., Any]:
             return Deferred(lambda: int((known(left) == known(right)) != different))
         return int((left == right) != different)
 
-    return lambda left, right: lazy_like(_template(left, right), _each(compare, left, right), torch.bool)
+    def handler(left: Any, right: Any) -> Any:
+        if _hang_on_draws(left, right):
+            return NotImplemented
+        return lazy_like(_template(left, right), _each(compare, left, right), torch.bool)
+
+    return handler
 
 
 def _negated(tensor: Any) -> Any:
@@ -97,8 +114,10 @@ def _both(left: Any, right: Any) -> Any:
 
 def _running(kind: type[Count | Product]) -> Callable[..., Any]:
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
-        if any(isinstance(element, Continuous) for element in tensor.elements.ravel()):
+        if _hold(Continuous, tensor):
             raise NeedsValue("random numbers are added up or multiplied")
+        if _hang_on_draws(tensor):
+            return NotImplemented
         moved = np.moveaxis(tensor.elements, dim, -1)
         result = np.empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
@@ -121,7 +140,7 @@ def _sum(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
 
 def _extreme(largest: bool) -> Callable[..., Any]:
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if dim not in (None, -1, tensor.ndim - 1):
+        if dim not in (None, -1, tensor.ndim - 1) or _hang_on_draws(tensor):
             return NotImplemented
         rows = tensor.elements.reshape(-1, tensor.elements.size if dim is None else tensor.shape[-1])
         found = [_winner(tensor, row, largest) for row in rows]
@@ -174,7 +193,7 @@ def _searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
 
 def _mapped(step: Callable[[], deferred.Step]) -> Callable[..., Any]:
     def handler(tensor: Any) -> Any:
-        if not any(isinstance(element, Continuous) for element in tensor.elements.ravel()):
+        if not _hold(Continuous, tensor):
             return NotImplemented
         made = step()
         return lazy_like(tensor, _each(lambda e: e.then(made) if isinstance(e, Continuous) else e, tensor))
@@ -184,10 +203,9 @@ def _mapped(step: Callable[[], deferred.Step]) -> Callable[..., Any]:
 
 def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def handler(left: Any, right: Any, alpha: Any = 1, **_: Any) -> Any:
-        lazy = [side for side in (left, right) if isinstance(side, LazyTensor)]
-        if alpha != 1 or not any(isinstance(e, Continuous) for side in lazy for e in side.elements.ravel()):
+        if alpha != 1 or not _hold(Continuous, left, right):
             return NotImplemented
-        return lazy_like(lazy[0], _each(operation, left, right))
+        return lazy_like(_template(left, right), _each(operation, left, right))
 
     return handler
 
@@ -196,7 +214,11 @@ def _add(left: Any, right: Any) -> Any:
     value, other = (left, right) if isinstance(left, Continuous) else (right, left)
     if isinstance(other, Continuous):
         raise NeedsValue("two random numbers are added")
-    return value.then(deferred.plus_step(float(known(other)))) if isinstance(value, Continuous) else value + other
+    return (
+        value.then(deferred.plus_step(float(known(other))))
+        if isinstance(value, Continuous)
+        else known(value) + known(other)
+    )
 
 
 def _subtract(left: Any, right: Any) -> Any:
@@ -207,7 +229,11 @@ def _multiply(left: Any, right: Any) -> Any:
     value, other = (left, right) if isinstance(left, Continuous) else (right, left)
     if isinstance(other, Continuous):
         raise NeedsValue("two random numbers are multiplied")
-    return value.then(deferred.times_step(float(known(other)))) if isinstance(value, Continuous) else value * other
+    return (
+        value.then(deferred.times_step(float(known(other))))
+        if isinstance(value, Continuous)
+        else known(value) * known(other)
+    )
 
 
 def _divide(left: Any, right: Any) -> Any:
@@ -216,29 +242,6 @@ def _divide(left: Any, right: Any) -> Any:
             raise NeedsValue("a random number is divided by another")
         return right.then(deferred.divided_into_step(float(known(left))))
     return _multiply(left, 1.0 / known(right) if known(right) else np.inf)
-
-
-# Operations on numbers that hang on one draw.
-
-
-def _no_answer(*_: Any, **__: Any) -> Any:
-    return NotImplemented
-
-
-def _on_alternatives(function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``handler``, and where that has no answer the operation on every outcome of the one undecided draw."""
-
-    def answer(*args: Any, **kwargs: Any) -> Any:
-        found = handler(*args, **kwargs)
-        source = only_source((args, tuple(kwargs.values()))) if found is NotImplemented else None
-        if source is None:
-            return found
-        try:
-            return for_each_outcome(source, function, args, kwargs)
-        except Apart:
-            return NotImplemented
-
-    return answer
 
 
 HANDLERS.update(
@@ -269,26 +272,4 @@ HANDLERS.update(
         aten.div: _arithmetic(_divide),
     }
 )
-HANDLERS.update(
-    {
-        function: _on_alternatives(function, HANDLERS.get(function, _no_answer))
-        for function in (
-            aten._softmax,  # noqa: SLF001
-            aten._log_softmax,  # noqa: SLF001
-            aten._to_copy,  # noqa: SLF001
-            aten.index,
-            aten.index_select,
-            aten.gather,
-            aten.log,
-            aten.exp,
-            aten.neg,
-            aten.add,
-            aten.sub,
-            aten.rsub,
-            aten.mul,
-            aten.div,
-            aten.clamp,
-            aten.where,
-        )
-    }
-)
+HANDLERS.update({function: on_alternatives(function, HANDLERS.get(function)) for function in ON_ALTERNATIVES})

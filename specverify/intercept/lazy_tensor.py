@@ -9,14 +9,14 @@ in torch: the base is looked at and becomes an ordinary tensor, and its views be
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any, Self
 
 import numpy as np
 import torch
 
 from specverify.intercept import deferred
-from specverify.intercept.deferred import Continuous, NeedsValue, known
+from specverify.intercept.deferred import Chosen, Continuous, Deferred, NeedsValue, known
 
 aten: Any = torch.ops.aten
 
@@ -185,23 +185,33 @@ def _alias(function: Any) -> Callable[..., Any]:
 
 
 def _same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    return LazyTensor(tensor.elements, tensor.dtype, kwargs.get("device") or tensor.device)
+    return LazyTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
 def _converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     dtype = kwargs.get("dtype") or tensor.dtype
-    continuous = any(isinstance(element, Continuous) for element in tensor.elements.ravel())
+    continuous = any(isinstance(element, Continuous) for element in tensor.elements.flat)
     if continuous and not dtype.is_floating_point:
         raise NeedsValue("a uniform random number is converted to integers")
-    if continuous or dtype == tensor.dtype or not dtype.is_floating_point:
-        return LazyTensor(tensor.elements, dtype, kwargs.get("device") or tensor.device)
-    return NotImplemented
+    whole = dtype not in (torch.bool, tensor.dtype) and not dtype.is_floating_point
+    if continuous or dtype == tensor.dtype or (whole and not tensor.dtype.is_floating_point):
+        return LazyTensor(tensor.elements.copy(), dtype, kwargs.get("device") or tensor.device)
+    if dtype.is_floating_point or any(isinstance(element, Chosen) for element in tensor.elements.flat):
+        return NotImplemented
+    cast: Any = int if whole else lambda number: int(number != 0)
+    elements = np.empty(tensor.elements.size, dtype=object)
+    elements[:] = [Deferred(partial(_cast, cast, element)) for element in tensor.elements.flat]
+    return LazyTensor(elements.reshape(tensor.elements.shape), dtype, kwargs.get("device") or tensor.device)
+
+
+def _cast(cast: Callable[[Any], int], element: Any) -> int:
+    return cast(known(element))
 
 
 def _joined(join: Callable[..., Any]) -> Callable[..., Any]:
     def handler(tensors: Any, dim: int = 0) -> Any:
         template = next(item for item in tensors if isinstance(item, LazyTensor))
-        dtype = next((item.dtype for item in tensors if item.dtype.is_floating_point), template.dtype)
+        dtype = reduce(torch.promote_types, (item.dtype for item in tensors))
         return lazy_like(template, join([elements_of(item) for item in tensors if item.numel()], axis=dim), dtype)
 
     return handler
