@@ -6,11 +6,14 @@ from itertools import product
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import GenerationConfig
 
 from specverify.subjects.huggingface import quiet_and_seeded
 from specverify.subjects.huggingface_architectures import ARCHITECTURES, build_model, next_logits
 from specverify.subjects.huggingface_speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+from specverify.subjects.huggingface_watch import in_float64
 
 VOCABULARY = 4
 PROMPT = (0, 1, 2, 0, 1)
@@ -199,3 +202,33 @@ def test_what_cannot_be_built_is_refused():
         dflash_assistant(built("llama"), 3, block=1)
     with pytest.raises(ValueError, match="the order is 'ab', expected the letters of 'abc' rearranged"):
         two_tokenizers(2, alphabet="abc", order="ab")
+
+
+class Dtypes(TorchDispatchMode):
+    """The floating dtypes of whatever is computed inside."""
+
+    def __init__(self):
+        """Nothing has been computed."""
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        self.seen |= {item.dtype for item in tree_leaves(found) if isinstance(item, torch.Tensor)}
+        return found
+
+
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name not in REFUSALS])
+def test_a_model_that_is_looked_into_computes_nothing_in_float32(architecture):
+    """Whoever sums in float32 gets one number or its neighbour, by the processor and by what is fed beside it."""
+
+    def computed(forward):
+        decoder = {"decoder_input_ids": torch.tensor([[0, 1]])} if model.config.is_encoder_decoder else {}
+        with torch.no_grad(), Dtypes() as dtypes:
+            forward(input_ids=torch.tensor([PROMPT]), **decoder)
+        return {dtype for dtype in dtypes.seen if dtype.is_floating_point}
+
+    model = built(architecture).double()
+    model.set_attn_implementation("eager")
+    assert (torch.float32 in computed(model.forward)) == (architecture != "gpt2")
+    assert computed(in_float64(model.forward)) == {torch.float64}

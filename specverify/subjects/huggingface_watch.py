@@ -1,19 +1,22 @@
 """transformers' ``generate`` looked into while it runs.
 
 Seen are the cache before every forward pass of the target, the ids its logits processors are shown, what else is
-returned, and what was changed. The models compute in float64 here, so that a cache entry that is wrong differs from one
-that is only rounded differently by ten orders of magnitude.
+returned, and what was changed. The models compute in float64 here, also where they ask for float32 (norms, rotary
+angles, the softmax of eager attention): one float32 number that rounds the other way, as it does on some processors
+when rows are fed together, would come back as 4e-7 in a cache. So an entry that is wrong differs from one that is only
+rounded differently by ten orders of magnitude.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
 from specverify.intercept.lazy_tensor import look_at
@@ -52,6 +55,7 @@ def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
     for model in engine.models:
         model.double()
+        model.forward = in_float64(model.forward)
         if not hidden:  # eager attention alone returns its weights, and has none to return for a row that sees nothing
             model.set_attn_implementation("eager")
     layers = getattr(engine.target.config, "num_hidden_layers", None)
@@ -93,6 +97,26 @@ def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
             yield Watched(run, partial(run, speculative=False), engine.start)
         finally:
             hook.remove()
+
+
+class _Float64(TorchFunctionMode):
+    """Whoever asks for float32 gets float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args = tuple(torch.float64 if value is torch.float32 else value for value in args)
+        kwargs = {name: torch.float64 if value is torch.float32 else value for name, value in (kwargs or {}).items()}
+        return (torch.Tensor.double if func is torch.Tensor.float else func)(*args, **kwargs)
+
+
+def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the forward pass of a float64 model with all of it in float64."""
+
+    @wraps(forward)  # the library reads the signature to know what it may pass
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._EnableTorchFunction(), _Float64():  # noqa: SLF001 - a memory turns them off
+            return forward(*args, **kwargs)
+
+    return computed
 
 
 def _asked(engine: Engine, *, attentions: bool) -> dict[str, bool]:
