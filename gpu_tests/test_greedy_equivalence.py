@@ -13,31 +13,26 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-import cached_models
 import numpy as np
 import pytest
+import tiny_models
 import torch
-from cached_models import (
-    ABSOLUTE_OR_ROTARY,
-    ANY_MASK,
-    ATTENTIONS,
+from cached_models import PLANTS, Plant, cut, whole_logits
+from configurations import CONFIGURATIONS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations
+from texts import (
     CLEAR,
-    CONFIGURATIONS,
-    WITH_DRAFTER,
-    WITHOUT_DRAFTER,
-    Plant,
+    Setting,
+    Text,
     batched_settings,
-    cut,
     library_outputs,
     run_batched,
     run_setting,
     settings,
     skip_unless_padding_is_finite,
-    some_configurations,
     texts_of,
-    whole_logits,
 )
 from ties import Ledger, measure
+from tiny_models import ABSOLUTE_OR_ROTARY, ANY_MASK, ATTENTIONS
 
 from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
 from reference.algorithms import speculative_sampling
@@ -166,15 +161,12 @@ def test_an_identical_drafter_is_always_accepted_and_the_least_likely_never(
 
 # Real key-value caches
 
-CACHED = pytest.mark.parametrize("architecture", cached_models.ARCHITECTURES)
+CACHED = pytest.mark.parametrize("architecture", tiny_models.ARCHITECTURES)
 ATTENDING = pytest.mark.parametrize("attention", ATTENTIONS)
-PLANTS = {"position": Plant(shift=1), "row": Plant(row=1), "rejected entry": Plant(keep=1)}
 
 
 @pytest.fixture
-def texts(
-    architecture: str, attention: str, exact_dtype: torch.dtype, device: torch.device
-) -> list[tuple[cached_models.Text, ...]]:
+def texts(architecture: str, attention: str, exact_dtype: torch.dtype, device: torch.device) -> list[tuple[Text, ...]]:
     """Texts of two targets."""
     return [texts_of(architecture, exact_dtype, attention, device, seed) for seed in (0, 1)]
 
@@ -251,7 +243,7 @@ def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, 
     assert run_setting(wrong).tokens == wrong.expected
 
 
-def first_wrong(architecture: str, plant: Plant, device: torch.device) -> cached_models.Setting | None:
+def first_wrong(architecture: str, plant: Plant, device: torch.device) -> Setting | None:
     """The first run in which the mistake changes the output."""
     for seed in (0, 1, 2):
         texts = texts_of(architecture, torch.float64, "eager", device, seed, wide=True)

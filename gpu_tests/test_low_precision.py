@@ -15,35 +15,25 @@ from typing import Any
 import pytest
 import torch
 from batches import tell
-from cached_models import (
-    ABSOLUTE_OR_ROTARY,
-    ARCHITECTURES,
-    ATTENTIONS,
-    CONFIGURATIONS,
+from cached_models import NO_PLANT, PLANTS, Plant, cut, greedy, whole_logits
+from configurations import CONFIGURATIONS, some_configurations
+from texts import (
     HORIZON,
-    NO_PLANT,
-    WIDE_VOCABULARY,
-    Plant,
     Setting,
     Text,
     batched_settings,
-    cut,
-    greedy,
-    in_float64,
     library_outputs,
     run_batched,
     run_setting,
     settings,
-    some_configurations,
     texts_of,
-    whole_logits,
 )
 from ties import Divergence, Ledger, Measured, Rounding, classify, measure
+from tiny_models import ABSOLUTE_OR_ROTARY, ARCHITECTURES, ATTENTIONS, WIDE_VOCABULARY, in_float64
 
 SEEDS = range(4)
 ENOUGH = 2
 """Runs with a planted mistake that are looked for on each architecture."""
-PLANTS = {"position": Plant(shift=1), "row": Plant(row=1), "rejected entry": Plant(keep=1)}
 ATTENDING = pytest.mark.parametrize("attention", ATTENTIONS)
 CACHED = pytest.mark.parametrize("architecture", ARCHITECTURES)
 

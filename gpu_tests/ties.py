@@ -26,8 +26,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
+from batched_speculation import forced_logits
 from batches import tell
-from cached_models import forced_logits, in_float64, whole_logits
+from cached_models import whole_logits
+from tiny_models import in_float64
 
 from reference import Tokens
 

@@ -1,0 +1,82 @@
+"""Every algorithm with every drafter and gamma up to 8, and one run of it at temperature 0 on real caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from cached_models import NO_PLANT, CachedModel, Plant, Run, speculate
+from tiny_models import ARCHITECTURES, ATTENTIONS
+
+from reference import Decoder, LanguageModel, Task, Tokens, warped
+from reference.algorithms import egag, greedy_speculation, nasd, prompt_lookup, speculative_sampling
+
+WITH_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
+    "greedy-speculation": greedy_speculation.build,
+    "speculative-sampling": speculative_sampling.build,
+    "egag": lambda task, gamma: egag.build(task, gamma_min=0, gamma_max=gamma),
+}
+WITHOUT_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
+    "nasd": lambda task, gamma: nasd.build(task, order=3, gamma=gamma),
+    "nasd with filler": lambda task, gamma: nasd.build(task, order=2, gamma=gamma, filler_top_k=2),
+    "prompt-lookup": lambda task, gamma: prompt_lookup.build(task, max_ngram=2, gamma=gamma),
+}
+DRAFTERS: dict[str, tuple[bool, Callable[[LanguageModel], LanguageModel]]] = {
+    "identical": (True, lambda logits: warped(logits, temperature=0)),
+    "other": (False, lambda logits: warped(logits, temperature=0)),
+    "other, sampled": (False, lambda logits: warped(lambda tokens: logits(tokens).double())),
+    "least likely": (True, lambda logits: warped(lambda tokens: -logits(tokens), temperature=0)),
+}
+"""Whether a drafter has the target's weights or another seed's, and its pmf from its logits."""
+
+
+class Configuration(NamedTuple):
+    """An algorithm at temperature 0, its drafter if it takes one, and gamma."""
+
+    algorithm: str
+    drafter: str | None
+    gamma: int
+
+
+CONFIGURATIONS = tuple(
+    Configuration(*row)
+    for gamma in range(9)
+    for row in (
+        *((algorithm, drafter, gamma) for algorithm in WITH_DRAFTER for drafter in DRAFTERS),
+        *((algorithm, None, gamma) for algorithm in WITHOUT_DRAFTER),
+    )
+)
+
+
+def cached_run(
+    configuration: Configuration,
+    model: Any,
+    other: Any,
+    prompt: Tokens,
+    *,
+    horizon: int,
+    eos: Tokens = (),
+    seed: int = 0,
+    plant: Plant = NO_PLANT,
+) -> Run:
+    """Decode ``prompt`` at temperature 0 with a cache for the target and one for the drafter, if there is one."""
+    target = CachedModel(model, prompt, plant)
+    greedy_target = warped(target, temperature=0)
+    if configuration.drafter is None:
+        decoder = WITHOUT_DRAFTER[configuration.algorithm](
+            Task(greedy_target, eos=eos, horizon=horizon), configuration.gamma
+        )
+        return speculate(decoder, prompt, target, seed=seed)
+    same, pmf = DRAFTERS[configuration.drafter]
+    draft = CachedModel(model if same else other, prompt)
+    task = Task(greedy_target, pmf(draft), warped(lambda tokens: draft(tokens).double()), eos, horizon)
+    decoder = WITH_DRAFTER[configuration.algorithm](task, configuration.gamma)
+    return speculate(decoder, prompt, target, draft, seed)
+
+
+def some_configurations(architecture: str, attention: str, dtype: torch.dtype) -> tuple[Configuration, ...]:
+    """An eighth of all configurations: two neighbouring architectures go through all, by two attentions and dtypes."""
+    narrow = dtype in (torch.float32, torch.float16)
+    start = 4 * (ARCHITECTURES.index(architecture) % 2) + 2 * (ATTENTIONS.index(attention) % 2) + narrow
+    return CONFIGURATIONS[start::8]

@@ -1,0 +1,148 @@
+"""The law of the first token at real vocabularies, from samples of the verifier on the device; planted kernels too.
+
+``pytest -rP`` shows the sizes of the samples and what they detect.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from batches import Inputs, in_chunks, tell
+from float32_rounding import DTYPES, VOCABULARIES
+
+from reference import verify_batched
+from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, divide_alarm, samples_for, stage_level
+
+ALARM = divide_alarm(1e-6, len(VOCABULARIES) * len(DTYPES))
+MISS = 1e-3
+DETECTABLE = 0.2
+BLOCK = 1024
+SEGMENTS = 8
+"""Tokens outside the heavy ones are counted by eighths of the vocabulary."""
+
+
+class Pair(NamedTuple):
+    """Stored pmfs of one position on the device, and which tokens are counted one by one."""
+
+    p: torch.Tensor
+    q: torch.Tensor
+    heavy: Any
+
+    @property
+    def stored(self) -> tuple[Any, Any]:
+        """The very values as NumPy float64."""
+        return self.p.double().cpu().numpy(), self.q.double().cpu().numpy()
+
+
+def real_pair(size: int, dtype: torch.dtype, device: torch.device) -> Pair:
+    """Logits in ``dtype``, pmfs stored in it. Heavy tokens at both ends and around block edges; 5 percent elsewhere.
+
+    The last token is the heaviest on average: what loses it is far away in total variation.
+    """
+    rng = np.random.default_rng(size)
+    ids = {0, 1, 31, 32, 1023, 1024, 4095, 4096, 8189, 8190, 8191, 8192, size // 2, size - 3, size - 2, size - 1}
+    heavy = np.array(sorted(token for token in ids if token < size))
+    pmfs = []
+    for _ in range(2):
+        weights = rng.gamma(1.0, size=size) + 1e-9
+        weights *= 0.05 / weights.sum()
+        weights[heavy] = 0.95 * rng.dirichlet(np.where(heavy == size - 1, 10.0, 2.0))
+        logits = torch.tensor(np.log(weights), dtype=dtype, device=device)
+        pmfs.append(torch.softmax(logits.float(), dim=-1).to(dtype))
+    return Pair(pmfs[0], pmfs[1], heavy)
+
+
+def first_token_law(pair: Pair) -> Any:
+    """The law of the first token, in closed form, of pmfs that sum only nearly to 1; the draft is drawn from q / sum q.
+
+    Accepted mass is min(p, q) / sum q; the rest is spread as (p - q)+. Subtracting p / sum p = (min + excess) / sum p
+    leaves (1 / sum q - 1 / sum p) (min - excess sum(min) / sum(excess)), so the distance to it is at most
+    sum(min) |1 / sum q - 1 / sum p|: all that losslessness can lose when pmfs are stored in few bits.
+    """
+    p, q = pair.stored
+    least, excess = np.minimum(p, q), np.maximum(p - q, 0)
+    law = least / q.sum() + (1 - least.sum() / q.sum()) * excess / excess.sum()
+    lost = np.abs(law - p / p.sum()).sum() / 2
+    assert lost <= least.sum() * abs(1 / q.sum() - 1 / p.sum()) + len(p) * np.finfo(float).eps
+    return law
+
+
+def cells_of(pair: Pair, values: Any) -> dict[int, Any]:
+    """Sum ``values`` ``[V]`` into the heavy tokens and, as -1 to -8, the segments of the others."""
+    size = len(values)
+    rest = values.copy()
+    rest[pair.heavy] = 0
+    segments = np.add.reduceat(rest, np.arange(SEGMENTS) * size // SEGMENTS)
+    return {
+        **{int(token): values[token].item() for token in pair.heavy},
+        **{-1 - segment: mass.item() for segment, mass in enumerate(segments)},
+    }
+
+
+def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int, int]:
+    """Draft one token from q on the CPU, verify on the device, count the first tokens that come out."""
+    size, rng = len(pair.p), np.random.default_rng(seed)
+    cumulative = pair.stored[1].cumsum()
+    drafts = cumulative.searchsorted(rng.random(samples) * cumulative[-1], side="right")[:, None]
+    device = pair.p.device
+    inputs = Inputs(
+        pair.p.expand(samples, 2, size),
+        pair.q.expand(samples, 1, size),
+        *(torch.tensor(x, device=device) for x in (drafts, np.ones(samples, dtype=np.int64))),
+        *(torch.tensor(rng.random(shape), device=device) for shape in ((samples, 1), samples)),
+    )
+    chunk = max(1, (2**28 if device.type == "cuda" else 2**21) // size)
+    tokens = in_chunks(verify, inputs, chunk).emitted[:, 0].cpu().numpy()
+    return cells_of(pair, np.bincount(tokens, minlength=size))
+
+
+def judged(pair: Pair, verify: Any) -> ConfirmedFit:
+    """The two-stage test at the planned number of samples, its own negative control included."""
+    law = cells_of(pair, first_token_law(pair))
+    samples = samples_for(law, DETECTABLE, stage_level(ALARM.each), MISS / 2)
+    return confirmed_fit(
+        partial(sampled_cells, pair, verify), law, samples=samples, false_alarm=ALARM.each, miss=MISS, seed=0
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@pytest.mark.parametrize("size", VOCABULARIES)
+def test_the_first_token_has_the_targets_law(size: int, dtype: torch.dtype, device: torch.device) -> None:
+    """False alarm 1e-6 over all twelve. A total variation of 0.2, and the 0.05 outside the heavy tokens, is seen."""
+    pair = real_pair(size, dtype, device)
+    fit = judged(pair, verify_batched)
+    tell(f"{fit.first.samples} samples, {fit.first.cells} cells, p-value {fit.first.p_value:.2g}, detectable TV")
+    tell(f"{fit.detectable_tv:.3f} + 0.05 at false alarm {fit.false_alarm:.1e}, miss {fit.miss}")
+    assert fit.verdict == FitVerdict.FITS
+    assert fit.detectable_tv <= DETECTABLE
+
+
+# Planted kernels
+
+
+def without_last_block(p: Any, *others: Any) -> Any:
+    """Planted: the loop over blocks of 1024 ends one early."""
+    cut = p.clone()
+    cut[..., (p.shape[-1] - 1) // BLOCK * BLOCK :] = 0
+    return verify_batched(cut, *others)
+
+
+def draft_for_target(p: Any, q: Any, *others: Any) -> Any:
+    """Planted: q is read where p should be, and everything drafted is accepted."""
+    return verify_batched(torch.cat([q, q], dim=1), q, *others)
+
+
+def next_token(*inputs: Any) -> Any:
+    """Planted: the search returns one token further, where there is one."""
+    batch = verify_batched(*inputs)
+    return batch._replace(emitted=(batch.emitted + 1).clamp(max=inputs[0].shape[-1] - 1))
+
+
+@pytest.mark.parametrize("planted", [without_last_block, draft_for_target, next_token])
+@pytest.mark.parametrize("size", [8191, 8192, 8193])
+def test_planted_kernels_are_refuted(size: int, planted: Any, device: torch.device) -> None:
+    assert judged(real_pair(size, torch.float32, device), planted).verdict == FitVerdict.REFUTED
