@@ -1,4 +1,4 @@
-"""Hypothesis profiles: the same examples in every run by default, many fresh ones with the profile "thorough".
+"""Hypothesis profiles: the same examples in every run of the same files, many fresh ones with the profile "thorough".
 
 The profile "mutation" is for code that was changed on purpose: few examples, and none is made smaller.
 """

@@ -53,7 +53,7 @@ ALGORITHM = Algorithm(
             {"gamma": 2},
             {"gamma": 2},
             limit=perfect_draft,
-            shown_by="test_declared_biases.py::test_a_target_that_is_its_own_draft_hides_the_bias",
+            shown_by="test_limits_of_declared_biases.py::test_a_target_that_is_its_own_draft_hides_the_bias",
         ),
     ),
 )

@@ -115,7 +115,7 @@ ALGORITHM = Algorithm(
             {"fallback": 0, "rollback": 0.0, "gamma": 2},
             {"gamma": 2},
             rounds=False,
-            shown_by="test_declared_biases.py::test_deterministic_rules_at_their_strict_end_are_greedy_decoding",
+            shown_by="test_limits_of_declared_biases.py::test_deterministic_rules_at_their_strict_end_are_greedy_decoding",
         ),
     ),
 )

@@ -57,7 +57,7 @@ ALGORITHM = Algorithm(
             {"gamma": 2},
             {"gamma": 2},
             vocabulary=2,
-            shown_by="test_declared_biases.py::test_the_clamped_scalar_residual_is_lossless_for_two_tokens",
+            shown_by="test_limits_of_declared_biases.py::test_the_clamped_scalar_residual_is_lossless_for_two_tokens",
         ),
     ),
 )

@@ -67,7 +67,7 @@ ALGORITHM = Algorithm(
             "l = 1",
             {"lenience": 1, "gamma": 2},
             {"gamma": 2},
-            shown_by="test_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
+            shown_by="test_limits_of_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",
         ),
     ),
 )

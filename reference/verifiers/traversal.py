@@ -10,8 +10,9 @@ Enter a node u with weight a, P = p(.|u) and the law q of its first child:
 A subtree entered with weight a accepts with probability exactly a (by induction over its children), and the root has
 weight 1. Lossless with and without replacement. A chain is block verification (arXiv 2403.10444), one level of siblings
 is recursive rejection; elsewhere it accepts at least as many tokens, since a child that would be turned down alone may
-stay when what follows it is likely. The paper's pseudocode was not at hand: the recursion was derived anew, and checked
-by enumeration and against the paper's stated limits.
+stay when what follows it is likely. Not so where siblings drawn with replacement are equal and have children: recursive
+rejection goes on among the children of both, and may be ahead. The paper's pseudocode was not at hand: the recursion
+was derived anew, and checked by enumeration and against the paper's stated limits.
 """
 
 from __future__ import annotations

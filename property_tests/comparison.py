@@ -1,0 +1,22 @@
+"""Two decoders compared, round by round on one tape or in law, and the small tasks they are compared on."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from reference import generate
+from specverify.draws import Tape
+from specverify.enumeration import decoder_law
+from specverify.strategies import tasks
+
+seeds = st.integers(0, 1000)
+small = tasks(3, 2, 6)
+
+
+def rounds(decoder, prompt, seed):
+    """Return what each round did, without its trace."""
+    return [round_._replace(trace=()) for round_ in generate(decoder, prompt, Tape(seed)).rounds]
+
+
+def same_law(decoder, other, prompt):
+    return decoder_law(decoder, prompt).probabilities == decoder_law(other, prompt).probabilities
