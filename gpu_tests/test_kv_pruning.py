@@ -2,8 +2,9 @@
 
 Everything is float64. Both sides compute the same sums of at most 32 products, grouped differently, through two layers:
 a few dozen roundings of 1.1e-16, amplified by weights of size about 1. ``BOUND`` leaves two orders of magnitude. (The
-Llama norm works in float32, but rounds inputs that agree to 1e-15 to the same float32 values.) The planted mistakes at
-the end show that the comparison sees real errors: each is off by more than ``VISIBLE``, nine orders of magnitude above.
+Llama norm asks for float32 and is given float64: of two inputs that agree to 1e-15 one may round up.) The planted
+mistakes at the end show that the comparison sees real errors: each is off by more than ``VISIBLE``, nine orders of
+magnitude above.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from cache_comparison import VISIBLE
+from cache_rounds import DRAFTS, EMITTED, KNOWN
+from tiny_models import VOCABULARY
 from transformers import DynamicCache
 
 from reference import crop, keep_lengths, tokens_to_feed
 from specverify.subjects.huggingface_models import ARCHITECTURES, build_model
+from specverify.subjects.huggingface_watch import in_float64
 
 BOUND = 1e-12
-VISIBLE = 1e-3
-VOCABULARY = 11
-KNOWN = (3, 1, 4, 1, 5)
-DRAFTS = (9, 2, 6, 5, 3, 5, 8, 9)
-EMITTED = 7
 ROUNDS = [(gamma, accepted) for gamma in range(len(DRAFTS) + 1) for accepted in range(gamma + 1)]
 
 
@@ -35,7 +35,9 @@ class Fed(NamedTuple):
 
 @pytest.fixture(params=ARCHITECTURES, scope="module")
 def model(request: pytest.FixtureRequest, device: torch.device) -> Any:
-    return build_model(request.param, VOCABULARY, seed=0).to(device=device, dtype=torch.float64)
+    built = build_model(request.param, VOCABULARY, seed=0).to(device=device, dtype=torch.float64)
+    built.forward = in_float64(built.forward)
+    return built
 
 
 def feed(model: Any, cache: Any, tokens: tuple[int, ...]) -> Fed:
