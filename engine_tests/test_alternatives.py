@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
+import torch_laws
+from torch_laws import close
 
-from specverify.enumeration import program_law
 from specverify.intercept.alternatives import MOST_OUTCOMES, Apart, for_each_outcome, merged
 from specverify.intercept.deferred import Categorical, Chosen
 from specverify.intercept.lazy_tensor import LazyTensor
 from specverify.intercept.memo import Memory, remembered
-from specverify.intercept.torch_calls import answered_by, outcome_of
 
 P = torch.tensor([0.25, 0.25, 0.5], dtype=torch.float64)
 ROWS = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.125, 0.0, 0.875]], dtype=torch.float64)
@@ -53,26 +53,14 @@ class Model:
 def law_of(function):
     """Return the exact law of ``function(model)``, whose forward passes are remembered."""
     model = Model()
-
-    def program(draws):
-        with answered_by(draws):
-            answer = function(model)
-            return outcome_of(answer.reshape(-1)) if isinstance(answer, torch.Tensor) else answer
-
     with remembered(model, Memory({}, [0])):
-        return program_law(program)
+        return torch_laws.law_of(lambda: function(model))
 
 
 def fed(model, *, count=2, **options):
     """Feed token 1 and behind it tokens that nobody has looked at."""
     ids = torch.cat([torch.tensor([1]), torch.multinomial(P, count - 1, replacement=True)])[None]
     return model.forward(input_ids=ids, **options)
-
-
-def close(law, expected):
-    return law.probabilities.keys() == expected.keys() and all(
-        abs(law.probabilities[outcome] - mass) < 1e-12 for outcome, mass in expected.items()
-    )
 
 
 def test_a_row_before_the_draw_does_not_depend_on_it():

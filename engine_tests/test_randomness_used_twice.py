@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch_laws import law_of
 
 from specverify.draws import Tape
-from specverify.enumeration import paths, program_law
+from specverify.enumeration import paths
 from specverify.intercept.audit import audited
-from specverify.intercept.torch_calls import NeedsValue, answered_by, outcome_of
+from specverify.intercept.torch_calls import NeedsValue, answered_by
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)
@@ -104,15 +105,6 @@ def test_a_second_race_is_named_unless_the_winner_alone_is_left_out(second, name
 
 
 # States of generators
-
-
-def law_of(function):
-    def program(draws):
-        with answered_by(draws):
-            answer = function()
-            return outcome_of(answer.reshape(-1)) if isinstance(answer, torch.Tensor) else answer
-
-    return program_law(program)
 
 
 def seeded_again():

@@ -7,30 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch_laws import close, law_of
 
 from specverify.draws import Tape
-from specverify.enumeration import program_law
-from specverify.intercept.torch_calls import NeedsValue, answered_by, outcome_of
+from specverify.intercept.torch_calls import NeedsValue, answered_by
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)
 
 
-def law_of(function):
-    """Return the exact law of what ``function()`` returns (a tensor, a number or a bool)."""
-
-    def program(draws):
-        with answered_by(draws):
-            answer = function()
-            return outcome_of(answer.reshape(-1)) if isinstance(answer, torch.Tensor) else answer
-
-    return program_law(program)
-
-
 def assert_law(expected, function):
     law = law_of(function)
-    assert set(expected) == set(law.probabilities)
-    assert all(abs(law.probabilities[outcome] - mass) < 1e-12 for outcome, mass in expected.items())
+    assert close(law, expected)
     return law
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from multi_draft_rules import one_level
 from rational import P, Q, always, law_of, pmf
 from scipy.optimize import linprog
 
 from errata.record import Verdict, erratum
-from errata.toolbox import F, accepted_share, bias, first_of, one_level, rational_pairs, share_of
+from errata.toolbox import F, accepted_share, bias, first_of, rational_pairs, share_of
 from reference import Draft, one_hot, overlap, top_tokens, total_variation
 from reference.drafters.sequoia_tree import sequoia_tree, tree_value
 from reference.drafters.tree import excluding, independent, most_likely, without_replacement

@@ -12,8 +12,6 @@ from scipy.stats import binomtest
 
 from reference import Task, accept_probability, flip, overlap, residual
 from reference.algorithms import speculative_sampling
-from reference.drafters.tree import tree_drafter
-from reference.tree_rounds import tree_decoder
 
 F = Fraction
 
@@ -134,17 +132,6 @@ def normal_logits(count, vocabulary, seed=0):
 def overlap_share(p, q):
     """Return sum min(p, q) as a float."""
     return float(overlap(np.asarray(p, dtype=float), np.asarray(q, dtype=float)))
-
-
-def one_level(p, q, count, pick, verify):
-    """Return the law of (first token, whether it was drafted) for ``count`` sibling candidates."""
-    decoder = tree_decoder(Task(always(p), horizon=2), tree_drafter(always(q), (-1,) * count, pick), verify)
-
-    def program(draws):
-        done = decoder.step(draws, decoder.init((0,)))[1]
-        return done.tokens[0], done.accepted
-
-    return law_of(program)
 
 
 def accepted_share(law):

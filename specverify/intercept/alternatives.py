@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.deferred import Categorical, Chosen, is_open, known
-from specverify.intercept.lazy_tensor import LazyTensor, in_all, is_stored, look_at
+from specverify.intercept.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
 
 MOST_OUTCOMES = 8
 """With more of them the runs that are saved are fewer than the computations that are made."""
@@ -78,7 +78,7 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
         else known(element)
         for element in value.elements.flat
     ]
-    return torch.tensor(numbers, dtype=value.dtype, device=value.device).reshape(value.shape)
+    return of_numbers(value, numbers)
 
 
 def merged(source: Categorical, found: Mapping[int, Any]) -> Any:

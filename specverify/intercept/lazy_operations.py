@@ -14,7 +14,7 @@ import torch
 from specverify.intercept import audit, deferred
 from specverify.intercept.alternatives import ON_ALTERNATIVES, on_alternatives
 from specverify.intercept.deferred import Chosen, Continuous, Count, Deferred, NeedsValue, Product, known
-from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, lazy_like
+from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.races import race
 
 aten: Any = torch.ops.aten
@@ -28,14 +28,9 @@ def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     return result
 
 
-def _hold(kind: type, *operands: Any) -> bool:
-    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
-
-
 def _hang_on_draws(*operands: Any) -> bool:
     """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
-    return _hold(Chosen, *operands) and not _hold(Continuous, *operands)
+    return holds(Chosen, *operands) and not holds(Continuous, *operands)
 
 
 def _template(*operands: Any) -> Any:
@@ -114,7 +109,7 @@ def _both(left: Any, right: Any) -> Any:
 
 def _running(kind: type[Count | Product]) -> Callable[..., Any]:
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
-        if _hold(Continuous, tensor):
+        if holds(Continuous, tensor):
             raise NeedsValue("random numbers are added up or multiplied")
         if _hang_on_draws(tensor):
             return NotImplemented
@@ -193,7 +188,7 @@ def _searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
 
 def _mapped(step: Callable[[], deferred.Step]) -> Callable[..., Any]:
     def handler(tensor: Any) -> Any:
-        if not _hold(Continuous, tensor):
+        if not holds(Continuous, tensor):
             return NotImplemented
         made = step()
         return lazy_like(tensor, _each(lambda e: e.then(made) if isinstance(e, Continuous) else e, tensor))
@@ -203,7 +198,7 @@ def _mapped(step: Callable[[], deferred.Step]) -> Callable[..., Any]:
 
 def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def handler(left: Any, right: Any, alpha: Any = 1, **_: Any) -> Any:
-        if alpha != 1 or not _hold(Continuous, left, right):
+        if alpha != 1 or not holds(Continuous, left, right):
             return NotImplemented
         return lazy_like(_template(left, right), _each(operation, left, right))
 

@@ -97,8 +97,12 @@ def _stored(tensor: Any) -> Any:
 
 
 def _of_elements(tensor: LazyTensor) -> torch.Tensor:
-    values = [known(element) for element in tensor.elements.ravel()]
-    return torch.tensor(values, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+    return of_numbers(tensor, [known(element) for element in tensor.elements.flat])
+
+
+def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
+    """Return the ordinary tensor that a lazy one is when its elements are these numbers."""
+    return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
 
 
 def is_stored(tensor: LazyTensor) -> bool:
@@ -138,6 +142,12 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
     single = np.empty((), dtype=object)
     single[()] = value
     return single
+
+
+def holds(kind: type, *operands: Any) -> bool:
+    """Return whether an element of some lazy operand is of this kind."""
+    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
+    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:
@@ -190,13 +200,13 @@ def _same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
 def _converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     dtype = kwargs.get("dtype") or tensor.dtype
-    continuous = any(isinstance(element, Continuous) for element in tensor.elements.flat)
+    continuous = holds(Continuous, tensor)
     if continuous and not dtype.is_floating_point:
         raise NeedsValue("a uniform random number is converted to integers")
     whole = dtype not in (torch.bool, tensor.dtype) and not dtype.is_floating_point
     if continuous or dtype == tensor.dtype or (whole and not tensor.dtype.is_floating_point):
         return LazyTensor(tensor.elements.copy(), dtype, kwargs.get("device") or tensor.device)
-    if dtype.is_floating_point or any(isinstance(element, Chosen) for element in tensor.elements.flat):
+    if dtype.is_floating_point or holds(Chosen, tensor):
         return NotImplemented
     cast: Any = int if whole else lambda number: int(number != 0)
     elements = np.empty(tensor.elements.size, dtype=object)

@@ -115,8 +115,8 @@ def _passed_for_each(
     return kind(**output)
 
 
-def _state(cache: Any) -> Any:
-    return None if cache is None else dict(cache.__dict__)
+def _state(cache: Any) -> dict[str, Any]:
+    return dict(cache.__dict__)
 
 
 def _several_positions(given: Sequence[Any]) -> bool:

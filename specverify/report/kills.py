@@ -10,11 +10,22 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from specverify.kills import DETECT, KILLED, ControlRow, KillMatrix, MutantRow, lonely_killers
+from specverify.kills import (
+    DETECT,
+    KILLED,
+    NOT_EXPRESSED,
+    NOT_RUN,
+    REFUSES_BOTH,
+    SURVIVED,
+    ControlRow,
+    KillMatrix,
+    MutantRow,
+    lonely_killers,
+)
 from specverify.mutants import CATEGORIES
 from specverify.peers import MOST_SECONDS, PEERS
 
-SYMBOLS = {KILLED: "✘", "survived": "survives", "not expressed": "-", "not run": "not run", "refuses both": "both"}
+SYMBOLS = {KILLED: "✘", SURVIVED: "survives", NOT_EXPRESSED: "-", NOT_RUN: "not run", REFUSES_BOTH: "both"}
 
 INTRODUCTION = f"""# The kill matrix
 
