@@ -15,12 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Site
-from specverify.intercept import audit
+from specverify.intercept import audit, block
 from specverify.intercept.audit import Cell, Draw, Question, Raced
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The code asked for the value of a continuous random number, which an enumeration cannot answer."""
+    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
+
+    def __init__(self, sentence: str = "") -> None:
+        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
+        super().__init__(sentence)
+        block.refused(self)
 
 
 class Known:

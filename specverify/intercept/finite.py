@@ -10,25 +10,11 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.intercept.scalars import refusal
-from specverify.intercept.streams import SeededStream, Streams
 
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
 ONE_BELOW_ONE = 1 - 2**-53
-
-
-class Answers:
-    """Who answers in one block, and until when."""
-
-    def __init__(self, draws: Draws, forced: float | None) -> None:
-        """``forced`` is the value of every uniform, if there is one."""
-        self.draws, self.forced, self.over = draws, forced, False
-        self._streams = Streams()
-
-    def stream(self, kind: str = "", seed: Any = None) -> SeededStream:
-        """Return the answers to a generator: the same ones for generators of one ``kind`` and ``seed``."""
-        return SeededStream(self._streams, self.draws, kind, seed)
 
 
 def shown(seed: Any) -> str:
