@@ -44,11 +44,12 @@ class Alias(NamedTuple):
 _found: list[Alias] = []
 
 
-def find_aliases() -> None:
-    """Look for them anew; what was found is exchanged in every block from now on."""
+def find_aliases(everything: list[Any]) -> None:
+    """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
+    _found.clear()
     bound = {types.MethodType, types.BuiltinMethodType}
-    items = [item for item in gc.get_objects() if type(item) in bound and _answer_of(item) is not None]
-    found = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items)]
+    items = [item for item in everything if type(item) in bound and _answer_of(item) is not None]
+    found = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items, everything)]
     held = {id(alias.before) for alias in found}
     _found[:] = found
     answers.watched[:] = [
@@ -89,13 +90,19 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def places_of(items: list[Any]) -> Iterator[tuple[Place, Any, Any]]:
-    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it."""
+def places_of(items: list[Any], apart: Any = None) -> Iterator[tuple[Place, Any, Any]]:
+    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it.
+
+    The list ``items`` itself is none, and ``apart`` is another that is not.
+    """
     wanted = {id(item) for item in items}
-    for holder in gc.get_referrers(*items) if items else ():
-        if holder is not items:
-            for place in _places(holder, wanted):
-                yield place, place.look(), holder
+    found = gc.get_referrers(*items) if items else []
+    holders = [holder for holder in found if holder is not items and holder is not apart]
+    tuples = [holder for holder in holders if isinstance(holder, tuple)]
+    functions = [item for item in gc.get_referrers(*tuples) if type(item) is types.FunctionType] if tuples else []
+    for holder in (*holders, *functions):
+        for place in _places(holder, wanted):
+            yield place, place.look(), holder
 
 
 def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
@@ -112,17 +119,11 @@ def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
         yield _attribute(holder, "cell_contents")
     elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
         yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
-    elif isinstance(holder, tuple):
-        yield from _in_defaults(holder, wanted)
-    elif not isinstance(holder, (type, types.ModuleType, types.FrameType)):
+    elif isinstance(holder, types.FunctionType):
+        for index in [index for index, item in enumerate(holder.__defaults__ or ()) if id(item) in wanted]:
+            yield _default(holder, index)
+    elif not isinstance(holder, (tuple, type, types.ModuleType, types.FrameType)):
         yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
-
-
-def _in_defaults(holder: tuple[Any, ...], wanted: set[int]) -> Iterator[Place]:
-    for function in gc.get_referrers(holder):
-        if isinstance(function, types.FunctionType) and function.__defaults__ is holder:
-            for index in [index for index, item in enumerate(holder) if id(item) in wanted]:
-                yield _default(function, index)
 
 
 def _entry(holder: dict[Any, Any], key: Any) -> Place:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Site
+from specverify import rounding
 from specverify.intercept import audit, block
 from specverify.intercept.audit import Cell, Draw, Question, Raced
 
@@ -84,7 +85,9 @@ class Uniform:
             audit.compared_after(self.draw, known.raced)
         if known.raced or (masses < 0).any():
             raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
-        drawn = np.count_nonzero(masses) > 1
+        cells = np.count_nonzero(masses)
+        drawn = cells > 1
+        rounding.looked_up(int(cells))
         found = self._ask(masses / masses.sum()) if drawn else int(masses.argmax())
         cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
@@ -94,6 +97,8 @@ class Uniform:
     def _ask(self, pmf: Any) -> int:
         known = self.known
         known.asked += 1
+        if known.asked > 1:
+            rounding.asked_again()
         return self.draws.categorical(pmf, (*known.site, known.asked))
 
 

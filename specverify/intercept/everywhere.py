@@ -35,6 +35,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | None = None) -> It
         if torch:
             from specverify.intercept.torch_calls import answered_by  # noqa: PLC0415 - torch is there already
 
+            stack.enter_context(_one_thread())
             mode = stack.enter_context(answered_by(draws, forced_uniform))
         stack.enter_context(threads_enter(block, lambda: mode))
         yield
@@ -42,3 +43,17 @@ def answered_everywhere(draws: Draws, forced_uniform: float | None = None) -> It
             raise NeedsValue(
                 "torch was imported in the middle of a run, after it had begun unanswered: import it before"
             )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: waking the others takes longer than a few numbers do."""
+    library = sys.modules["torch"]
+    threads = library.get_num_threads()
+    if threads > 1:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if threads > 1:
+            library.set_num_threads(threads)

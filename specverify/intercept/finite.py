@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
+from specverify import rounding
 from specverify.intercept.scalars import refusal
 
 MOST_OUTCOMES = 10_000
@@ -48,6 +49,7 @@ def masses(p: Any, number: int) -> Any:
         raise ValueError("a must be a positive integer or not empty")
     if p is None:
         return np.full(number, 1.0 / number)
+    rounding.saw(getattr(p, "dtype", None))
     pmf = np.asarray(p, dtype=np.float64)
     if pmf.shape != (number,):
         raise ValueError("'a' and 'p' must have same size")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import _random
 import ctypes
 import random
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Hashable
+from functools import lru_cache
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -25,23 +25,15 @@ _STATE = {
 }
 """The state as the library gives it: inside a block the attribute is another, which tells of who sets it."""
 
-_START = [0x5BEC7E11]
-"""The seed that the global generators are taken to have when a run begins: one that nobody else would choose."""
+_START = cycle(range(0x5BEC7E11, 0x5BEC7E11 + 64))
 
 
 def start() -> int:
-    """Return the seed that runs begin with at present."""
-    return _START[-1]
+    """Return a seed that the global generators are taken to have when a run begins, another one in every run.
 
-
-@contextmanager
-def started_with(seed: int) -> Iterator[None]:
-    """Let runs inside the block begin with another seed: what depends on it draws where nobody sees it."""
-    _START.append(seed)
-    try:
-        yield
-    finally:
-        _START.pop()
+    What depends on it draws where nobody sees it. Nobody else would choose such a seed.
+    """
+    return next(_START)
 
 
 def read(generator: Any) -> Hashable | None:
@@ -87,7 +79,7 @@ def _memory(bits: Any) -> Any:
     return bits.ctypes.state_address
 
 
-@cache
+@lru_cache(maxsize=256)
 def _seeded_twister(seed: int) -> Any:
     made = _random.Random()
     made.seed(seed)

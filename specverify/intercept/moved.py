@@ -1,8 +1,7 @@
 """Everything that might draw unseen, moved: a replay in another state of the world.
 
-Every generator that can be reached is put into another state (those that are alike stay alike), torch and the global
-generators begin elsewhere, the clocks show another time and the operating system gives other bytes. A program whose
-draws are all answered does the same as before.
+Every generator that can be reached is put into another state (those that are alike stay alike), the clocks show another
+time and the operating system gives other bytes. A program whose draws are all answered does the same as before.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from __future__ import annotations
 import gc
 import hashlib
 import random
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,21 @@ from specverify.intercept import aliases, generator_states, outside
 
 _KINDS = (np.random.Generator, np.random.RandomState, random.Random)
 _generators: list[Any] = []
+_modules = [0]
+"""How many modules there were when the clocks were looked for."""
 
 
 def look_around() -> None:
-    """Find the generators, bound names, clocks and devices that are there now. Half a second where much is loaded."""
+    """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
     outside.watch_outside()
-    aliases.find_aliases()
-    outside.find_sources()
+    if _modules[0] != len(sys.modules):
+        outside.find_sources()
+        _modules[0] = len(sys.modules)
+    everything = gc.get_objects()
+    aliases.find_aliases(everything)
     _generators[:] = [
         item
-        for item in gc.get_objects()
+        for item in everything
         if issubclass(type(item), _KINDS) and not issubclass(type(item), random.SystemRandom)
     ]
 
@@ -41,9 +46,7 @@ def moved(number: int) -> Iterator[None]:
     for generator, state in before:
         generator_states.write(generator, generator_states.moved(generator, _seed_after(state, number)))
     try:
-        with ExitStack() as stack:
-            stack.enter_context(generator_states.started_with(0x5BEC7E12 + number))
-            stack.enter_context(outside.elsewhen(number))
+        with outside.elsewhen(number):
             yield
     finally:
         for generator, state in before:

@@ -65,7 +65,7 @@ def watch_outside() -> None:
 @contextmanager
 def elsewhen(number: int) -> Iterator[None]:
     """Run at another time inside the block, and with other random bytes: all 0, all 1, then fresh ones."""
-    seconds = 1 + 86_400 * (number % 97) + (number * 0.6180339887) % 1
+    seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside = {clock: _later(clock, seconds) for clock in CLOCKS}
     if number < 2:
         inside |= {source: _filled(255 * number) for source in ENTROPY}
@@ -76,6 +76,7 @@ def elsewhen(number: int) -> Iterator[None]:
 
 def find_sources() -> None:
     """Look anew for the modules that hold clocks and sources of random bytes."""
+    _PLACES.clear()
     items = [*CLOCKS, *ENTROPY, dt.datetime]
     _PLACES[:] = [
         (place, item)

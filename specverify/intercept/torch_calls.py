@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Site
+from specverify import rounding
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential
@@ -52,7 +53,10 @@ class _Answers(TorchFunctionMode):
             return self._looked_after(func, args, kwargs)
         if self.filled:
             args, kwargs = self._substituted(args), {name: self._substituted(item) for name, item in kwargs.items()}
-        return func(*args, **kwargs)
+        found = func(*args, **kwargs)
+        if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
+            rounding.saw(found.dtype)
+        return found
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation that may draw, such as dropout, and refuse it if it did."""

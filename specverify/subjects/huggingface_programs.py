@@ -66,7 +66,6 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         name=setting.name,
         open=partial(opened, partial(build, setting)),
         law=partial(exact_law, setting),
-        vocabulary=setting.vocabulary,
         watch=partial(watched, partial(build, setting)),
         script=partial(script_of, partial(build, setting)),
         smaller=partial(smaller_programs, setting, partial(engine_program, build=build)),

@@ -194,7 +194,6 @@ def row_subject(name: str, row: Row) -> Subject:
                 name=name,
                 open=partial(opened, build, refusal=row.refusal),
                 law=partial(row.declared, row.setting) if row.declared else promised,
-                vocabulary=row.setting.vocabulary,
                 target=promised if row.declared else None,
                 watch=partial(watched, build) if row.watch else None,
                 documented=row.documented,

@@ -19,8 +19,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
+from specverify.intercept.content import digest
 from specverify.intercept.lazy_tensor import look_at
-from specverify.intercept.memo import Memory, digest, remembered
+from specverify.intercept.memo import Memory, remembered
 from specverify.intercept.torch_calls import answered_by, outcome_of
 from specverify.subjects.huggingface_engines import Engine, quiet_and_seeded
 from specverify.subjects.subject import Forward, Observed, Watched
