@@ -12,11 +12,12 @@ from itertools import islice
 from typing import Any
 
 from reference import Draws, Tokens
-from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, noticed, replayed
+from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
 from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
 from specverify.explain import describe_case
+from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.probe import Found
 from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, EngineProgram, Subject, case_decoder
@@ -77,8 +78,7 @@ def _examine_program(program: EngineProgram, conditions: Conditions) -> Examinat
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
-        "replays": sum(item.figures["replays"] for item in examinations),
-        "noticed_above": max(item.figures["noticed_above"] for item in examinations),
+        "replays": min(item.figures["replays"] for item in examinations),
         "probe": [line for item in examinations for line in item.figures["probe"]],
         "miss": MISS,
     }
@@ -87,17 +87,22 @@ def _examine_program(program: EngineProgram, conditions: Conditions) -> Examinat
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int) -> tuple[Replays, Found]:
     """Look at a foreign program once from outside, then replay it ``number`` times."""
-    found = looked_at(run, seed)
-    return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+    try:
+        found = looked_at(run, seed)
+        return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+    except NeedsValue as refusal:
+        return Replays(0, refusal=str(refusal)), Found()
 
 
 def _said(replays: Replays, found: Found, where: str) -> Examination:
     figures = {
         "replays": replays.number,
-        "noticed_above": noticed(replays.number),
         "probe": [*found.unanswered, *found.sources, *found.native],
         "miss": MISS,
     }
+    if replays.refusal:
+        said = f"cannot be enumerated, only sampled: {replays.refusal}"
+        return Examination(said, unknown=True, rational=False, figures=figures)
     if not found.unanswered and not replays.fault:
         held = "the same draws give the same output, whatever else is moved"
         return Examination(held, rational=False, figures=figures)
