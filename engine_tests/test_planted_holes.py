@@ -9,13 +9,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from sources_of_randomness import HIDDEN, SOURCES
-from test_sources_of_randomness import RIGHT, WRONG, verdicts
+from sources_page import RIGHT, WRONG, verdicts
 from test_token_ids_and_dtypes import from_the_target, law_is_target
 
 from specverify import testing, verify
@@ -65,6 +66,7 @@ def refused(call):
 
 def threads_stay_outside(patch):
     patch.setattr(everywhere, "threads_enter", lambda *_: nullcontext())
+    patch.setattr(threading, "excepthook", nothing)  # a refusal in a thread is printed then
 
 
 def threads_are_answered():

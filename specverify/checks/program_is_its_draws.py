@@ -18,6 +18,7 @@ from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
 from specverify.explain import describe_case
 from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.located import named
 from specverify.intercept.probe import Found
 from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, EngineProgram, Subject, case_decoder
@@ -91,7 +92,7 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int) -> tuple[R
         found = looked_at(run, seed)
         return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
     except NeedsValue as refusal:
-        return Replays(0, refusal=str(refusal)), Found()
+        return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
 
 
 def _said(replays: Replays, found: Found, where: str) -> Examination:
