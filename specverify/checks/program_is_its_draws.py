@@ -26,7 +26,7 @@ from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 40
 TAPES = 4
-REPLAYS_IN_A_SCENARIO = 8
+REPLAYS_IN_A_SCENARIO = 4
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -35,13 +35,17 @@ def obstacle(subject: Subject) -> str | None:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every short scenario, and every engine program."""
-    yield from exact_cases(_short)(subject)
+    """Return every variant in every short scenario, foreign code in those with drafts, and every engine program."""
+    yield from exact_cases(_drafting if subject.intercepted else _short)(subject)
     yield from (Case(subject, program=program) for program in subject.programs)
 
 
 def _short(scenario: Scenario) -> bool:
     return scenario.horizon <= 3
+
+
+def _drafting(scenario: Scenario) -> bool:
+    return 1 < scenario.horizon <= 3 and scenario.seed != 1
 
 
 def examine(case: Case, conditions: Conditions) -> Examination:
@@ -52,7 +56,8 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     decoder = case_decoder(case)
     if case.subject.intercepted:
         run = whole_run(decoder, case.scenario.prompt)
-        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed), describe_case(case))
+        probe = case.scenario.shape == "generic"
+        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe), describe_case(case))
     try:
         fault = _difference(case, case.scenario.prompt, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -86,10 +91,10 @@ def _examine_program(program: EngineProgram, conditions: Conditions) -> Examinat
     return examinations[0]._replace(figures=figures)
 
 
-def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int) -> tuple[Replays, Found]:
-    """Look at a foreign program once from outside, then replay it ``number`` times."""
+def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
+    """Look at a foreign program once from outside, if it is to be probed, then replay it ``number`` times."""
     try:
-        found = looked_at(run, seed)
+        found = looked_at(run, seed) if probe else Found()
         return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
     except NeedsValue as refusal:
         return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
