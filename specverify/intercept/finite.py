@@ -65,8 +65,12 @@ def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
     """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal(f"{site[0]} of {trials} trials cannot be enumerated")
-    pmf = [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
-    return draws.categorical(np.array(pmf), site)
+    return draws.categorical(binomial_pmf(trials, chance), site)
+
+
+def binomial_pmf(trials: int, chance: float) -> Any:
+    """Return the probabilities of 0 to ``trials`` heads."""
+    return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:

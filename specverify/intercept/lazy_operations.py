@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import audit, deferred
+from specverify.intercept import (
+    audit,
+    deferred,
+    lazy_views,  # noqa: F401 - views are the first that it learns
+)
 from specverify.intercept.alternatives import ON_ALTERNATIVES, on_alternatives
 from specverify.intercept.deferred import Chosen, Continuous, Count, Deferred, NeedsValue, Product, known
 from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, holds, lazy_like

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from specverify.intercept.caller import caller
@@ -41,6 +43,23 @@ def drawing_functions() -> frozenset[Any]:
     places = (torch, torch.Tensor, torch.nn.functional, torch._VF, torch._C._nn)  # noqa: SLF001
     found = {getattr(place, name, None) for place in places for name in drawing_names()}
     return frozenset(function for function in found if callable(function))
+
+
+def draws(function: Any) -> bool:
+    """Return whether a function may draw: one of those, or an operation called by itself, as ``torch.ops.aten.rand``.
+
+    Functions written in Python may as well. Torch tells of them by name, and of nothing that they call.
+    """
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        return _operation_draws(function)
+    return isinstance(function, FunctionType) or function in drawing_functions()
+
+
+@cache
+def _operation_draws(operation: Any) -> bool:
+    if isinstance(operation, OpOverload):
+        return torch.Tag.nondeterministic_seeded in operation.tags
+    return any(_operation_draws(getattr(operation, name)) for name in operation.overloads())
 
 
 class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
