@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 
+import numpy as np
 import pytest
 import torch
 from torch_laws import close, law_of
 
 from specverify.intercept.torch_calls import NeedsValue
+from specverify.testing import check_engine
+from specverify.verdict import Status
 
 P = torch.tensor([0.25, 0.375, 0.375], dtype=torch.float64)
 COIN = {True: 0.25, False: 0.75}
@@ -201,3 +204,45 @@ def test_what_would_be_seen_wrong_is_refused_by_line(program):
 def test_coins_read_as_bits_are_looked_at():
     one = int(torch.ones(1, dtype=torch.float64).view(torch.int64))
     assert close(law_of(lambda: int(torch.bernoulli(P[:1]).view(torch.int64)[0])), {0: 0.75, one: 0.25})
+
+
+# What takes the numbers out of a tensor
+
+
+def filled():
+    coin = zeros(1)
+    coin.bernoulli_(0.25)
+    return coin
+
+
+@pytest.mark.parametrize("coins", [filled, lambda: torch.bernoulli(P[:1])], ids=["filled", "drawn"])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        torch.Tensor.tolist,
+        torch.Tensor.numpy,
+        np.from_dlpack,
+        lambda coins: [f"{coins[0]:.0f}"],
+        lambda coins: torch.tensor([coins[0], 1.0])[:1],
+        lambda coins: torch.tensor([[1.0], [coins[0]]])[1],
+        list,
+        lambda coins: [coins.item()],
+        np.asarray,
+    ],
+)
+def test_numbers_taken_out_of_a_tensor_are_those_that_were_drawn(coins, taken):
+    assert close(law_of(lambda: float(taken(coins())[0])), {0.0: 0.75, 1.0: 0.25})
+
+
+def test_what_reads_the_memory_itself_is_no_function_of_its_draws():
+    """A scripted function is handed the tensor that was filled, and nobody sees it."""
+    below = torch.jit.CompilationUnit("def below(x: Tensor) -> bool:\n    return bool((x < 0.25).all())\n").below
+
+    def engine():
+        numbers = torch.zeros(1, dtype=torch.float64)
+        numbers.uniform_()
+        return [int(below(numbers))]
+
+    found = check_engine(engine, {(0,): 0.75, (1,): 0.25}, on_fail=None)
+    verdict = next(verdict for verdict in found if verdict.check == "program_is_its_draws")
+    assert verdict.status is Status.UNKNOWN

@@ -228,11 +228,11 @@ def _multiply(left: Any, right: Any) -> Any:
     value, other = (left, right) if isinstance(left, Continuous) else (right, left)
     if isinstance(other, Continuous):
         raise NeedsValue("two random numbers are multiplied")
-    return (
-        value.then(deferred.times_step(float(known(other))))
-        if isinstance(value, Continuous)
-        else known(value) * known(other)
-    )
+    number = known(other)
+    if not isinstance(value, Continuous):
+        return known(value) * number
+    signed = value.then(deferred.negate_step()) if number < 0 else value
+    return signed.then(deferred.times_step(float(abs(number))))
 
 
 def _divide(left: Any, right: Any) -> Any:

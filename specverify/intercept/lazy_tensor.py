@@ -69,7 +69,10 @@ class LazyTensor(torch.Tensor):
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Look at every element."""
-        return _stored(self).numpy(*args, **kwargs)
+        return stored(self).numpy(*args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
         """Name the tensor without looking at it."""
@@ -87,7 +90,7 @@ class LazyTensor(torch.Tensor):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
-        ordinary = _stored if shares else look_at
+        ordinary = stored if shares else look_at
         return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
 
 
@@ -107,7 +110,7 @@ def look_at(tensor: Any) -> Any:
     """Return an ordinary tensor to read, every element looked at; raises ``NeedsValue`` for a continuous one."""
     if not isinstance(tensor, LazyTensor):
         return tensor
-    return _stored(tensor) if is_stored(tensor) else _read(tensor)
+    return stored(tensor) if is_stored(tensor) else _read(tensor)
 
 
 def _read(tensor: LazyTensor) -> torch.Tensor:
@@ -117,12 +120,12 @@ def _read(tensor: LazyTensor) -> torch.Tensor:
     return tensor.read
 
 
-def _stored(tensor: Any) -> Any:
+def stored(tensor: Any) -> Any:
     """Return the ordinary tensor that a lazy one becomes for good: a view becomes a view, its base is looked at."""
     if not isinstance(tensor, LazyTensor):
         return tensor
     if tensor.settled is None:
-        tensor.settled = tensor.viewed.again(_stored(tensor.viewed.base)) if tensor.viewed else _read(tensor)
+        tensor.settled = tensor.viewed.again(stored(tensor.viewed.base)) if tensor.viewed else _read(tensor)
     return tensor.settled
 
 
@@ -176,7 +179,7 @@ def in_all(change: Callable[[Any], Any], value: Any) -> Any:
 def elements_of(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor or a number as an object array."""
     if isinstance(value, LazyTensor):
-        return elements_of(_stored(value)) if is_stored(value) else value.elements
+        return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor):
         found = np.empty(tuple(value.shape), dtype=object)
         found[...] = np.array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))

@@ -21,11 +21,14 @@ from specverify import rounding
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.deferred import NeedsValue
-from specverify.intercept.lazy_tensor import elements_of
+from specverify.intercept.lazy_tensor import elements_of, in_all, stored
 from specverify.intercept.outcome import final_outcome
 from specverify.intercept.torch_draws import TorchDraws
 from specverify.intercept.torch_functions import ANSWERS, MAKES, name_of
 from specverify.intercept.torch_operations import draws as may_draw
+
+_ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
+"""What takes the numbers out of a tensor, and knows none that has no storage."""
 
 
 class _Answers(TorchFunctionMode):
@@ -41,6 +44,8 @@ class _Answers(TorchFunctionMode):
         args, named = (self.run.filled.standing_for(given) for given in (tuple(args), dict(kwargs or {})))
         if func in ANSWERS:
             return self._answered(func, args, named)
+        if func in _ORDINARY:
+            args = in_all(stored, args)
         found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
         if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
             rounding.saw(found.dtype)

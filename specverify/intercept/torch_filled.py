@@ -1,7 +1,8 @@
 """Ordinary tensors that were filled with random numbers in place, and the lazy ones that stand for them.
 
 A storage is what is filled: whoever shares it, by a view made before or after, by ``detach`` or ``.data``, with or
-without gradients or in inference mode, sees the numbers.
+without gradients or in inference mode, sees the numbers. What reads the memory itself, such as a scripted function, is
+not seen. It finds noise there that is another one in every run, so that a replay tells.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Filled:
         if not lazy and (key := _storage(tensor)) not in self._whole:
             whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
             self._whole[key] = (whole, LazyTensor(elements_of(whole), whole.dtype, whole.device))
+        if not lazy:
+            _make_noise(tensor)
         standing: LazyTensor = self.standing_for(tensor)
         overwrite(standing, elements_of(values))
         return standing
@@ -67,6 +70,17 @@ class Filled:
         made = view_of(View(whole, lambda base: base.as_strided(shape, strides, offset), places))
         self._standing[id(tensor)] = (tensor, made)
         return made
+
+
+_NOISE: dict[torch.device, torch.Generator] = {}
+
+
+def _make_noise(tensor: torch.Tensor) -> None:
+    noise = _NOISE.setdefault(tensor.device, torch.Generator(tensor.device))
+    if tensor.dtype.is_floating_point:
+        tensor.uniform_(-1, 1, generator=noise)
+    else:
+        tensor.random_(0, 2, generator=noise)
 
 
 def _storage(tensor: torch.Tensor) -> int:
