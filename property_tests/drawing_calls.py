@@ -36,7 +36,7 @@ from specverify.intercept.moved import moved
 from specverify.statistics import FitVerdict, confirmed_fit, detectable_total_variation, samples_for, stage_level
 
 KINDS = ("answered", "many", "refused", "harmless", "outside", "absent")
-PLANNED, THOROUGH = 0.1, 0.02
+PLANNED, THOROUGH = 0.125, 0.02
 """Total variation that a sample must see, as planned for the page, and in a thorough run."""
 ALARM, LINES, MISS = 1e-6, 400, 1e-3
 """False-alarm probability of all tables together, and the most answered lines that may share it."""
@@ -130,14 +130,14 @@ def plain(value: Any) -> Any:
     return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value
 
 
-def law_of(library: Library, line: Line, call: str) -> dict[Any, float]:
-    """Return the exact law of an expression, all but what more than so many runs would take; fails without draws."""
+def law_of(library: Library, line: Line, call: str, runs: int = MOST_RUNS) -> dict[Any, float]:
+    """Return the exact law of an expression, as far as ``runs`` runs follow it; fails if nothing was asked."""
 
     def program(draws: Any) -> Any:
         with library.seeded(0), answered_everywhere(draws):
             return evaluated(library, line, call)
 
-    law = program_law(program, MOST_RUNS)
+    law = program_law(program, runs)
     assert law.decisions > 0, f"{line.place} asks for nothing"
     return dict(law.probabilities)
 
@@ -167,6 +167,8 @@ def really(library: Library, line: Line, call: str) -> tuple[bool, bool]:
             before = library.states()
             values.add(repr(evaluated(library, line, call)))
             changed = changed or library.states() != before
+        if changed and len(values) > 1:
+            break
     return len(values) > 1, changed
 
 
