@@ -108,7 +108,7 @@ def by_a_local_import(p):
 
 def with_a_temporary_file(p):
     def toss():
-        with tempfile.TemporaryFile():
+        with tempfile.NamedTemporaryFile():
             return random.random() < p
 
     return toss

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
 from specverify.draws import Decision, NotAFunctionOfItsDraws, support
 from specverify.law import Coverage, Law
-from specverify.rounding import Rounding, collected, saw, worst
+from specverify.rounding import NEGLIGIBLE, Rounding, collected, saw, worst
 from specverify.rounding import after as one_after
 
 Outcome = TypeVar("Outcome")
@@ -111,13 +112,21 @@ class Enumerated:
 def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
 
-    ``first`` restricts to the paths whose first draws have these outcomes.
+    ``first`` restricts to the paths whose first draws have these outcomes. A path of floats that ends in an exception
+    and has less probability than float64 rounding makes is passed over.
     """
     branches: list[_Branch] = []
     while True:
         draws = Enumerated(branches, first)
-        with collected() as seen:
-            outcome = program(draws)
+        try:
+            with collected() as seen:
+                outcome = program(draws)
+        except Exception:
+            if draws.failure is not None or not _happens_by_rounding(branches):
+                raise
+            if not _next_branch(branches, first):
+                return
+            continue
         if draws.failure is not None:
             raise draws.failure
         if draws.depth < len(branches):
@@ -131,11 +140,27 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
         decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
         choices = tuple(branch.outcome for branch in branches)
         yield Path(outcome, weight, choices, decisions, seen.rounding(len(choices)))
-        while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
-            branches.pop()
-        if len(branches) <= len(first):
+        if not _next_branch(branches, first):
             return
-        branches[-1].index += 1
+
+
+def _next_branch(branches: list[_Branch], first: tuple[int, ...]) -> bool:
+    """Turn to the next path. Return whether there is one."""
+    while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
+        branches.pop()
+    if len(branches) <= len(first):
+        return False
+    branches[-1].index += 1
+    return True
+
+
+def _happens_by_rounding(branches: list[_Branch]) -> bool:
+    """Return whether a path of floats is so rare that it is there because they are rounded.
+
+    An inverse CDF whose last bound is 1 - 2**-53 has a run in which it finds nothing.
+    """
+    weight: Any = math.prod(branch.weights[branch.outcome] for branch in branches)
+    return isinstance(weight, float) and weight < NEGLIGIBLE
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
@@ -273,7 +298,8 @@ def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
             product *= len(possible)
             return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
 
-    program(Probe())
+    with suppress(Exception):  # the enumeration itself will meet it, if it is worth a word
+        program(Probe())
     return product
 
 

@@ -32,6 +32,8 @@ FLOAT64, FLOAT32 = 2.0**-52, 2.0**-23
 """Spacings of the floats at 1."""
 ENUMERATION = 4 * FLOAT64
 """A decision's share of an enumeration: two weights normalised, one product, one sum."""
+NEGLIGIBLE = 64 * FLOAT64
+"""A run of less probability than this happens because float64 rounds: what it ends with is not judged."""
 LARGEST = 1e-3
 """A bound above this is no verdict."""
 UNDERFLOW = 1e-30
@@ -47,8 +49,8 @@ class Rounding(NamedTuple):
     """Draws, but for repeated questions to one uniform number."""
     cells: int = 0
     """Cells of cumulated pmfs that numbers were looked up in, and repeated questions."""
-    lookups: int = 0
-    """Such look-ups."""
+    uniforms: int = 0
+    """Uniform numbers that were compared with something."""
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
@@ -82,18 +84,19 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 def left_on_nothing(rounding: Rounding) -> float:
     """Return the probability that rounding can leave on an outcome that should have none.
 
-    Underflow leaves next to nothing; the end of a cumulated pmf leaves a spacing of its floats.
+    Underflow leaves next to nothing; the end of a cumulated pmf, which a uniform number is compared with, leaves a
+    spacing of its floats.
     """
-    return UNDERFLOW + 2 * rounding.epsilon * rounding.lookups
+    return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms
 
 
 class _Seen:
     def __init__(self) -> None:
-        self.epsilon, self.cells, self.lookups, self.again = FLOAT64, 0, 0, 0
+        self.epsilon, self.cells, self.uniforms, self.again = FLOAT64, 0, 0, 0
 
     def rounding(self, draws: int) -> Rounding:
         """Return what was seen of a run with so many draws."""
-        return Rounding(self.epsilon, draws - self.again, self.cells + self.again, self.lookups)
+        return Rounding(self.epsilon, draws - self.again, self.cells + self.again, self.uniforms)
 
 
 _COLLECTING: list[_Seen] = []
@@ -127,11 +130,11 @@ def spacing(dtype: Any) -> float:
 def looked_up(cells: int) -> None:
     """Note that a number was looked up among the bounds of so many cells of positive mass."""
     if _COLLECTING:
-        _COLLECTING[-1].lookups += 1
         _COLLECTING[-1].cells += cells
 
 
-def asked_again() -> None:
-    """Note a further question to a uniform number that has answered one."""
+def asked(*, again: bool) -> None:
+    """Note a question to a uniform number, the first or a further one."""
     if _COLLECTING:
-        _COLLECTING[-1].again += 1
+        _COLLECTING[-1].again += again
+        _COLLECTING[-1].uniforms += not again

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import reference
 from reference import Claim
 from specverify.checks import Check, Conditions
+from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
@@ -27,7 +28,7 @@ from specverify.parallel import in_parallel
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
-SUMMED = ("runs", "unmerged_runs", "samples")
+SUMMED = ("runs", "unmerged_runs", "samples", "replays")
 
 
 class _OutOfTime(BaseException):  # a subject's `except Exception` must not swallow it
@@ -66,6 +67,8 @@ def verify_subject(
             refused = "the engine refuses the setting"
         if verdict.figures.get("function_of_draws") is False:
             blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
+        elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
+            blocked, hidden = verdict.statement, True
         if check in plan.checks or hidden:
             yield verdict._replace(seconds=time.perf_counter() - started)
 
@@ -194,7 +197,7 @@ def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 merged[name] = merged[name] + value
             elif isinstance(value, (int, float)):
                 merged[name] = max(merged[name], value)
-    return merged
+    return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
 
 
 def _one_sentence(error: Exception) -> str:

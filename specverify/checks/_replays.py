@@ -8,11 +8,12 @@ changes the draws or the output with probability x a replay escapes n replays wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from reference import Draws, Sampled
 from specverify.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
+from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import moved
 from specverify.intercept.probe import Found, probed
 
@@ -30,7 +31,8 @@ class Replays(NamedTuple):
     number: int
     fault: str = ""
     """Why it is no function of its draws, or nothing."""
-    found: Found = Found()
+    refusal: str = ""
+    """Why it could not be run, or nothing."""
 
 
 def noticed(replays: int, miss: float = MISS) -> float:
@@ -40,7 +42,8 @@ def noticed(replays: int, miss: float = MISS) -> float:
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
     """Return what is seen of two runs that nobody answers."""
-    run(Tape(seed))  # libraries load parts of themselves at the first run
+    with suppress(NeedsValue):  # libraries load parts of themselves at the first run
+        run(Tape(seed))
     with probed() as found:
         for tape in (seed, seed + 1):
             run(Tape(tape))

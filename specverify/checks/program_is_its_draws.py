@@ -12,11 +12,13 @@ from itertools import islice
 from typing import Any
 
 from reference import Draws, Tokens
-from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, noticed, replayed
+from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
 from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
 from specverify.explain import describe_case
+from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.located import named
 from specverify.intercept.probe import Found
 from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, EngineProgram, Subject, case_decoder
@@ -24,7 +26,7 @@ from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 40
 TAPES = 4
-REPLAYS_IN_A_SCENARIO = 8
+REPLAYS_IN_A_SCENARIO = 4
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -33,13 +35,17 @@ def obstacle(subject: Subject) -> str | None:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every short scenario, and every engine program."""
-    yield from exact_cases(_short)(subject)
+    """Return every variant in every short scenario, foreign code in those with drafts, and every engine program."""
+    yield from exact_cases(_drafting if subject.intercepted else _short)(subject)
     yield from (Case(subject, program=program) for program in subject.programs)
 
 
 def _short(scenario: Scenario) -> bool:
     return scenario.horizon <= 3
+
+
+def _drafting(scenario: Scenario) -> bool:
+    return 1 < scenario.horizon <= 3 and scenario.seed != 1
 
 
 def examine(case: Case, conditions: Conditions) -> Examination:
@@ -50,7 +56,8 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     decoder = case_decoder(case)
     if case.subject.intercepted:
         run = whole_run(decoder, case.scenario.prompt)
-        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed), describe_case(case))
+        probe = case.scenario.shape == "generic"
+        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe), describe_case(case))
     try:
         fault = _difference(case, case.scenario.prompt, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -77,27 +84,31 @@ def _examine_program(program: EngineProgram, conditions: Conditions) -> Examinat
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
-        "replays": sum(item.figures["replays"] for item in examinations),
-        "noticed_above": max(item.figures["noticed_above"] for item in examinations),
+        "replays": min(item.figures["replays"] for item in examinations),
         "probe": [line for item in examinations for line in item.figures["probe"]],
         "miss": MISS,
     }
     return examinations[0]._replace(figures=figures)
 
 
-def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int) -> tuple[Replays, Found]:
-    """Look at a foreign program once from outside, then replay it ``number`` times."""
-    found = looked_at(run, seed)
-    return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
+    """Look at a foreign program once from outside, if it is to be probed, then replay it ``number`` times."""
+    try:
+        found = looked_at(run, seed) if probe else Found()
+        return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+    except NeedsValue as refusal:
+        return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
 
 
 def _said(replays: Replays, found: Found, where: str) -> Examination:
     figures = {
         "replays": replays.number,
-        "noticed_above": noticed(replays.number),
         "probe": [*found.unanswered, *found.sources, *found.native],
         "miss": MISS,
     }
+    if replays.refusal:
+        said = f"cannot be enumerated, only sampled: {replays.refusal}"
+        return Examination(said, unknown=True, rational=False, figures=figures)
     if not found.unanswered and not replays.fault:
         held = "the same draws give the same output, whatever else is moved"
         return Examination(held, rational=False, figures=figures)

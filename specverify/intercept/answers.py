@@ -17,6 +17,7 @@ import numpy as np
 from reference import Draws, Pmf, Site
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
+from specverify.intercept.block import current
 from specverify.intercept.deferred import Categorical, NeedsValue, Uniform
 from specverify.intercept.streams import Streams
 
@@ -141,6 +142,9 @@ def answering(library: str) -> Answers | None:
 def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
     """Let ``answers`` answer a library inside the block; generators are checked and given back at its end."""
     _ANSWERING.setdefault(library, []).append(answers)
+    block = current()
+    if block is not None:
+        block.looks.append(answers.check)
     try:
         yield answers
         answers.check()

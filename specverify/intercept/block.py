@@ -8,7 +8,7 @@ or the boundary of a mail, are not the subject's and are left alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,8 @@ class Block:
         self.over = self.suspended = False
         self.refusals: list[Exception] = []
         """Every refusal raised inside the block, whether or not it came out."""
+        self.looks: list[Callable[[], None]] = []
+        """Each raises a refusal if a generator was drawn from that nobody answered."""
 
 
 _OPEN: list[Block] = []

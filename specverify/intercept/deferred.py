@@ -97,8 +97,7 @@ class Uniform:
     def _ask(self, pmf: Any) -> int:
         known = self.known
         known.asked += 1
-        if known.asked > 1:
-            rounding.asked_again()
+        rounding.asked(again=known.asked > 1)
         return self.draws.categorical(pmf, (*known.site, known.asked))
 
 

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,8 +65,15 @@ def probed() -> Iterator[Callable[[], Found]]:
         try:
             yield found
         finally:
-            sys.setprofile(before[0])
-            threading.setprofile(before[1])
+            _restore(*before)
+
+
+def _restore(profiler: Any, of_threads: Any) -> None:
+    """Put back what profiled before; cProfile is an object that turns itself on."""
+    sys.setprofile(profiler if callable(profiler) else None)
+    if profiler is not None and not callable(profiler):
+        profiler.enable()
+    threading.setprofile(of_threads)
 
 
 def _operations() -> Any:
@@ -88,16 +96,25 @@ def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:
     elif isinstance(owner, type) and issubclass(owner, dt.datetime) and function.__name__ in {"now", "utcnow", "today"}:
         note("sources", f"datetime.{function.__name__} (clock)")
     elif not standard_library(frame.f_code.co_filename):
-        module = str(getattr(function, "__module__", None) or type(owner).__module__)
+        module = _module_of(function, owner)
         if module.startswith(_OTHER_MODULES):
             note("unanswered", f"{module}.{function.__name__}")
         elif _is_native(module):
             note("native", f"{module}.{function.__name__}")
 
 
+def _module_of(function: Any, owner: Any) -> str:
+    """Return the module that a function written in C is of; that of the class it stands in, if it is a method."""
+    named = getattr(function, "__module__", None)
+    kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
+    return str(named or next(kinds, type(owner)).__module__)
+
+
 def _is_native(module: str) -> bool:
     top = module.partition(".")[0]
-    return top not in sys.stdlib_module_names and top not in {"builtins", "numpy", "torch", "specverify", "reference"}
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
 
 
 def _is_other_library(filename: str) -> bool:

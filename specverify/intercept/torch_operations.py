@@ -68,9 +68,19 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.seen: list[tuple[str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in func.tags and not advancing():
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or advancing():
+            return func(*args, **kwargs)
+        drawn_from = [torch.default_generator, *filter(_is_generator, (*args, *kwargs.values()))]
+        before = [generator.get_state() for generator in drawn_from]
+        found = func(*args, **kwargs)
+        if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):
             self.seen.append((str(func), caller()))
-        return func(*args, **(kwargs or {}))
+        return found
+
+
+def _is_generator(value: Any) -> bool:
+    return isinstance(value, torch.Generator)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ import torch
 
 from reference import Site
 from specverify.intercept import generator_states
+from specverify.intercept.block import current
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.streams import Streams
@@ -84,10 +85,13 @@ class TorchStreams(Streams):
         self._before[id(own)] = (own, own.get_state())
         own.set_state(_start(generator_states.start()))
         self._left[id(own)] = (own, _bytes(own.get_state()))
+        block = current()
+        if block is not None:
+            block.looks.append(self.look)
         try:
             with methods_replaced(torch.Generator, {name: self._setting(name) for name in _SETS_STATE}):
                 yield
-                self.look("an operation of torch that is not answered")
+                self.look()
         finally:
             for generator, state in self._before.values():
                 generator.set_state(state)
@@ -104,7 +108,7 @@ class TorchStreams(Streams):
 
         return method
 
-    def look(self, what: str) -> None:
+    def look(self, what: str = "an operation of torch that is not answered") -> None:
         """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
