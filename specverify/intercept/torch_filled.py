@@ -14,6 +14,7 @@ import torch
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.lazy_tensor import LazyTensor, View, elements_of, overwrite, view_of
+from specverify.intercept.torch_streams import nobody_answers
 
 
 class Filled:
@@ -77,10 +78,11 @@ _NOISE: dict[torch.device, torch.Generator] = {}
 
 def _make_noise(tensor: torch.Tensor) -> None:
     noise = _NOISE.setdefault(tensor.device, torch.Generator(tensor.device))
-    if tensor.dtype.is_floating_point:
-        tensor.uniform_(-1, 1, generator=noise)
-    else:
-        tensor.random_(0, 2, generator=noise)
+    with nobody_answers():
+        if tensor.dtype.is_floating_point:
+            tensor.uniform_(-1, 1, generator=noise)
+        else:
+            tensor.random_(0, 2, generator=noise)
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -69,12 +69,8 @@ class TorchStreams(Streams):
         self._before.setdefault(id(real), (real, state))
         before = _bytes(state)
         self._found(real, before)
-        _ADVANCING.append(real)
-        try:
-            with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
-                advance()
-        finally:
-            _ADVANCING.pop()
+        with nobody_answers():
+            advance()
         self._left[id(real)] = (real, _bytes(real.get_state()))
         return hashlib.blake2b(before, digest_size=16).digest()
 
@@ -120,12 +116,23 @@ class TorchStreams(Streams):
             raise NeedsValue(f"random numbers are drawn by {what}")
 
 
-_ADVANCING: list[Any] = []
+_OURS: list[None] = []
+
+
+@contextmanager
+def nobody_answers() -> Iterator[None]:
+    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
+    _OURS.append(None)
+    try:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
+            yield
+    finally:
+        _OURS.pop()
 
 
 def advancing() -> bool:
     """Return whether a generator is just being moved on by what was answered."""
-    return bool(_ADVANCING)
+    return bool(_OURS)
 
 
 def _bytes(state: torch.Tensor) -> bytes:
