@@ -1,19 +1,17 @@
-"""Pmfs for which floats go furthest astray, and how far: everything in units of ``rounding.of_decision``.
+"""Pmfs for which floats go furthest astray, and how far: as a share of the bound in ``rounding``.
 
 Logits are searched for, at random and by changing the worst that were found; among them flat ones, peaked ones, one
 token against many, long tails, large offsets. What is computed from them in a dtype, by ways that are in use, is
-compared with what it should be, computed in floats at least 2000 times as fine.
+compared with what it should be, computed in floats that are finer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from specverify import rounding
 
 Written = Callable[[Any], tuple[Any, Any]]
 """logits -> pmf and its logarithm, in their dtype."""
@@ -32,8 +30,8 @@ def fine(array: Any) -> Any:
 
 
 def exact_pmf(logits: Any) -> Any:
-    """Return the softmax of stored logits in finer floats."""
-    weights = np.exp(fine(logits) - fine(logits).max())
+    """Return the softmax of logits in the floats that they are in."""
+    weights = np.exp(logits - logits.max())
     return weights / weights.sum()
 
 
@@ -43,10 +41,11 @@ def distance(one: Any, other: Any) -> float:
 
 
 def law_of_a_round(p: Any, q: Any, coin: Any, residual: Any) -> Any:
-    """Return the law of one token, given stored pmfs, acceptance ratios and residuals: drawn, tossed and drawn exactly."""
-    drafted = fine(q) / fine(q).sum()
-    accepted = drafted * np.minimum(1, np.where(fine(q) > 0, fine(coin), 0))
-    left = fine(residual) if fine(residual).sum() > 0 else fine(p)
+    """Return the law of one token, given stored pmfs, acceptance ratios and residuals, by exact draws and coins."""
+    drafted = q / q.sum()
+    accepted = drafted * np.minimum(1, np.where(q > 0, coin, 0))
+    left = np.maximum(residual, 0)
+    left = left if left.sum() > 0 else p
     return accepted + (1 - accepted.sum()) * left / left.sum()
 
 
@@ -77,7 +76,7 @@ def worst(size: int, rounds: int, error: Callable[[Any, Any], float], bound: flo
             share = error(one, other) / bound
             if share > found.share:
                 found, best = Edge(share, f"{size} {case}"), (one, other)
-    for _ in range(4 * rounds):
+    for _ in range(4 * rounds if rounds > 1 else 1):
         near = tuple(logits + rng.normal(0, 0.01) * (rng.random(size) < 0.5) for logits in best)
         share = error(*near) / bound
         if share > found.share:
@@ -85,6 +84,35 @@ def worst(size: int, rounds: int, error: Callable[[Any, Any], float], bound: flo
     return found
 
 
-def of_a_draw(writings: dict[str, Written], stored: Callable[[Any], Any], epsilon: float, size: int) -> float:
-    """Return the bound of one decision, under a name that says what it is for."""
-    return rounding.of_decision(epsilon, size)
+def round_error(
+    writings: Mapping[str, Written], power: Callable[[Any], Any], read: Callable[[Any], Any] = fine
+) -> Callable[[Any, Any], float]:
+    """Return the error of a decision: half that of a round, written in any way, against a draw written in any way.
+
+    ``power`` is the library's exponential, ``read`` gives its arrays as finer floats.
+    """
+
+    def error(one: Any, other: Any) -> float:
+        written = [(write(one), write(other)) for write in writings.values()]
+        draws = [read(p) for (p, _), _ in written] + [exact_pmf(read(one))]
+        laws = [
+            law_of_a_round(read(p), read(q), read(coin), read(p - q))
+            for (p, log_p), (q, log_q) in written
+            for coin in (p / q, power(log_p - log_q))
+        ]
+        return max(distance(law, draw) for law in laws for draw in draws) / 2
+
+    return error
+
+
+def look_up_error(
+    writings: Mapping[str, Written], cumulated: Callable[[Any], Any], read: Callable[[Any], Any] = fine
+) -> Callable[[Any, Any], float]:
+    """Return the error of a look-up in a cumulated pmf, as it is or divided by its end, against what is summed."""
+
+    def error(one: Any, _: Any) -> float:
+        pmfs = [write(one)[0] for write in writings.values()]
+        looked_up = [(p, bounds) for p in pmfs for sums in [cumulated(p)] for bounds in (sums, sums / sums[-1])]
+        return max(distance(np.diff(read(bounds), prepend=0), read(p)) for p, bounds in looked_up)
+
+    return error

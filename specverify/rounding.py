@@ -12,17 +12,18 @@ largest one, Z for the sum of exp(-d) and H for the entropy. In the mean under p
 * A sum of n positive floats is off by (n - 1) u at most, in whatever order. That is no waste: NumPy adds one by one in
   ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the processor has, each
   one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add in pairs.
-* An entry of a softmax has d u from the subtraction of the largest logit, 2 u from the exponential and u from the
-  division; written as the exponential of a log-softmax, 2 d u + u ln Z + 2 u. What all entries have in common is not
-  seen by a draw, so a draw is off by half the mean of this in total variation: less than (ln n + 3/2) u.
+* An entry of a softmax has d u from the subtraction of the largest logit, 5 u from the exponential and u from the
+  division; written as the exponential of a log-softmax, 2 d u + u ln Z + 5 u. (The coarsest exponential and logarithm
+  in use are NumPy's in float32, 2.52 and 3.83 units in the last place.) What all entries have in common is not seen by
+  a draw, so a draw is off by half the mean of this in total variation: less than (ln n + 3) u.
 * A coin that accepts x, drawn from q, with p(x) / q(x) compares stored entries. Those of q cancel against the draw, and
   those of p are a draw's. What is left is that stored pmfs do not sum to 1: a softmax by n u, one written by logarithms
-  by (n + 3 ln n + 3) u, each of p and q. The division adds u. Where logarithms are subtracted instead, the entries of q
-  do not cancel. Together that is less than (2 n + 8 ln n + 8) u.
-* A residual p - q has the two sums and u for the subtraction, (2 n + 6 ln n + 7) u. Its own sum is common to all.
+  by (n + 9 ln n + 9) u, each of p and q. The division adds u. Where logarithms are subtracted instead, the entries of q
+  do not cancel. Together that is less than (2 n + 20 ln n + 20) u.
+* A residual p - q has the two sums and u for the subtraction, (2 n + 18 ln n + 19) u. Its own sum is common to all.
 
 A token takes a coin and a residual on its worst path, and is compared with a draw of p that was written in another way.
-Shared between the two decisions that is (2 n + 8 ln n + 9) u = (n + 4 ln n + 9/2) epsilon each.
+Shared between the two decisions that is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
 
 Floats of 16 bits are summed up in float32 by torch, and by NumPy where it adds in pairs, so n costs what it does there.
 Now stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
@@ -89,7 +90,7 @@ def of_decision(epsilon: float, support: int) -> float:
     ``epsilon`` is the spacing of the floats at 1, ``support`` the number of tokens of positive probability.
     """
     if epsilon <= FLOAT32:
-        return (support + 4 * math.log(support) + 4.5) * epsilon
+        return (support + 10 * math.log(support) + 11) * epsilon
     lost = 3 * support * LOST if epsilon == FLOAT16 else 0.0
     return (1.5 * math.log(support) + 2.125) * epsilon + support * FLOAT32 + lost
 
