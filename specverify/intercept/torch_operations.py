@@ -18,7 +18,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch_streams import advancing
+from specverify.intercept.torch_streams import advancing, own_generators
 
 
 @cache
@@ -71,7 +71,7 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or advancing():
             return func(*args, **kwargs)
-        drawn_from = [torch.default_generator, *filter(_is_generator, (*args, *kwargs.values()))]
+        drawn_from = [*own_generators(), *filter(_is_generator, (*args, *kwargs.values()))]
         before = [generator.get_state() for generator in drawn_from]
         found = func(*args, **kwargs)
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):

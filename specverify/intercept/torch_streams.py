@@ -35,9 +35,15 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 
 @cache
-def _start(seed: int) -> torch.Tensor:
-    """Return the state of the global generator when a run begins: of a seed that nobody else would choose."""
-    return torch.Generator().manual_seed(seed << 16 | 0xF1ED).get_state()
+def _start(seed: int, device: torch.device) -> torch.Tensor:
+    """Return the state of a global generator when a run begins: of a seed that nobody else would choose."""
+    return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
+
+
+def own_generators() -> list[torch.Generator]:
+    """Return the generators that are drawn from when none is named, of the CPU and of the CUDA devices in use."""
+    devices = torch.cuda.default_generators if torch.cuda.is_initialized() else ()
+    return [torch.default_generator, *devices]
 
 
 class TorchStreams(Streams):
@@ -77,10 +83,11 @@ class TorchStreams(Streams):
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Begin with one state, and leave every generator as it was."""
-        own = torch.default_generator
-        self._before[id(own)] = (own, own.get_state())
-        own.set_state(_start(generator_states.start()))
-        self._left[id(own)] = (own, _bytes(own.get_state()))
+        seed = generator_states.start()
+        for own in own_generators():
+            self._before[id(own)] = (own, own.get_state())
+            own.set_state(_start(seed, own.device))
+            self._left[id(own)] = (own, _bytes(own.get_state()))
         block = current()
         if block is not None:
             block.looks.append(self.look)
