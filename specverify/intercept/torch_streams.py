@@ -42,8 +42,8 @@ def _start(seed: int, device: torch.device) -> torch.Tensor:
 
 def own_generators() -> list[torch.Generator]:
     """Return the generators that are drawn from when none is named, of the CPU and of the CUDA devices in use."""
-    devices = torch.cuda.default_generators if torch.cuda.is_initialized() else ()
-    return [torch.default_generator, *devices]
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
 
 class TorchStreams(Streams):
