@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, is_ours, standard_library
-from specverify.intercept.outside import CLOCKS, ENTROPY
+from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
-_SOURCES = {**dict.fromkeys(CLOCKS, "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
+_SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
 _OTHER_LIBRARIES = {("jax", "random.py"), ("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
                     ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
 """Libraries with random numbers of their own that are not answered: a folder and a file in it."""
