@@ -19,7 +19,7 @@ import numpy as np
 from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
 from specverify.draws import Decision, NotAFunctionOfItsDraws, support
 from specverify.law import Coverage, Law
-from specverify.rounding import NEGLIGIBLE, Rounding, collected, saw, worst
+from specverify.rounding import NEGLIGIBLE, Rounding, collected, drew, saw, worst
 from specverify.rounding import after as one_after
 
 Outcome = TypeVar("Outcome")
@@ -106,6 +106,7 @@ class Enumerated:
                 branch.index = branch.possible.index(self._first[self.depth])
             self._branches.append(branch)
         self.depth += 1
+        drew(len(branch.possible))
         return branch.outcome
 
 
@@ -139,7 +140,7 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
             weight = weight * branch.weights[branch.outcome]
         decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
         choices = tuple(branch.outcome for branch in branches)
-        yield Path(outcome, weight, choices, decisions, seen.rounding(len(choices)))
+        yield Path(outcome, weight, choices, decisions, seen.rounding())
         if not _next_branch(branches, first):
             return
 

@@ -5,31 +5,48 @@ float64. Two such laws are equal up to ``ENUMERATION`` a decision if the program
 differ, because it computes the same probabilities in another order and in coarser floats. How far is bounded below, by
 the coarsest dtype that was seen at a decision (float32 at least: NumPy does not show what is computed in between).
 
-Let u be half the spacing of the floats at 1. A decision compares with, or draws from, numbers made of pmfs p and q:
+Let u be half the spacing of the floats at 1, and p and q pmfs of the same logits, each with n tokens of positive
+probability at most: n is seen, and the zeros of a vocabulary add nothing. Write d for the distance of a logit from the
+largest one, Z for the sum of exp(-d) and H for the entropy. In the mean under p, E d + ln Z = H <= ln n.
 
-* An entry of a softmax has 2 u from the exponential, u from the division, and the error of the sum. Sums are made in
-  pairs, as torch and NumPy make them, over at most 2**18 terms: 18 u. So p and q are off by 21 u each, their ratio by
-  43 u, and so is the probability of a coin. The law it is compared with has the 21 u of p.
-* A residual p - q has an absolute error of 21 u (p + q) + u |p - q| an entry: 22 u in total variation at most, weighted
-  by the probability that it is drawn from. Its own sum is a common factor, which a draw does not see.
+* A sum of n positive floats is off by (n - 1) u at most, in whatever order. That is no waste: NumPy adds one by one in
+  ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the processor has, each
+  one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add in pairs.
+* An entry of a softmax has d u from the subtraction of the largest logit, 5 u from the exponential and u from the
+  division; written as the exponential of a log-softmax, 2 d u + u ln Z + 5 u. (The coarsest exponential and logarithm
+  in use are NumPy's in float32, 2.52 and 3.83 units in the last place.) What all entries have in common is not seen by
+  a draw, so a draw is off by half the mean of this in total variation: less than (ln n + 3) u.
+* A coin that accepts x, drawn from q, with p(x) / q(x) compares stored entries. Those of q cancel against the draw, and
+  those of p are a draw's. What is left is that stored pmfs do not sum to 1: a softmax by n u, one written by logarithms
+  by (n + 9 ln n + 9) u, each of p and q. The division adds u. Where logarithms are subtracted instead, the entries of q
+  do not cancel. Together that is less than (2 n + 20 ln n + 20) u.
+* A residual p - q has the two sums and u for the subtraction, (2 n + 18 ln n + 19) u. Its own sum is common to all.
 
-That is 64 u = 32 epsilon a decision. Floats of 16 bits are summed up in float32 by every library, so there a decision
-has the rounding of a few stored numbers and their ratio: less than 8 u = 4 epsilon.
+A token takes a coin and a residual on its worst path, and is compared with a draw of p that was written in another way.
+Shared between the two decisions that is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
+
+Floats of 16 bits are summed up in float32 by torch, and by NumPy where it adds in pairs, so n costs what it does there.
+Now stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
+entry and 2 u for a sum give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, those of 3 pmfs a decision.
 
 A number that is looked up in a cumulated pmf is different: every partial sum is rounded, and what one cell gains its
-neighbour loses. Over n cells of positive mass that is n u at most in total variation; n is what was seen there, not the
-vocabulary. The same holds of a uniform number that is compared with one bound after another.
+neighbour loses. Below 1 that is u/2 a sum, where it is added, and again if all are divided by the last one. Over n
+cells of positive mass it is less than n u in total variation, and as much may be missing at the end. The same holds of
+a uniform number that is compared with one bound after another.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-FLOAT64, FLOAT32 = 2.0**-52, 2.0**-23
+FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 2.0**-52, 2.0**-23, 2.0**-10, 2.0**-7
 """Spacings of the floats at 1."""
+LOST = 2.0**-14
+"""In float16 a smaller number is not a normal one, and may become 0."""
 ENUMERATION = 4 * FLOAT64
 """A decision's share of an enumeration: two weights normalised, one product, one sum."""
 NEGLIGIBLE = 64 * FLOAT64
@@ -51,6 +68,8 @@ class Rounding(NamedTuple):
     """Cells of cumulated pmfs that numbers were looked up in, and repeated questions."""
     uniforms: int = 0
     """Uniform numbers that were compared with something."""
+    support: int = 1
+    """The most tokens of positive probability in one draw."""
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
@@ -61,19 +80,30 @@ def worst(one: Rounding, other: Rounding) -> Rounding:
 
 def after(one: Rounding, other: Rounding) -> Rounding:
     """Return what bounds a run that goes through both, one after the other."""
-    counts = (mine + its for mine, its in zip(one[1:], other[1:], strict=True))
-    return Rounding(max(one.epsilon, other.epsilon), *counts)
+    sums = (mine + its for mine, its in zip(one[1:], other[1:], strict=True))
+    return Rounding(max(one.epsilon, other.epsilon), *sums)._replace(support=max(one.support, other.support))
 
 
-def of_decision(epsilon: float = FLOAT32) -> float:
-    """Return how far one decision may be off in total variation, with ``epsilon`` the spacing of the floats at 1."""
-    return (4 if epsilon > FLOAT32 else 32) * epsilon
+def of_decision(epsilon: float, support: int) -> float:
+    """Return how far one decision may be off in total variation.
+
+    ``epsilon`` is the spacing of the floats at 1, ``support`` the number of tokens of positive probability.
+    """
+    if epsilon <= FLOAT32:
+        return (support + 10 * math.log(support) + 11) * epsilon
+    lost = 3 * support * LOST if epsilon == FLOAT16 else 0.0
+    return (1.5 * math.log(support) + 2.125) * epsilon + support * FLOAT32 + lost
+
+
+def of_lookup(epsilon: float, cells: int) -> float:
+    """Return how far look-ups among so many cells of cumulated pmfs may be off in total variation."""
+    return cells * epsilon / 2
 
 
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     """Return how far in total variation rounding can move a law; floats are taken to be ``coarsest`` at least."""
     epsilon = max(rounding.epsilon, coarsest)
-    return rounding.decisions * of_decision(epsilon) + rounding.cells * epsilon / 2
+    return rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
@@ -85,22 +115,23 @@ def left_on_nothing(rounding: Rounding) -> float:
     """Return the probability that rounding can leave on an outcome that should have none.
 
     Underflow leaves next to nothing; the end of a cumulated pmf, which a uniform number is compared with, leaves a
-    spacing of its floats.
+    spacing of its floats, and what its sums have lost.
     """
-    return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms
+    return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
 
 class _Seen:
     def __init__(self) -> None:
-        self.epsilon, self.cells, self.uniforms, self.again = FLOAT64, 0, 0, 0
+        self.epsilon, self.support = FLOAT64, 1
+        self.draws = self.cells = self.uniforms = self.again = 0
 
-    def rounding(self, draws: int) -> Rounding:
-        """Return what was seen of a run with so many draws."""
-        return Rounding(self.epsilon, draws - self.again, self.cells + self.again, self.uniforms)
+    def rounding(self) -> Rounding:
+        """Return what was seen of a run."""
+        return Rounding(self.epsilon, self.draws - self.again, self.cells + self.again, self.uniforms, self.support)
 
 
 _COLLECTING: list[_Seen] = []
-_DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
 @contextmanager
@@ -125,6 +156,13 @@ def saw(dtype: Any) -> None:
 def spacing(dtype: Any) -> float:
     """Return the spacing at 1 of the floats of a dtype; that of float64 for what is no float."""
     return _DTYPES.get(str(dtype).removeprefix("torch."), FLOAT64)
+
+
+def drew(support: int) -> None:
+    """Note a draw among so many tokens of positive probability, looked at or not."""
+    if _COLLECTING:
+        _COLLECTING[-1].draws += 1
+        _COLLECTING[-1].support = max(_COLLECTING[-1].support, support)
 
 
 def looked_up(cells: int) -> None:

@@ -33,9 +33,9 @@ class Comparison(NamedTuple):
 def compared(law: Law, expected: Mapping[Any, Any], what: str) -> Comparison:
     """Compare a law with ``expected``, which ``what`` names.
 
-    Rationals are equal or not. Floats are equal if only the enumeration's own rounding is between them; they are
+    Rationals are equal or not. Floats are equal if less than the enumeration's own rounding is between them; they are
     refuted where the distance is beyond what rounding can do in the floats that were seen. Between the two they hold
-    if rounding can do little and the distance is small even for that.
+    if rounding can do little and the distance is small even for that. A distance that holds is a quarter of its bound.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
     figures = {
@@ -49,7 +49,7 @@ def compared(law: Law, expected: Mapping[Any, Any], what: str) -> Comparison:
     exactly = 0 if rational else of_enumeration(law.rounding, law.runs)
     if distance.low > bound:
         return Comparison(True, False, f"TV = {shown(distance.low)} from {what}", figures, rational)
-    if distance.high <= exactly:
+    if distance.high <= exactly / 4:
         return Comparison(False, False, f"the law is {what}", {**figures, "rounding": exactly}, rational)
     if law.missing > exactly:
         cut = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"

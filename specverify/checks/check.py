@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reference import Claim, Decoder, State
 from specverify.enumeration import decoder_law, estimated_paths, paths, whole_run
 from specverify.law import Law
-from specverify.rounding import of_decision
+from specverify.rounding import FLOAT32, of_decision
 from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, Subject, case_decoder
 from specverify.verdict import Evidence, Examination
@@ -87,4 +87,5 @@ def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> lis
 
 def slack(case: Case, decisions: int) -> float:
     """Return how far a probability over this many decisions may be off by rounding; 0 in rationals."""
-    return 0.0 if case.subject.rational else decisions * of_decision()
+    assert case.scenario is not None
+    return 0.0 if case.subject.rational else decisions * of_decision(FLOAT32, case.scenario.vocabulary)

@@ -3,7 +3,7 @@
 Such a name holds the library's own method, which no change of a module or a type reaches. They are found by asking the
 garbage collector for all methods bound to a generator and for who holds them, and exchanged, while a block is open,
 where they are held: in modules, objects, classes, closures, defaults of parameters, lists and partial functions. What
-holds one in another way is left alone, and its generator is watched: see ``answers.watched``.
+holds one in another way is left alone. All generators that have such a method are watched: see ``answers.watched``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ import numpy as np
 
 from specverify.intercept import answers, numpy_calls, random_calls
 
-_METHODS: dict[type, dict[str, Callable[..., Any]]] = {**numpy_calls.METHODS, random.Random: random_calls.METHODS}
+_METHODS: dict[type, dict[str, Callable[..., Any]]] = {
+    **numpy_calls.METHODS,
+    random.SystemRandom: random_calls.METHODS | random_calls.SYSTEM,
+    random.Random: random_calls.METHODS,
+}
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
 """Modules whose own names are exchanged by ``numpy_calls`` and ``random_calls``, or must not be."""
 
@@ -49,13 +53,10 @@ def find_aliases(everything: list[Any]) -> None:
     _found.clear()
     bound = {types.MethodType, types.BuiltinMethodType}
     items = [item for item in everything if type(item) in bound and _answer_of(item) is not None]
-    found = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items, everything)]
-    held = {id(alias.before) for alias in found}
-    _found[:] = found
+    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items, everything)]
+    watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
     answers.watched[:] = [
-        (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}")
-        for item in items
-        if id(item) not in held and not _is_librarys(item)
+        (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
     ]
 
 
@@ -69,10 +70,12 @@ def aliases_answered() -> Iterator[None]:
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
     """Exchange what stands in some places inside the block, where nobody else has."""
-    done = [alias for alias in aliases if alias.place.look() is alias.before]
-    for alias in done:
-        alias.place.put(alias.inside)
+    done: list[Alias] = []
     try:
+        for alias in aliases:
+            if alias.place.look() is alias.before:
+                done.append(alias)
+                alias.place.put(alias.inside)
         yield
     finally:
         for alias in done:
@@ -111,19 +114,32 @@ def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
             keys = [key for key, item in list(holder.items()) if id(item) in wanted]
             yield from (_entry(holder, key) for key in keys)
     elif isinstance(holder, list):
-        for index in [index for index, item in enumerate(holder) if id(item) in wanted]:
-            yield Place(
-                functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index)
-            )
+        yield from (_item(holder, index) for index, item in enumerate([*holder]) if id(item) in wanted)
     elif isinstance(holder, types.CellType):
         yield _attribute(holder, "cell_contents")
     elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
         yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
+    elif isinstance(holder, staticmethod):
+        yield from _static(holder)
     elif isinstance(holder, types.FunctionType):
-        for index in [index for index, item in enumerate(holder.__defaults__ or ()) if id(item) in wanted]:
-            yield _default(holder, index)
+        defaults = holder.__defaults__ or ()
+        yield from (_default(holder, index) for index, item in enumerate(defaults) if id(item) in wanted)
     elif not isinstance(holder, (tuple, type, types.ModuleType, types.FrameType)):
         yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
+
+
+def _static(holder: Any) -> Iterator[Place]:
+    """Yield the places of a static method in the classes that have it."""
+    for attributes in gc.get_referrers(holder):
+        for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
+            yield _within(_entry(attributes, key), holder)
+
+
+def _within(place: Place, holder: Any) -> Place:
+    return Place(
+        lambda: getattr(place.look(), "__func__", None),
+        lambda item: place.put(holder if item is holder.__func__ else staticmethod(item)),
+    )
 
 
 def _entry(holder: dict[Any, Any], key: Any) -> Place:
@@ -135,6 +151,10 @@ def _entry(holder: dict[Any, Any], key: Any) -> Place:
     return Place(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
 
 
+def _item(holder: list[Any], index: int) -> Place:
+    return Place(functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index))
+
+
 def _attribute(holder: Any, name: str) -> Place:
     return Place(functools.partial(getattr, holder, name, None), functools.partial(object.__setattr__, holder, name))
 
@@ -142,7 +162,7 @@ def _attribute(holder: Any, name: str) -> Place:
 def _names(holder: Any) -> list[str]:
     """Return the attributes that an object holds itself, in its dictionary or in slots."""
     slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
-             if isinstance(item, types.MemberDescriptorType)]  # fmt: skip
+             if isinstance(item, types.MemberDescriptorType) and "__slots__" in vars(kind)]  # fmt: skip
     return [*slots, *getattr(holder, "__dict__", {})]
 
 

@@ -41,7 +41,7 @@ class Answers:
         """Generators whose state was changed, and what it was before."""
         self._left: dict[int, tuple[Any, Any]] = {}
         """Generators that are looked after, and the state in which they should be found."""
-        for generator in (owner, *(generator for generator, _ in watched if isinstance(generator, type(owner)))):
+        for generator in (owner, *(generator for generator, _ in watched if _of_numpy(generator) == _of_numpy(owner))):
             self._left[id(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
@@ -90,6 +90,10 @@ class Answers:
         self._before[id(generator)] = (generator, generator_states.read(generator))
         if generator is self._owner:
             generator_states.write(generator, generator_states.moved(generator, generator_states.start()))
+
+
+def _of_numpy(generator: Any) -> bool:
+    return isinstance(generator, (np.random.Generator, np.random.RandomState))
 
 
 class Call:

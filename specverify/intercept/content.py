@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,6 +32,10 @@ _PLAIN = (
 )
 
 
+_READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
+"""Types of which nothing is left when their items have been read."""
+
+
 class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
     """A value holds something whose content cannot be read; the message names its type."""
 
@@ -38,7 +43,10 @@ class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
 def digest(value: Any) -> bytes:
     """Return 16 bytes that stand for the content of a value. Raises ``NoContent`` where it cannot be read."""
     found = hashlib.blake2b(digest_size=16)
-    _feed(found, value, ())
+    try:
+        _feed(found, value, ())
+    except RecursionError:
+        raise NoContent("a value contains itself in a set, or is too deep to be read") from None
     return found.digest()
 
 
@@ -50,12 +58,14 @@ def _feed(found: Any, value: Any, inside: tuple[int, ...]) -> None:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, torch.Tensor):
         _part(found, kind, f"{value.dtype}{tuple(value.shape)}{value.device}".encode())
-        _part(found, "bytes", value.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        _part(found, "bytes", _bytes_of(value, kind))
     elif isinstance(value, (np.ndarray, np.generic)):
+        if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+            raise NoContent(f"the content of a {kind} cannot be read")
+        _part(found, kind, f"{value.dtype.descr}{value.shape}".encode())
         if value.dtype.hasobject:
-            _several(found, kind, [value.shape, *value.ravel().tolist()], inside)
+            _several(found, "objects", value.ravel().tolist(), inside)
         else:
-            _part(found, kind, f"{value.dtype.str}{value.shape}".encode())
             _part(found, "bytes", value.tobytes())
     elif isinstance(value, type):
         _part(found, "class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
@@ -67,16 +77,28 @@ def _feed(found: Any, value: Any, inside: tuple[int, ...]) -> None:
         _feed_parts(found, kind, value, inside)
 
 
+def _bytes_of(tensor: torch.Tensor, kind: str) -> bytes:
+    readable = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+    if not readable or type(tensor) not in (torch.Tensor, torch.nn.Parameter) or vars(tensor):
+        raise NoContent(f"the content of a {kind} cannot be read")
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
+    return plain.view(torch.uint8).numpy().tobytes()
+
+
 def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[int, ...]) -> None:
     attributes = getattr(value, "__dict__", None)
-    if isinstance(value, dict):
+    if isinstance(value, OrderedDict):
+        _several(found, kind, [item for pair in value.items() for item in pair], inside)
+    elif isinstance(value, dict):
         names = sorted(value, key=lambda name: (type(name).__qualname__, repr(name)))
         _several(found, kind, [item for name in names for item in (name, value[name])], inside)
     elif isinstance(value, (list, tuple)):
         _several(found, kind, value, inside)
     elif isinstance(value, (set, frozenset)):
         _several(found, kind, sorted(digest(item) for item in value), inside)
-    elif callable(value) or attributes is None or _holds_more(value):
+    elif attributes is None:
+        raise NoContent(f"the content of a {kind} cannot be read")
+    if callable(value) or _holds_more(value):
         raise NoContent(f"the content of a {kind} cannot be read")
     if attributes:
         _several(found, f"attributes of {kind}", [item for name in sorted(attributes) for item in
@@ -84,11 +106,8 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[int, ...]) -> N
 
 
 def _holds_more(value: Any) -> bool:
-    """Return whether an object has a state beside its attributes: of a type that is written in C, or slots."""
-    return any(
-        kind is not object and (("__slots__" in vars(kind) and vars(kind)["__slots__"]) or not _in_python(kind))
-        for kind in type(value).__mro__
-    )
+    """Return whether an object has a state beside attributes and items: of a type that is written in C, or slots."""
+    return any(vars(kind).get("__slots__") or not _in_python(kind) for kind in set(type(value).__mro__) - _READ)
 
 
 def _in_python(kind: type) -> bool:

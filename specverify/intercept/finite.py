@@ -65,8 +65,22 @@ def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
     """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal(f"{site[0]} of {trials} trials cannot be enumerated")
-    pmf = [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
-    return draws.categorical(np.array(pmf), site)
+    return draws.categorical(binomial_pmf(trials, chance), site)
+
+
+def binomial_pmf(trials: int, chance: float) -> Any:
+    """Return the probabilities of 0 to ``trials`` heads."""
+    return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
+
+
+def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
+    """Draw how many of those ``taken`` out of an urn are good; refuses more than ``MOST_TRIALS`` of them."""
+    if min(good, bad, taken) < 0 or taken > good + bad:
+        raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
+    if taken > MOST_TRIALS:
+        raise refusal(f"{site[0]} of {taken} samples cannot be enumerated")
+    ways = [math.comb(good, k) * math.comb(bad, taken - k) for k in range(taken + 1)]
+    return draws.categorical(np.array([way / math.comb(good + bad, taken) for way in ways]), site)
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:

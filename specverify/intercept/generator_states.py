@@ -25,6 +25,9 @@ _STATE = {
 }
 """The state as the library gives it: inside a block the attribute is another, which tells of who sets it."""
 
+_ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
+"""Likewise."""
+
 _START = cycle(range(0x5BEC7E11, 0x5BEC7E11 + 64))
 
 
@@ -76,7 +79,7 @@ def bits_of(generator: Any) -> Any:
 
 
 def _memory(bits: Any) -> Any:
-    return bits.ctypes.state_address
+    return _ADDRESSES.__get__(bits).state_address
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import audit, deferred
+from specverify.intercept import (
+    audit,
+    deferred,
+    lazy_views,  # noqa: F401 - views are the first that it learns
+)
 from specverify.intercept.alternatives import ON_ALTERNATIVES, on_alternatives
 from specverify.intercept.deferred import Chosen, Continuous, Count, Deferred, NeedsValue, Product, known
 from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, holds, lazy_like
@@ -224,11 +228,11 @@ def _multiply(left: Any, right: Any) -> Any:
     value, other = (left, right) if isinstance(left, Continuous) else (right, left)
     if isinstance(other, Continuous):
         raise NeedsValue("two random numbers are multiplied")
-    return (
-        value.then(deferred.times_step(float(known(other))))
-        if isinstance(value, Continuous)
-        else known(value) * known(other)
-    )
+    number = known(other)
+    if not isinstance(value, Continuous):
+        return known(value) * number
+    signed = value.then(deferred.negate_step()) if number < 0 else value
+    return signed.then(deferred.times_step(float(abs(number))))
 
 
 def _divide(left: Any, right: Any) -> Any:

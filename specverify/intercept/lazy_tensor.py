@@ -3,44 +3,65 @@
 It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
 an operation that is not known here looks at every element first and then runs as usual, so the result is right
 whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base, as
-in torch: the base is looked at and becomes an ordinary tensor, and its views become views of that.
+in torch: the base is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers
+are written without that: they take the place of elements, in the base and in all its views (``overwrite``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, reduce
-from typing import Any, Self
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 
 from specverify.intercept import deferred
-from specverify.intercept.deferred import Chosen, Continuous, Deferred, NeedsValue, known
+from specverify.intercept.deferred import NeedsValue, known
 
-aten: Any = torch.ops.aten
+
+class View(NamedTuple):
+    """What a tensor is a view of; what is written to one of them is written to both."""
+
+    base: LazyTensor
+    again: Callable[[torch.Tensor], torch.Tensor]
+    """Makes the view of an ordinary tensor."""
+    places: np.ndarray[Any, Any]
+    """Where its elements are among those of the base."""
 
 
 class LazyTensor(torch.Tensor):
     """``elements`` is an object array of numbers, ``Continuous`` and ``Deferred``, in the shape of the tensor."""
 
-    elements: np.ndarray[Any, Any]
-    viewed: tuple[LazyTensor, Callable[[torch.Tensor], torch.Tensor]] | None
-    """The tensor it is a view of, and the view; what is written to one of them is written to both."""
+    viewed: View | None
     settled: torch.Tensor | None
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
-    """A copy of a view whose elements were all looked at, for those who only read."""
+    """A copy whose elements were all looked at, for those who only read."""
+    changes: list[int]
+    """How often elements were overwritten; one list for a tensor and all its views."""
+    _elements: np.ndarray[Any, Any]
+    _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> Self:
         """Return the tensor; it has no storage."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made.elements, made.viewed, made.settled, made.read = elements, None, None, None
+        made._elements, made._seen, made.changes = elements, 0, [0]
+        made.viewed = made.settled = made.read = None
         return made
 
     def __init__(self, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> None:
         """See ``__new__``."""
+
+    @property
+    def elements(self) -> np.ndarray[Any, Any]:
+        """The elements; those of a view are taken anew after the base was overwritten."""
+        if self._seen != self.changes[0]:
+            self._seen, self.read = self.changes[0], None
+            if self.viewed is not None:
+                self._elements = picked(self.viewed.base, self.viewed.places)
+        return self._elements
 
     def tolist(self) -> Any:
         """Look at every element."""
@@ -48,7 +69,10 @@ class LazyTensor(torch.Tensor):
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Look at every element."""
-        return _stored(self).numpy(*args, **kwargs)
+        return stored(self).numpy(*args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
         """Name the tensor without looking at it."""
@@ -61,12 +85,12 @@ class LazyTensor(torch.Tensor):
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
         shares = _shares_storage(func)
-        handler = HANDLERS.get(func.overloadpacket)
-        if handler is not None and not all(_is_settled(value, shares) for value in (*args, *kwargs.values())):
+        handler = None if _writes(func) else HANDLERS.get(func.overloadpacket)
+        if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
-        ordinary = _stored if shares else look_at
+        ordinary = stored if shares else look_at
         return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
 
 
@@ -76,28 +100,49 @@ def _shares_storage(func: Any) -> bool:
     return any(item.alias_info is not None for item in (*func._schema.arguments, *func._schema.returns))  # noqa: SLF001
 
 
+@cache
+def _writes(func: Any) -> bool:
+    """Return whether an operation writes to an argument: in place, or into ``out``."""
+    return any(item.alias_info is not None and item.alias_info.is_write for item in func._schema.arguments)  # noqa: SLF001
+
+
 def look_at(tensor: Any) -> Any:
     """Return an ordinary tensor to read, every element looked at; raises ``NeedsValue`` for a continuous one."""
     if not isinstance(tensor, LazyTensor):
         return tensor
-    if tensor.viewed is None or is_stored(tensor):
-        return _stored(tensor)
+    return stored(tensor) if is_stored(tensor) else _read(tensor)
+
+
+def _read(tensor: LazyTensor) -> torch.Tensor:
+    numbers = tensor.elements
     if tensor.read is None:
-        tensor.read = _of_elements(tensor)
+        tensor.read = of_numbers(tensor, [known(element) for element in numbers.flat])
     return tensor.read
 
 
-def _stored(tensor: Any) -> Any:
+def stored(tensor: Any) -> Any:
     """Return the ordinary tensor that a lazy one becomes for good: a view becomes a view, its base is looked at."""
     if not isinstance(tensor, LazyTensor):
         return tensor
     if tensor.settled is None:
-        tensor.settled = tensor.viewed[1](_stored(tensor.viewed[0])) if tensor.viewed else _of_elements(tensor)
+        tensor.settled = tensor.viewed.again(stored(tensor.viewed.base)) if tensor.viewed else _read(tensor)
     return tensor.settled
 
 
-def _of_elements(tensor: LazyTensor) -> torch.Tensor:
-    return of_numbers(tensor, [known(element) for element in tensor.elements.flat])
+def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any]) -> None:
+    """Let other elements stand in a tensor, in what it is a view of, and in all views of that.
+
+    Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
+    """
+    if is_stored(tensor):
+        raise NeedsValue("random numbers are drawn into a tensor that was written to after it held others")
+    while tensor.viewed is not None:
+        base, _, places = tensor.viewed
+        whole = base.elements.flatten()
+        whole[places.ravel()] = values.ravel()
+        tensor, values = base, whole.reshape(base.elements.shape)
+    tensor.elements[...] = values
+    tensor.changes[0] += 1
 
 
 def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
@@ -107,16 +152,16 @@ def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
 
 def is_stored(tensor: LazyTensor) -> bool:
     """Return whether it, or what it is a view of, has become an ordinary tensor."""
-    return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed[0]))
+    return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
 
 
-def _is_settled(value: Any, shares: bool) -> bool:
+def is_settled(value: Any, shares: bool) -> bool:
     """Return whether there is nothing left in an argument that has not been looked at.
 
     For an operation that ``shares`` storage, the base of a view must have been looked at as well.
     """
     if isinstance(value, (list, tuple)):
-        return all(_is_settled(item, shares) for item in value)
+        return all(is_settled(item, shares) for item in value)
     if not isinstance(value, LazyTensor) or is_stored(value):
         return True
     if shares and value.viewed is not None:
@@ -134,7 +179,7 @@ def in_all(change: Callable[[Any], Any], value: Any) -> Any:
 def elements_of(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor or a number as an object array."""
     if isinstance(value, LazyTensor):
-        return elements_of(_stored(value)) if is_stored(value) else value.elements
+        return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor):
         found = np.empty(tuple(value.shape), dtype=object)
         found[...] = np.array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
@@ -155,107 +200,19 @@ def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> L
     return LazyTensor(np.asarray(elements, dtype=object), dtype or tensor.dtype, tensor.device)
 
 
-# Views and selections: the same elements in another shape. The shape is worked out by torch on an index tensor.
+def view_of(viewed: View) -> LazyTensor:
+    """Return the lazy tensor that is a view."""
+    base, _, places = viewed
+    made = lazy_like(base, picked(base, places))
+    made.viewed, made.changes, made._seen = viewed, base.changes, base.changes[0]  # noqa: SLF001
+    return made
 
 
-def _taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(tensor, LazyTensor) or not all(_is_settled(value, shares=False) for value in args):
-            return NotImplemented
-        args = tuple(in_all(look_at, value) for value in args)
-        places = torch.arange(tensor.numel()).reshape(tensor.shape)
-        found = function(places, *args, **kwargs)
-        again = partial(_again, function, args, kwargs)
-        if not isinstance(found, (list, tuple)):
-            return _taken(tensor, found, again if view else None)
-        return type(found)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(found))
-
-    return handler
+def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements at some places, in the shape of those."""
+    found: np.ndarray[Any, Any] = tensor.elements.ravel()[places.ravel()].reshape(places.shape)
+    return found
 
 
-def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int | None = None) -> Any:
-    found = function(base, *args, **kwargs)
-    return found if item is None else found[item]
-
-
-def _taken(tensor: LazyTensor, places: torch.Tensor, view: Callable[[torch.Tensor], torch.Tensor] | None) -> LazyTensor:
-    shape = tuple(places.shape)
-    taken = lazy_like(tensor, tensor.elements.ravel()[places.reshape(-1).numpy()].reshape(shape))
-    taken.viewed = (tensor, view) if view else None
-    return taken
-
-
-def _alias(function: Any) -> Callable[..., Any]:
-    def handler(tensor: Any) -> Any:
-        same = LazyTensor(tensor.elements, tensor.dtype, tensor.device)
-        same.viewed = (tensor, function)
-        return same
-
-    return handler
-
-
-def _same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    return LazyTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
-
-
-def _converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    dtype = kwargs.get("dtype") or tensor.dtype
-    continuous = holds(Continuous, tensor)
-    if continuous and not dtype.is_floating_point:
-        raise NeedsValue("a uniform random number is converted to integers")
-    whole = dtype not in (torch.bool, tensor.dtype) and not dtype.is_floating_point
-    if continuous or dtype == tensor.dtype or (whole and not tensor.dtype.is_floating_point):
-        return LazyTensor(tensor.elements.copy(), dtype, kwargs.get("device") or tensor.device)
-    if dtype.is_floating_point or holds(Chosen, tensor):
-        return NotImplemented
-    cast: Any = int if whole else lambda number: int(number != 0)
-    elements = np.empty(tensor.elements.size, dtype=object)
-    elements[:] = [Deferred(partial(_cast, cast, element)) for element in tensor.elements.flat]
-    return LazyTensor(elements.reshape(tensor.elements.shape), dtype, kwargs.get("device") or tensor.device)
-
-
-def _cast(cast: Callable[[Any], int], element: Any) -> int:
-    return cast(known(element))
-
-
-def _joined(join: Callable[..., Any]) -> Callable[..., Any]:
-    def handler(tensors: Any, dim: int = 0) -> Any:
-        template = next(item for item in tensors if isinstance(item, LazyTensor))
-        dtype = reduce(torch.promote_types, (item.dtype for item in tensors))
-        return lazy_like(template, join([elements_of(item) for item in tensors if item.numel()], axis=dim), dtype)
-
-    return handler
-
-
-def _scalar(tensor: Any) -> Any:
-    return known(tensor.elements.item())
-
-
-HANDLERS: dict[Any, Callable[..., Any]] = {
-    **{
-        getattr(aten, name): _taking(getattr(aten, name), view=True)
-        for name in (
-            "view",
-            "_unsafe_view",
-            "reshape",
-            "unsqueeze",
-            "squeeze",
-            "select",
-            "slice",
-            "expand",
-            "t",
-            "transpose",
-            "permute",
-            "split",
-            "unbind",
-        )
-    },
-    **{getattr(aten, name): _taking(getattr(aten, name), view=False) for name in ("index", "index_select", "gather")},
-    **{getattr(aten, name): _alias(getattr(aten, name)) for name in ("alias", "detach")},
-    **{getattr(aten, name): _same for name in ("clone", "contiguous", "lift_fresh")},
-    aten._to_copy: _converted,  # noqa: SLF001
-    aten.cat: _joined(np.concatenate),
-    aten.stack: _joined(np.stack),
-    aten._local_scalar_dense: _scalar,  # noqa: SLF001
-}
-"""What is known of each aten operation; ``lazy_operations`` adds comparisons, reductions and arithmetic."""
+HANDLERS: dict[Any, Callable[..., Any]] = {}
+"""What is known of each aten operation: see ``lazy_views`` and ``lazy_operations``."""

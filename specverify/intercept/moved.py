@@ -18,7 +18,7 @@ import numpy as np
 
 from specverify.intercept import aliases, generator_states, outside
 
-_KINDS = (np.random.Generator, np.random.RandomState, random.Random)
+_KINDS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _generators: list[Any] = []
 _modules = [0]
 """How many modules there were when the clocks were looked for."""

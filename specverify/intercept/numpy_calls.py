@@ -101,17 +101,33 @@ def _moves(kind: type, function: str) -> Any:
     return lambda self, *args, **kwargs: moving(self, lambda: real(self, *args, **kwargs))
 
 
+def _native(kind: type, attribute: str) -> Any:
+    """Return an attribute by which native code draws: nobody would see it."""
+    real = own_methods(kind)[attribute]
+
+    def look(self: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered")
+        return real.__get__(self)
+
+    return property(look)
+
+
+_WAYS = dict(random_raw=_raw, ctypes=_native, cffi=_native, state=_moves, advance=_moves, jumped=_moves)
 _BITS = {
-    kind: {name: _raw(kind, name) for name in ("random_raw",) if name in own_methods(kind)}
-    | {name: _moves(kind, name) for name in ("state", "advance") if name in own_methods(kind)}
-    for kind in BIT_GENERATORS
+    kind: {name: way(kind, name) for name, way in _WAYS.items() if name in own_methods(kind)} for kind in BIT_GENERATORS
 }
 
 
 def _module() -> dict[str, Any]:
     names = [name for name in METHODS[np.random.RandomState] if hasattr(np.random, name)]
     found = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
-    return found | {"ranf": found["random_sample"], "sample": found["random_sample"]}
+    more = {"ranf": found["random_sample"], "sample": found["random_sample"], "set_bit_generator": _exchanged}
+    return found | {name: method for name, method in more.items() if hasattr(np.random, name)}
+
+
+def _exchanged(bits: Any) -> None:
+    raise refusal("np.random.set_bit_generator exchanges the generator that all others draw from as well")
 
 
 MODULE = _module()

@@ -105,6 +105,16 @@ class NumpyGenerator:
             shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
         )
 
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        advance = self._call("hypergeometric", ngood, nbad, nsample, size)
+        draws, site = self._asked("hypergeometric", advance)
+        shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
+        good, bad, taken = (np.broadcast_to(number, shape) for number in (ngood, nbad, nsample))
+        return finite.filled(
+            shape,
+            lambda index: finite.drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
+        )
+
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
         draws, site = self._asked("multinomial", self._call("multinomial", n, pvals, size))
         rows = np.asarray(pvals, dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from specverify import rounding
 from specverify.enumeration import Undecided
 from specverify.intercept.deferred import Categorical, is_open, known
 
@@ -18,6 +19,13 @@ def final_outcome(elements: Sequence[Any]) -> Any:
         return tuple(known(element) for element in elements)
     found: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
     for element in elements:
-        choices = element.outcomes() if is_open(element) else [(known(element), 1.0)]
+        choices = _outcomes(element) if is_open(element) else [(known(element), 1.0)]
         found = [((*values, value), weight * mass) for values, weight in found for value, mass in choices]
     return Undecided(tuple(found))
+
+
+def _outcomes(element: Categorical) -> list[tuple[int, float]]:
+    """Return the law of a draw that nobody looked at: a decision all the same."""
+    found = element.outcomes()
+    rounding.drew(len(found))
+    return found

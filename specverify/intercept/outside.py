@@ -36,9 +36,14 @@ _EVENTS = {
 _DEVICES = {"/dev/urandom", "/dev/random", "/dev/hwrng"}
 CLOCKS = tuple(
     getattr(time, name + suffix)
-    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
     for suffix in ("", "_ns")
+    if hasattr(time, name + suffix)
 )
+CALENDARS = (time.localtime, time.gmtime, time.ctime)
+"""Clocks, unless they are given a time."""
+DATES = (time.strftime, time.asctime)
+"""Clocks, unless they are given a date."""
 ENTROPY = tuple(getattr(os, name) for name in ("urandom", "getrandom") if hasattr(os, name))
 _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "concurrent", "asyncio", "multiprocessing",
          "logging", "_pytest", "xdist", "execnet", "hypothesis"}  # fmt: skip
@@ -52,8 +57,10 @@ def _seen(event: str, details: Any) -> None:
         return
     if event in _EVENTS:
         raise NeedsValue(f"{_EVENTS[event]} at {caller()}: what it draws cannot be answered")
-    if event == "open" and isinstance(details[0], str) and details[0] in _DEVICES:
-        raise NeedsValue(f"{details[0]} is read at {caller()}: its bytes cannot be answered")
+    if event == "open" and isinstance(details[0], (str, bytes)):
+        path = os.path.normpath(os.fsdecode(details[0]))
+        if path in _DEVICES:
+            raise NeedsValue(f"{path} is read at {caller()}: its bytes cannot be answered")
 
 
 @cache
@@ -66,7 +73,9 @@ def watch_outside() -> None:
 def elsewhen(number: int) -> Iterator[None]:
     """Run at another time inside the block, and with other random bytes: all 0, all 1, then fresh ones."""
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
-    inside = {clock: _later(clock, seconds) for clock in CLOCKS}
+    inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
+    inside |= {clock: _calendar(clock, seconds) for clock in CALENDARS}
+    inside |= {clock: _date(clock, seconds) for clock in DATES}
     if number < 2:
         inside |= {source: _filled(255 * number) for source in ENTROPY}
     inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
@@ -77,7 +86,7 @@ def elsewhen(number: int) -> Iterator[None]:
 def find_sources() -> None:
     """Look anew for the modules that hold clocks and sources of random bytes."""
     _PLACES.clear()
-    items = [*CLOCKS, *ENTROPY, dt.datetime]
+    items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     _PLACES[:] = [
         (place, item)
         for place, item, holder in places_of(items)
@@ -90,7 +99,22 @@ _PLACES: list[tuple[Place, Any]] = []
 
 def _later(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
     shift = int(seconds * 1e9) if clock.__name__.endswith("_ns") else seconds
-    return lambda: clock() + shift
+    return lambda *which: clock(*which) + shift
+
+
+def _calendar(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+    now = time.time
+    return lambda moment=None: clock(now() + seconds if moment is None else moment)
+
+
+def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+    now, local = time.time, time.localtime
+
+    def shown(*given: Any) -> Any:
+        return clock(*given) if given and isinstance(given[-1], (tuple, time.struct_time)) else clock(
+            *given, local(now() + seconds))  # fmt: skip
+
+    return shown
 
 
 def _filled(byte: int) -> Callable[..., bytes]:

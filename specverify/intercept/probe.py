@@ -13,15 +13,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, is_ours, standard_library
-from specverify.intercept.outside import CLOCKS, ENTROPY
+from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
-_SOURCES = {**dict.fromkeys(CLOCKS, "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
+_SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
 _OTHER_LIBRARIES = {("jax", "random.py"), ("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
                     ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
 """Libraries with random numbers of their own that are not answered: a folder and a file in it."""
@@ -77,11 +78,10 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
+    """Have torch tell of its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
-    from specverify.intercept.torch_operations import drawing_operations  # noqa: PLC0415 - torch is there already
-
-    return drawing_operations()
+    return import_module("specverify.intercept.torch_operations").drawing_operations()
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:

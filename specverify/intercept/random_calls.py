@@ -173,7 +173,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
 
 METHODS = _methods(random.Random)
 """What stands for the methods of ``random.Random`` inside a block."""
-_SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
+SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
 MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
 
 
@@ -186,6 +186,6 @@ def random_answered_by(draws: Draws, forced_uniform: float | None = None) -> Ite
     with ExitStack() as stack:
         stack.enter_context(answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")))
         stack.enter_context(replaced(random.Random, METHODS))
-        stack.enter_context(replaced(random.SystemRandom, _SYSTEM))
+        stack.enter_context(replaced(random.SystemRandom, SYSTEM))
         stack.enter_context(replaced(random, MODULE))
         yield

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch_streams import advancing
+from specverify.intercept.torch_streams import advancing, own_generators
 
 
 @cache
@@ -43,6 +45,23 @@ def drawing_functions() -> frozenset[Any]:
     return frozenset(function for function in found if callable(function))
 
 
+def draws(function: Any) -> bool:
+    """Return whether a function may draw: one of those, or an operation called by itself, as ``torch.ops.aten.rand``.
+
+    Functions written in Python may as well. Torch tells of them by name, and of nothing that they call.
+    """
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        return _operation_draws(function)
+    return isinstance(function, FunctionType) or function in drawing_functions()
+
+
+@cache
+def _operation_draws(operation: Any) -> bool:
+    if isinstance(operation, OpOverload):
+        return torch.Tag.nondeterministic_seeded in operation.tags
+    return any(_operation_draws(getattr(operation, name)) for name in operation.overloads())
+
+
 class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -52,7 +71,7 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or advancing():
             return func(*args, **kwargs)
-        drawn_from = [torch.default_generator, *filter(_is_generator, (*args, *kwargs.values()))]
+        drawn_from = [*own_generators(), *filter(_is_generator, (*args, *kwargs.values()))]
         before = [generator.get_state() for generator in drawn_from]
         found = func(*args, **kwargs)
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):

@@ -35,9 +35,15 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 
 @cache
-def _start(seed: int) -> torch.Tensor:
-    """Return the state of the global generator when a run begins: of a seed that nobody else would choose."""
-    return torch.Generator().manual_seed(seed << 16 | 0xF1ED).get_state()
+def _start(seed: int, device: torch.device) -> torch.Tensor:
+    """Return the state of a global generator when a run begins: of a seed that nobody else would choose."""
+    return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
+
+
+def own_generators() -> list[torch.Generator]:
+    """Return the generators that are drawn from when none is named, of the CPU and of the CUDA devices in use."""
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
 
 class TorchStreams(Streams):
@@ -69,22 +75,19 @@ class TorchStreams(Streams):
         self._before.setdefault(id(real), (real, state))
         before = _bytes(state)
         self._found(real, before)
-        _ADVANCING.append(real)
-        try:
-            with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
-                advance()
-        finally:
-            _ADVANCING.pop()
+        with nobody_answers():
+            advance()
         self._left[id(real)] = (real, _bytes(real.get_state()))
         return hashlib.blake2b(before, digest_size=16).digest()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Begin with one state, and leave every generator as it was."""
-        own = torch.default_generator
-        self._before[id(own)] = (own, own.get_state())
-        own.set_state(_start(generator_states.start()))
-        self._left[id(own)] = (own, _bytes(own.get_state()))
+        seed = generator_states.start()
+        for own in own_generators():
+            self._before[id(own)] = (own, own.get_state())
+            own.set_state(_start(seed, own.device))
+            self._left[id(own)] = (own, _bytes(own.get_state()))
         block = current()
         if block is not None:
             block.looks.append(self.look)
@@ -120,12 +123,23 @@ class TorchStreams(Streams):
             raise NeedsValue(f"random numbers are drawn by {what}")
 
 
-_ADVANCING: list[Any] = []
+_OURS: list[None] = []
+
+
+@contextmanager
+def nobody_answers() -> Iterator[None]:
+    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
+    _OURS.append(None)
+    try:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
+            yield
+    finally:
+        _OURS.pop()
 
 
 def advancing() -> bool:
     """Return whether a generator is just being moved on by what was answered."""
-    return bool(_ADVANCING)
+    return bool(_OURS)
 
 
 def _bytes(state: torch.Tensor) -> bytes:

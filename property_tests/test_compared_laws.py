@@ -1,0 +1,127 @@
+"""A law that was enumerated in floats against one that is expected: equal, held, too coarse to say, or refuted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specverify.checks._laws import compared
+from specverify.law import Law, rounding_bound
+from specverify.rounding import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    LARGEST,
+    Rounding,
+    after,
+    allowed,
+    of_enumeration,
+    worst,
+)
+
+EXPECTED = {(0,): 0.5, (1,): 0.5}
+FINE = Rounding(FLOAT32, decisions=6, support=3)
+COARSE = FINE._replace(epsilon=BFLOAT16)
+
+
+def law_at(distance, rounding=FINE, runs=20, missing=0.0):
+    """Return a law at a total variation from the expected one."""
+    return Law({(0,): 0.5 + distance, (1,): 0.5 - distance}, missing, runs, decisions=6, rounding=rounding)
+
+
+def verdict(law):
+    found = compared(law, EXPECTED, "the target's")
+    return "refuted" if found.refuted else "unknown" if found.unknown else "holds"
+
+
+ENUMERATED, FINE_BOUND, COARSE_BOUND = (
+    of_enumeration(FINE, 20),
+    rounding_bound(law_at(0)),
+    rounding_bound(law_at(0, COARSE)),
+)
+
+
+@pytest.mark.parametrize(
+    ("law", "expected", "shown"),
+    [
+        (law_at(0.0), "holds", ENUMERATED),
+        (law_at(ENUMERATED / 5), "holds", ENUMERATED),
+        (law_at(ENUMERATED / 2), "holds", FINE_BOUND),
+        (law_at(FINE_BOUND / 5), "holds", FINE_BOUND),
+        (law_at(FINE_BOUND / 3), "unknown", FINE_BOUND),
+        (law_at(FINE_BOUND * 0.999), "unknown", FINE_BOUND),
+        (law_at(FINE_BOUND * 1.001), "refuted", FINE_BOUND),
+        (law_at(0.4), "refuted", FINE_BOUND),
+        (law_at(0.0, COARSE), "holds", ENUMERATED),
+        (law_at(ENUMERATED, COARSE), "unknown", COARSE_BOUND),
+        (law_at(1e-6, COARSE), "unknown", COARSE_BOUND),
+        (law_at(COARSE_BOUND * 1.001, COARSE), "refuted", COARSE_BOUND),
+    ],
+)
+def test_every_zone(law, expected, shown):
+    assert verdict(law) == expected
+    assert compared(law, EXPECTED, "the target's").figures["rounding"] == pytest.approx(shown)
+
+
+def test_the_zones_are_apart():
+    assert 1000 * ENUMERATED < FINE_BOUND < LARGEST < COARSE_BOUND < 0.5
+
+
+def test_what_may_be_rounding_says_how_much_and_what_float64_would_leave():
+    statement = compared(law_at(1e-6, COARSE), EXPECTED, "the target's").statement
+    fine = rounding_bound(law_at(0, COARSE._replace(epsilon=FLOAT64)), FLOAT64)
+    assert statement == (
+        f"TV = 1e-06 from the target's may be rounding: that of this subject, in floats with a spacing of 0.008 at 1, "
+        f"is up to {COARSE_BOUND:.1g}; in float64 it would be {fine:.1g}"
+    )
+
+
+def test_probability_that_was_not_enumerated_holds_nothing_and_excuses_nothing():
+    part = law_at(0.0)._replace(probabilities={(0,): 0.5, (1,): 0.25}, missing=0.25)
+    assert verdict(part) == "unknown"
+    assert "probability 0.25 was not enumerated within 20 runs" in compared(part, EXPECTED, "").statement
+    assert verdict(part._replace(probabilities={(0,): 0.5}, missing=0.5)) == "unknown"
+    assert verdict(part._replace(probabilities={(0,): 0.75}, missing=0.25)) == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("mass", "expected"), [(Fraction(1, 2), "holds"), (Fraction(1, 2) + Fraction(1, 10**30), "refuted")]
+)
+def test_rationals_are_equal_or_not(mass, expected):
+    law = Law({(0,): mass, (1,): 1 - mass}, 0, 2, 1)
+    found = compared(law, {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}, "the target's")
+    assert (found.rational, found.figures["rounding"]) == (True, 0)
+    assert (found.refuted, found.unknown) == (expected == "refuted", False)
+
+
+roundings = st.builds(
+    Rounding,
+    epsilon=st.sampled_from([FLOAT64, FLOAT32, FLOAT16, BFLOAT16]),
+    decisions=st.integers(0, 200),
+    cells=st.integers(0, 10**6),
+    uniforms=st.integers(0, 20),
+    support=st.integers(1, 2**18),
+)
+
+
+@given(roundings, st.floats(-20, -0.31), st.integers(1, 200_000), st.sampled_from([0.0, 1e-18, 1e-3]))
+def test_nothing_holds_by_a_bound_that_allows_it_or_everything(rounding, exponent, runs, missing):
+    law = law_at(10**exponent, rounding, runs, missing)
+    found = compared(law, EXPECTED, "the target's")
+    if not found.refuted and not found.unknown:
+        assert found.figures["tv"] <= found.figures["rounding"] / 4
+        assert found.figures["rounding"] <= LARGEST
+    if found.refuted:
+        assert found.figures["tv"] > rounding_bound(law)
+    assert not (found.refuted and found.unknown)
+
+
+@given(roundings, roundings)
+def test_what_bounds_several_runs_allows_as_much_as_each(one, other):
+    other = other._replace(epsilon=one.epsilon)
+    for both in (worst(one, other), after(one, other)):
+        assert allowed(both) >= max(allowed(one), allowed(other)) * (1 - 1e-12)
