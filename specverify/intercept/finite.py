@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
+from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.scalars import refusal
 from specverify.intercept.streams import SeededStream, Streams
 
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
-ONE_BELOW_ONE = 1 - 2**-53
 
 
 class Answers:
     """Who answers in one block, and until when."""
 
-    def __init__(self, draws: Draws, forced: float | None) -> None:
-        """``forced`` is the value of every uniform, if there is one."""
-        self.draws, self.forced, self.over = draws, forced, False
+    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+        """``forced`` gives uniforms their values, if anything does."""
+        self.draws, self.boundary, self.over = draws, boundary_of(forced), False
         self._streams = Streams()
 
     def stream(self, kind: str = "", seed: Any = None) -> SeededStream:

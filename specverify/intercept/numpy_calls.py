@@ -13,7 +13,7 @@ name the stream and function, and the file and line that called it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.intercept import finite
+from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous
 from specverify.intercept.lazy_array import LazyArray
@@ -61,28 +62,35 @@ class _Stream:
             raise refusal(f"{self._name}.{function} is called after the block it was made in")
         return self._stream, (f"{self._name}.{function}", caller())
 
-    def _uniforms(self, function: str, size: Any, least: float = 0.0) -> Any:
+    def _uniforms(self, function: str, size: Any, dtype: Any = np.float64) -> Any:
+        boundary, largest = self._answers.boundary, ONE_BELOW_ONE if dtype == np.float64 else 1 - 2**-24
+        if boundary is not None:
+            return self._forced(function, size, lambda call: boundary.uniform(call, largest), dtype)
         stream, site = self._site(function)
-        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
-        if self._answers.forced is None:
-            return fresh(stream, function, site, shape)
-        value = float(min(max(self._answers.forced, least), finite.ONE_BELOW_ONE))
-        return value if shape is None else np.full(shape, value)
+        return fresh(stream, function, site, None if size is None else tuple(int(n) for n in np.atleast_1d(size)))
+
+    def _exponentials(self, function: str, size: Any, smallest: float, largest: float) -> Any:
+        boundary = self._answers.boundary
+        if boundary is None:
+            return -np.log(self._uniforms(function, size))
+        return self._forced(function, size, lambda call: boundary.exponential(call, smallest, largest))
+
+    def _forced(self, function: str, size: Any, number: Callable[[str], float], dtype: Any = np.float64) -> Any:
+        call = str(self._site(function)[1][0])
+        if size is None:
+            return number(call)
+        return np.array([number(call) for _ in range(math.prod(np.atleast_1d(size)))], dtype).reshape(size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
         width = np.asarray(high) - np.asarray(low) if shape else high - low
         return width * self._uniforms("uniform", (shape or None) if size is None else size) + low
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(self._uniforms("exponential", size, least=2**-53))
-
-    def standard_exponential(self, size: Any = None, *_: Any, out: Any = None, **__: Any) -> Any:
-        _no_out(out)
-        return -np.log(self._uniforms("standard_exponential", size, least=2**-53))
-
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(-np.log(self._uniforms("gumbel", size, least=2**-53))) + loc
+        boundary = self._answers.boundary
+        if boundary is not None:
+            return scale * self._forced("gumbel", size, boundary.gumbel) + loc
+        return scale * -np.log(-np.log(self._uniforms("gumbel", size))) + loc
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip
@@ -154,9 +162,18 @@ class _Generator(_Stream):
 
     _real = np.random.Generator
 
-    def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:  # noqa: ARG002 - it has no digits
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         _no_out(out)
-        return self._uniforms("random", size)
+        return self._uniforms("random", size, np.dtype(dtype))
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return scale * self._exponentials("exponential", size, 0.0, TAIL + LATEST)
+
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
+                             out: Any = None) -> Any:  # fmt: skip
+        _no_out(out)
+        latest = LATEST if np.dtype(dtype) == np.float64 else -math.log(2**-24)
+        return self._exponentials("standard_exponential", size, 0.0, latest + (TAIL if method == "zig" else 0))
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
                  endpoint: bool = False) -> Any:  # fmt: skip
@@ -181,6 +198,12 @@ class _RandomState(_Stream):
         self._name = f"{self._name.split(' ')[0]} seed({finite.shown(seed)})"
         self._stream = self._answers.stream(self._real.__name__, seed)
 
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return scale * self._exponentials("exponential", size, -0.0, LATEST)
+
+    def standard_exponential(self, size: Any = None) -> Any:
+        return self._exponentials("standard_exponential", size, -0.0, LATEST)
+
     def random_sample(self, size: Any = None) -> Any:
         return self._uniforms("random_sample", size)
 
@@ -199,7 +222,7 @@ _MODULE = [name for name in dir(np.random.RandomState) if hasattr(np.random, nam
 
 
 @contextmanager
-def numpy_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous
-from specverify.intercept.finite import ONE_BELOW_ONE, Answers, heads, one_by_one, one_of, shown
+from specverify.intercept.finite import Answers, heads, one_by_one, one_of, shown
 from specverify.intercept.scalars import LazyFloat, refusal, replaced
 from specverify.intercept.streams import SeededStream
 
@@ -44,7 +45,7 @@ _REFUSED = {
 
 
 @contextmanager
-def random_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
@@ -80,15 +81,20 @@ Asks = Callable[[Any, str], tuple[SeededStream, Site]]
 
 
 def _continuous(answers: Answers, asks: Asks) -> dict[str, Any]:
-    def unit(generator: Any, function: str, least: float) -> Any:
-        if answers.forced is not None:
-            return float(min(max(answers.forced, least), ONE_BELOW_ONE))
+    boundary = answers.boundary
+
+    def unit(generator: Any, function: str) -> Any:
         stream, site = asks(generator, function)
         return LazyFloat(Continuous(stream.uniform(site, "expovariate" if function == "expovariate" else "random")))
 
+    if boundary is not None:
+        return {
+            "random": lambda _: boundary.uniform(f"random.{_function('random')}"),
+            "expovariate": lambda _, lambd=1.0: boundary.exponential("random.expovariate", -0.0) / lambd,
+        }
     return {
-        "random": lambda self: unit(self, _function("random"), 0.0),
-        "expovariate": lambda self, lambd=1.0: -np.log(unit(self, "expovariate", 2**-53)) / lambd,
+        "random": lambda self: unit(self, _function("random")),
+        "expovariate": lambda self, lambd=1.0: -np.log(unit(self, "expovariate")) / lambd,
     }
 
 

@@ -9,7 +9,6 @@ the call, so that no randomness passes unnoticed. Sites name the function and th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -20,22 +19,23 @@ from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Site
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
+from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential
 from specverify.intercept.lazy_tensor import LazyTensor, elements_of, look_at
 from specverify.intercept.outcome import final_outcome
 from specverify.intercept.torch_streams import TorchStreams
 
-ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}
-"""The largest uniform of each dtype."""
+BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
+"""Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
 
 
 class _Answers(TorchFunctionMode):
     """Answers random calls; everything else runs as it is."""
 
-    def __init__(self, draws: Draws, forced: float | None) -> None:
+    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
         super().__init__()
-        self.draws, self.forced = draws, forced
+        self.draws, self.boundary = draws, boundary_of(forced)
         self.filled: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
         """Ordinary tensors that were filled with random values in place, and the lazy ones that stand for them."""
         self.streams = TorchStreams()
@@ -60,8 +60,8 @@ class _Answers(TorchFunctionMode):
 
     def uniforms(self, like: torch.Tensor, call: str, image: Any, generator: Any) -> Any:
         """Return a lazy tensor of fresh uniforms, mapped by ``image``; an ordinary one where a value is forced."""
-        if self.forced is not None:
-            return torch.full_like(like, min(self.forced, ONE_BELOW_ONE.get(like.dtype, 1 - 2**-8)))
+        if self.boundary is not None:
+            return _forced(self.boundary, like, call, exponentials=image is exponential)
         site: Site = (call, caller(), *self.streams.name(generator))
         elements = np.empty(tuple(like.shape), dtype=object)
         alike = image is Continuous and like.device.type == "cpu"
@@ -110,7 +110,7 @@ class _Answers(TorchFunctionMode):
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer torch's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
@@ -122,6 +122,16 @@ def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[N
             yield
     except NeedsValue as refusal:
         raise NeedsValue(f"{refusal} ({caller(refusal.__traceback__)})") from None
+
+
+def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
+    """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
+    if exponentials:
+        least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
+        numbers = [boundary.exponential(call, least) for _ in range(like.numel())]
+    else:
+        numbers = [boundary.uniform(call, 1 - 2.0 ** -BITS[like.dtype]) for _ in range(like.numel())]
+    return torch.tensor(numbers, dtype=like.dtype, device=like.device).reshape(like.shape)
 
 
 def _multinomial(
@@ -197,9 +207,6 @@ def _uniform_(mode: _Answers, tensor: Any, *bounds: float, generator: Any = None
 def _exponential_(mode: _Answers, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if lambd != 1:
         raise NeedsValue(f"exponential_({lambd}) at {caller()}: only rate 1 is answered")
-    if mode.forced is not None:
-        value = -math.log(min(max(mode.forced, 2**-24), 1 - 2**-24))
-        return mode.fill(tensor, torch.full_like(tensor, value))
     return mode.fill(tensor, mode.uniforms(tensor, "exponential_", exponential, generator))
 
 
