@@ -33,19 +33,22 @@ class Boundary:
 
     def __init__(self, end: float, only: int | None = None) -> None:
         """Give every number the value ``end``; or only the one of this place, and to the others one near that end."""
-        self._end, self._only, self._drawn = end, only, 0
-        self.where = ""
-        """The call and the line that drew the one."""
+        self._end, self._only = end, only
+        self.drawn = 0
+        """How many numbers were drawn."""
+        self.where, self.value = "", end
+        """The call and the line that drew the one, and what it was given."""
 
     def number(self, call: str, smallest: float, largest: float, between: Callable[[float], float]) -> float:
         """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform."""
-        here, end = self._only in (None, self._drawn), self._end
-        self._drawn += 1
-        if here and self._only is not None:
-            self.where = f"{call} at {caller()}"
+        here, end = self._only in (None, self.drawn), self._end
+        self.drawn += 1
         if not here and end in (0, 1):
             end = abs(end - INSIDE)
-        return smallest if end == 0 else largest if end == 1 else between(end)
+        value = smallest if end == 0 else largest if end == 1 else between(end)
+        if here and self._only is not None:
+            self.where, self.value = f"{call} at {caller()}", value
+        return value
 
     def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
         """Return the next uniform."""

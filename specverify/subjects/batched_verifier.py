@@ -25,16 +25,16 @@ from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.enumeration import Undecided
 from specverify.law import target_law
+from specverify.subjects.arrays import Verify
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
-from specverify.subjects.subject import EngineProgram, Subject, Variant
+from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
     FLOAT32,
-    Context,
-    Verify,
     answered_on_one_thread,
     pmf_rows,
     rounds,
     sampled_setting,
+    variant_of,
 )
 
 
@@ -42,9 +42,9 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
     """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
     most, ragged = max(gammas), takes_lengths(verify)
     beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
-    alone = Variant(f"gamma={most}, alone", partial(build, verify, most, False))
+    alone = variant_of(f"gamma={most}, alone", partial(build, verify, most, False))
     company = tuple(
-        Variant(
+        variant_of(
             f"gamma={gamma}, row 3 of {3 + ragged} beside {beside}",
             partial(build, verify, gamma, True),
             joint=partial(together, verify, gamma),

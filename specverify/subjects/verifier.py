@@ -12,13 +12,11 @@ What the other forms (``batched_verifier``, ``logits_verifier``) share with this
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache, partial
-from types import ModuleType
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,18 +39,16 @@ from reference import (
 )
 from reference.models import draft_model
 from reference.rounds import initial_state
-from specverify.draws import Tape
-from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
+from specverify.subjects.arrays import Convert, Verify, arrays_of
+from specverify.subjects.calls import called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import SampledSetting, Subject, Variant
+from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
-Verify = Callable[..., Any]
-Context = Callable[[Draws], AbstractContextManager[None]]
-Arrays = tuple[Any, ...]
 Decide = Callable[[Draws, State, Draft], Tokens]
 """What a round emits, given its drafts."""
 FLOAT32 = 2.0**-23
@@ -65,13 +61,18 @@ def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2,
         name=name,
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
-        variants=tuple(Variant(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
+        variants=tuple(variant_of(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
         settings=(sampled_setting(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
         rational=False,
         stops_at_eos=False,
         epsilon=FLOAT32,
         intercepted=True,
     )
+
+
+def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
+    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
+    return Variant(label, make, intercepted=Intercepted(make, answered_on_one_thread), **more)
 
 
 def sampled_setting(
@@ -100,14 +101,17 @@ def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
 
 
 @contextmanager
-def answered_on_one_thread(draws: Draws) -> Iterator[None]:
-    """Answer its random calls, and keep torch to one thread: waking the others takes longer than a few numbers do."""
+def answered_on_one_thread(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+    """Answer its random calls, and keep torch to one thread: waking the others takes longer than a few numbers do.
+
+    ``forced_uniform`` is as for ``answered_everywhere``.
+    """
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 1
     try:
         if torch and threads > 1:
             torch.set_num_threads(1)
-        with answered_everywhere(draws):
+        with answered_everywhere(draws, forced_uniform):
             yield
     finally:
         if torch and threads > 1:
@@ -128,9 +132,11 @@ def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_o
         p, q = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return (draws.categorical(p[0], ("bonus",)),)
+        given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
+        read = partial(emitted_row, drafts=len(draft.tokens))
         with answered(draws):
-            answer = verify(*arrays_of(verify, _attempt)((p, q, np.array(draft.tokens))))
-            return emitted_row(answer, len(draft.tokens), p.shape[1])
+            emitted: Tokens = called(convert, given, verify, read)
+        return emitted
 
     return rounds(task, gamma, decide)
 
@@ -160,33 +166,6 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 
-@lru_cache(maxsize=256)
-def arrays_of(verify: Verify, attempt: Callable[[Verify], Any]) -> Callable[[Arrays], Arrays]:
-    """Return what turns NumPy arrays into the arrays that ``verify`` computes with.
-
-    It is found out by an ``attempt`` to call it with NumPy arrays, on several tapes so that it takes several branches:
-    if that raises, it is given torch tensors. Where it needs the value of a random number the attempt says nothing of
-    arrays, and whoever imports torch is given tensors.
-    """
-    try:
-        for tape in range(4):
-            with answered_everywhere(Tape(tape)):
-                attempt(verify)
-    except NeedsValue:
-        return _as_tensors if _imports_torch(verify) else tuple
-    except Exception:  # noqa: BLE001 - it may refuse NumPy arrays in any way; the checks will name what remains
-        return _as_tensors if "torch" in sys.modules else tuple
-    return tuple
-
-
-def _imports_torch(verify: Verify) -> bool:
-    known = getattr(inspect.unwrap(verify), "__globals__", {})
-    return any(isinstance(value, ModuleType) and value.__name__.split(".")[0] == "torch" for value in known.values())
-
-
-def _attempt(verify: Verify) -> None:
-    emitted_row(verify(np.full((2, 2), 0.5), np.array([[0.25, 0.75]]), np.array([1])), drafts=1, vocabulary=2)
-
-
-def _as_tensors(given: Arrays) -> Arrays:
-    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given)
+def _attempt(verify: Verify, convert: Convert) -> None:
+    given = {"p": np.full((2, 2), 0.5), "q": np.array([[0.25, 0.75]]), "draft_tokens": np.array([1])}
+    emitted_row(verify(*convert(given)), drafts=1)
