@@ -69,8 +69,9 @@ def changed_input(call: Call) -> str | None:
 
 def overwrite_inputs(call: Call) -> None:
     """Write something else into the caller's arrays, as a caller does who uses them again."""
-    for array in call.given:
-        array[...] = 1 - array
+    for array in map(_numbers, call.given):
+        if array.flags.writeable:
+            array[...] = 1 - array
 
 
 def changed_answer(call: Call) -> str | None:
