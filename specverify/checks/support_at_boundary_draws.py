@@ -95,13 +95,13 @@ def _by_one_number(case: Case, task: Task, start: Tokens, end: float, seen: Came
     """Return the refutation by one number at its end, the others near it, or None if it takes more than one."""
     if seen.error is not None:
         _raise_if_ordinary(case, start)
-    for place in range(seen.boundary.drawn):
+    for place in range(max(1, seen.boundary.drawn)):
         for came in rounds_after(case, start, end, place):
-            fault = _fault(task, came)
-            if fault and came.boundary.where:
-                boundary = f"{came.boundary.where} gives {came.boundary.value!r}"
-                example = Counterexample((*described_call(case, came), boundary), fault)
-                return Examination(f"{fault}, when {boundary}", failed=True, rational=False, counterexample=example)
+            fault, number = _fault(task, came), came.boundary
+            if fault:
+                when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
+                example = Counterexample((*described_call(case, came), when), fault)
+                return Examination(f"{fault}, when {when}", failed=True, rational=False, counterexample=example)
     return None
 
 
@@ -120,7 +120,7 @@ def _fault(task: Task, came: Came) -> str | None:
         p = task.target(came.state.tokens + came.new[:position])
         wrong = no_token(token, len(p)) or (f"{token} has target probability 0" if not p[token] > 0 else None)
         if wrong:
-            return f"{came.new} comes out, of which token {wrong} at position {position}"
+            return f"{came.new} comes out: token {wrong}, at position {position}"
     return None
 
 

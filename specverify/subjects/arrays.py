@@ -1,9 +1,9 @@
 """The arrays that a verifier computes with, NumPy's or torch's, found out by calling it.
 
 NumPy arrays come first. Tensors are tried where it raises with those and where its code names torch, or its error is
-about the kind of an array; any other error is its own, and it is given NumPy arrays so that the checks show it. Tensors
-are float64; where it raises with those and not with float32, as code may that mixes them with ``torch.rand``, they are
-float32.
+about the kind of an array; any other error is its own, and it is given NumPy arrays so that the checks show it. Where
+it raises with both, it is given what its error is not about, or what its code names. Tensors are float64; where it
+raises with those and not with float32, as code may that mixes them with ``torch.rand``, they are float32.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def arrays_of(verify: Verify, attempt: Attempt) -> Convert:
         return _in_tensors if single else _as_given
     if single is None:
         return _in_float32
-    return _in_tensors if names_torch(verify) or not _about_arrays(second) else _in_numpy
+    if _about_arrays(first) != _about_arrays(second):
+        return _in_tensors if _about_arrays(first) else _in_numpy
+    return _in_tensors if names_torch(verify) else _in_numpy
 
 
 def names_torch(verify: Verify) -> bool:
