@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import batched_verifiers
 import numpy as np
 import pytest
@@ -98,7 +100,11 @@ ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
         ([[2, -1, 0], [2]], r"row 1 of 2 emitted \[2, -1, 0\], expected nothing but placeholders after"),
         ([[2, 2, 0], [-1, -1, -1]], "row 2 of 2 emitted 0 tokens, expected 1 to 2: accepted drafts and one more"),
         ([[2, 2, 0], [0, 1, 2]], "row 2 of 2 emitted 3 tokens, expected 1 to 2"),
-        ([[2, 2, 3], [2]], "row 1 of 2 emitted token 3, expected one of 0 to 2"),
+        ([[2, 2, math.nan], [2]], "row 1 of 2 emitted nan, expected whole numbers"),
+        (
+            np.array([[True, True, True]] * 2),
+            "row 1 of 2 emitted bools, expected token ids: a mask is no row",
+        ),
     ],
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
