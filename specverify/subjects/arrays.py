@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
@@ -22,13 +22,10 @@ import numpy as np
 from specverify.draws import Tape
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded
 
 Verify = Callable[..., Any]
-Given = Mapping[str, Any]
-"""Arguments of a verifier by name, NumPy arrays."""
-Convert = Callable[[Given], tuple[Any, ...]]
-"""``convert(given)``: the arrays as the verifier takes them, in order."""
 Attempt = Callable[[Verify, Convert], None]
 """``attempt(verify, convert)`` calls it once on small arrays of its form and reads the answer."""
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Tokens
-from specverify.subjects.arrays import Convert, Verify, arrays_of
-from specverify.subjects.calls import called
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import described, emitted_row
 from specverify.subjects.subject import UnusableSubject
 

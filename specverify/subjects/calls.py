@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.subjects.arrays import Convert, Given
+Given = Mapping[str, Any]
+"""Arguments of a verifier by name, NumPy arrays."""
+Convert = Callable[[Given], tuple[Any, ...]]
+"""``convert(given)``: the arrays as the verifier takes them, in order."""
 
 
 class Call(NamedTuple):

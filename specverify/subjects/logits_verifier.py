@@ -23,8 +23,8 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, Pmf, State, Task, Tokens, softmax, warped
 from reference.models import draft_model
-from specverify.subjects.arrays import Convert, Verify, arrays_of
-from specverify.subjects.calls import called
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (

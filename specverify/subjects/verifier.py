@@ -43,8 +43,8 @@ from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
-from specverify.subjects.arrays import Convert, Verify, arrays_of
-from specverify.subjects.calls import called
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
