@@ -3,9 +3,11 @@
     verify(p, q, draft_tokens) -> emitted tokens
 
 ``p`` is ``[gamma + 1, vocabulary]`` and ``q`` ``[gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
-``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do. Its random calls (torch, NumPy, random)
-are intercepted, so it is enumerated as it is. The drafts are drawn here, honestly, from q; a round without drafts is
-one draw from p and does not reach the verifier. Emitted tokens end at the first negative placeholder.
+``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do (``arrays``); tensors are float32 as well
+where rounding matters. Its random calls (torch, NumPy, random) are intercepted, so it is enumerated as it is. The
+drafts are drawn here, honestly, from q; a round without drafts is one draw from p and does not reach the verifier.
+Emitted tokens are whole numbers (``emitted``) and end at the first negative placeholder. The arrays belong to the
+caller, the answer to nobody else: neither may be written to later (``calls``).
 
 What the other forms (``batched_verifier``, ``logits_verifier``) share with this one is here too.
 """
