@@ -215,3 +215,18 @@ def test_the_choice_is_made_once_for_a_verifier():
     convert = arrays_of(one_row, verifier._attempt)
     assert arrays_of(one_row, verifier._attempt) is convert
     assert verifier_subject(one_row, "one_row").intercepted
+
+
+def summing(p, q, draft_tokens):
+    """Right for pmfs of float64, as NumPy's choice is: a list of float32 pmfs does not sum to 1 for it."""
+    rng = np.random.default_rng()
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not rng.random() < float(p[i, token] / q[i, token]):
+            row = samplers.owed(p[i], q[i]).tolist()
+            return [*draft_tokens[:i].tolist(), int(rng.choice(len(row), p=np.array(row) / sum(row)))]
+    return [*draft_tokens.tolist(), int(rng.choice(p.shape[1], p=p[-1].tolist()))]
+
+
+def test_who_needs_sums_of_float64_is_given_no_float32():
+    assert given_to(summing, FLOAT32) == ("torch.float64", "torch", "torch")
+    assert {verdict.status for verdict in check_verifier(summing, gammas=(1,))} == {Status.HOLDS}

@@ -50,6 +50,13 @@ class Boundary:
             self.where, self.value = f"{call} at {caller()}", value
         return value
 
+    def several(self, count: int, number: Callable[[], float]) -> list[float]:
+        """Return that many numbers of one call; they are alike unless one of them alone is at its end."""
+        if self._only is not None or not count:
+            return [number() for _ in range(count)]
+        self.drawn += count - 1
+        return [number()] * count
+
     def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
         """Return the next uniform."""
         return self.number(call, 0.0, largest, float)

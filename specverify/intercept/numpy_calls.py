@@ -65,7 +65,7 @@ class _Stream:
     def _uniforms(self, function: str, size: Any, dtype: Any = np.float64) -> Any:
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if dtype == np.float64 else 1 - 2**-24
         if boundary is not None:
-            return self._forced(function, size, lambda call: boundary.uniform(call, largest), dtype)
+            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), dtype)
         stream, site = self._site(function)
         return fresh(stream, function, site, None if size is None else tuple(int(n) for n in np.atleast_1d(size)))
 
@@ -73,13 +73,16 @@ class _Stream:
         boundary = self._answers.boundary
         if boundary is None:
             return -np.log(self._uniforms(function, size))
-        return self._forced(function, size, lambda call: boundary.exponential(call, smallest, largest))
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
 
-    def _forced(self, function: str, size: Any, number: Callable[[str], float], dtype: Any = np.float64) -> Any:
+    def _forced(
+        self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], dtype: Any = np.float64
+    ) -> Any:
         call = str(self._site(function)[1][0])
         if size is None:
             return number(call)
-        return np.array([number(call) for _ in range(math.prod(np.atleast_1d(size)))], dtype).reshape(size)
+        count = math.prod(np.atleast_1d(size))
+        return np.array(boundary.several(count, lambda: number(call)), dtype).reshape(size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
@@ -89,7 +92,7 @@ class _Stream:
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         boundary = self._answers.boundary
         if boundary is not None:
-            return scale * self._forced("gumbel", size, boundary.gumbel) + loc
+            return scale * self._forced(boundary, "gumbel", size, boundary.gumbel) + loc
         return scale * -np.log(-np.log(self._uniforms("gumbel", size))) + loc
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,

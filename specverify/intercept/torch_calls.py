@@ -128,9 +128,10 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
     """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
-        numbers = [boundary.exponential(call, least) for _ in range(like.numel())]
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least))
     else:
-        numbers = [boundary.uniform(call, 1 - 2.0 ** -BITS[like.dtype]) for _ in range(like.numel())]
+        largest = 1 - 2.0 ** -BITS[like.dtype]
+        numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))
     return torch.tensor(numbers, dtype=like.dtype, device=like.device).reshape(like.shape)
 
 

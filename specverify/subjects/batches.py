@@ -107,6 +107,7 @@ def _padded(pmfs: Any, length: int, padding: Any) -> Any:
 
 
 def _attempt(verify: Verify, convert: Convert) -> None:
-    """Call it with two rows, one accepted and one rejected."""
-    rows = (accepted_whole(1, 2), rejected_at_once(1, 2))
+    """Call it with three rows: one accepted, one rejected, one either."""
+    either = Row(np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, (1,))
+    rows = (accepted_whole(1, 2), rejected_at_once(1, 2), either)
     _read(rows, _called(verify, *convert(_arrays(rows, takes_lengths(verify)))))

@@ -169,5 +169,5 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def _attempt(verify: Verify, convert: Convert) -> None:
-    given = {"p": np.full((2, 2), 0.5), "q": np.array([[0.25, 0.75]]), "draft_tokens": np.array([1])}
+    given = {"p": np.array([[2, 1], [1, 2]]) / 3, "q": np.array([[1, 2]]) / 3, "draft_tokens": np.array([1])}
     emitted_row(verify(*convert(given)), drafts=1)
