@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import batched_verifiers
 import numpy as np
@@ -109,7 +110,7 @@ ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
     with pytest.raises(UnusableSubject, match=sentence):
-        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS)
+        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, nullcontext())
 
 
 def test_rows_are_given_and_read_as_documented():
@@ -120,7 +121,7 @@ def test_rows_are_given_and_read_as_documented():
         return np.array([[2, 2, 0], [2, -1, -1]])
 
     assert takes_lengths(verify)
-    assert emitted(verify, ROWS) == ((2, 2, 0), (2,))
+    assert emitted(verify, ROWS, nullcontext()) == ((2, 2, 0), (2,))
     p, q, draft_tokens, lengths = seen[-1]
     assert (p.shape, q.shape) == ((2, 3, 3), (2, 2, 3))
     assert np.allclose(p.sum(-1), 1)

@@ -17,6 +17,7 @@ from specverify.checks import (
     processors_see_their_prefix,
     program_is_its_draws,
     rows_are_independent,
+    samples_agree,
     samples_fit_law,
     scores_match,
     stop_law,
@@ -47,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     inputs_unchanged.CHECK,
     outputs_are_fresh.CHECK,
     samples_fit_law.CHECK,
+    samples_agree.CHECK,
 )
 
 __all__ = ["CHECKS", "Check", "Conditions"]

@@ -9,13 +9,14 @@ it, and laws of several rounds are put together from those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice, product
 from typing import Any
 
 from reference import Draws, Tokens
 from reference.models import draft_model
 from specverify.checks.check import Check, Conditions, exact_cases
+from specverify.draws import Tape
 from specverify.enumeration import first_outcomes, paths, whole_run
 from specverify.explain import describe_case
 from specverify.intercept.audit import Reuse, audited
@@ -84,6 +85,9 @@ def _in_one_block(case: Case, intercepted: Intercepted, prompt: Tokens) -> Calla
     for text in chain.from_iterable(product(vocabulary, repeat=length) for length in range(task.horizon)):
         for model in (task.target, draft_model(task)):
             model(prompt + text)
+
+    with suppress(NeedsValue):
+        whole_run(case_decoder(case), prompt)(Tape(0))  # what it imports is imported before the block
 
     def program(draws: Draws) -> Any:
         state = decoder.init(prompt)

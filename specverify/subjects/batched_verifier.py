@@ -29,7 +29,6 @@ from specverify.subjects.arrays import Verify
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
-    FLOAT32,
     answered_on_one_thread,
     pmf_rows,
     rounds,
@@ -59,7 +58,6 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
         settings=(sampled_setting(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
         rational=False,
         stops_at_eos=False,
-        epsilon=FLOAT32,
         intercepted=True,
     )
 
@@ -78,8 +76,7 @@ def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Conte
         if not count and not (company and ragged):
             return (draws.categorical(p[0], ("bonus",)),)
         rows = company_of(mine, ragged) if company else (mine,)
-        with answered(draws):
-            return emitted(verify, rows)[2 if company else 0]
+        return emitted(verify, rows, answered(draws))[2 if company else 0]
 
     return rounds(task, gamma, decide)
 
@@ -111,8 +108,7 @@ def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EnginePr
 
     def run(draws: Draws) -> Undecided:
         batch = [row(draws, place) for place in range(len(rows))]
-        with answered_on_one_thread(draws):
-            texts = emitted(verify, batch)
+        texts = emitted(verify, batch, answered_on_one_thread(draws))
         ends = [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(texts, rows, strict=True)
@@ -128,4 +124,4 @@ def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EnginePr
         return {(a, b): x * y for (a, x), (b, y) in product(*ends)}
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return EngineProgram(name, opened, law, vocabulary, FLOAT32)
+    return EngineProgram(name, opened, law)

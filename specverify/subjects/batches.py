@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -64,13 +65,14 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
     return np.array(pmfs).reshape(len(pmfs), vocabulary)
 
 
-def emitted(verify: Verify, rows: Sequence[Row]) -> tuple[Tokens, ...]:
-    """Return what ``verify`` emits for each row of one call.
+def emitted(verify: Verify, rows: Sequence[Row], answered: AbstractContextManager[None]) -> tuple[Tokens, ...]:
+    """Return what ``verify`` emits for each row of one call, which is made inside ``answered``.
 
     Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
     """
     given, convert = _arrays(rows, takes_lengths(verify)), arrays_of(verify, _attempt)
-    found: tuple[Tokens, ...] = called(convert, given, partial(_called, verify), partial(_read, rows))
+    with answered:
+        found: tuple[Tokens, ...] = called(convert, given, partial(_called, verify), partial(_read, rows))
     return found
 
 

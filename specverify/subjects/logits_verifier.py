@@ -28,7 +28,6 @@ from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
-    FLOAT32,
     answered_on_one_thread,
     pmf_rows,
     rounds,
@@ -69,7 +68,6 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
         ),
         rational=False,
         stops_at_eos=False,
-        epsilon=FLOAT32,
         intercepted=True,
     )
 
