@@ -232,6 +232,14 @@ def race_of_possible(rng, row):
         return int(possible[(row[possible] / rng.standard_exponential(len(possible))).argmax()])
 
 
+def legacy(p, q, draft_tokens):
+    """The functions of ``np.random``; its multinomial leaves to the last token what rounding leaves of the sum."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if np.random.rand() >= p[i, token] / q[i, token]:  # noqa: NPY002 - what is tested
+            return [*draft_tokens[:i].tolist(), int(np.random.choice(p.shape[1], p=numpy_owed(p[i], q[i])))]  # noqa: NPY002
+    return [*draft_tokens.tolist(), int(np.random.multinomial(1, p[-1]).argmax())]  # noqa: NPY002
+
+
 def standard_library(p, q, draft_tokens):
     """``random.random`` and ``random.choices``."""
     for i, token in enumerate(draft_tokens.tolist()):

@@ -49,6 +49,7 @@ RIGHT = {
     "NumPy": samplers.numpy_loop(),
     "NumPy, Gumbel noise": samplers.numpy_loop(draw=samplers.gumbel),
     "NumPy, race of what is possible": samplers.numpy_loop(draw=samplers.race_of_possible),
+    "NumPy, legacy functions": samplers.legacy,
     "random": samplers.standard_library,
 }
 

@@ -173,6 +173,12 @@ def test_a_buffer_that_is_copied_is_an_answer_of_its_own():
     assert verdict_of(lambda p, q, d: verify(p, q, d).copy(), "outputs_are_fresh").status is Status.HOLDS
 
 
+def test_an_answer_that_can_be_read_only_once_is_not_read_again():
+    assert verdict_of(lambda p, q, d: iter(one_row(p, q, d)), "outputs_are_fresh").status is Status.HOLDS
+    rows = verdict_of(lambda p, q, d: [map(int, row) for row in batch(p, q, d)], "outputs_are_fresh", "batched")
+    assert rows.status is Status.HOLDS
+
+
 # Tokens
 
 

@@ -14,6 +14,7 @@ from specverify.enumeration import paths
 from specverify.explain import describe_case
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.deferred import NeedsValue
+from specverify.rounding import NEGLIGIBLE
 from specverify.scenarios import Scenario
 from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.subject import Case, Subject, case_task
@@ -77,7 +78,8 @@ def starts(case: Case) -> tuple[Tokens, ...]:
 def rounds_after(case: Case, start: Tokens, end: float, only: int | None = None) -> Iterator[Came]:
     """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
 
-    What is drawn as an outcome (a multinomial, a choice) is enumerated. Raises what is not the verifier's own error.
+    What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible.
+    Raises what is not the verifier's own error.
     """
     assert case.variant is not None
     intercepted = case.variant.intercepted
@@ -101,7 +103,8 @@ def rounds_after(case: Case, start: Tokens, end: float, only: int | None = None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
         for path in paths(one_round):
-            yield path.outcome
+            if path.weight > NEGLIGIBLE:
+                yield path.outcome
 
 
 def described_rows(task: Task, prefix: Tokens, draft: Tokens) -> tuple[str, ...]:

@@ -78,7 +78,9 @@ def overwrite_inputs(call: Call) -> None:
 
 
 def changed_answer(call: Call) -> str | None:
-    """Say what the answer of a call has become since; None if it is still what it was."""
+    """Say what the answer of a call has become since; None if it is still what it was, or can be read only once."""
+    if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in call.answer):
+        return None
     try:
         now = call.read(call.answer)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it now was not when it was given
