@@ -175,6 +175,21 @@ def test_float32_rows_are_given_to_those_who_take_tensors():
     assert "gives 0.9999999403953552" in verdict.statement
 
 
+def nothing_at_0(p, q, draft_tokens):
+    """Wrong: where the coin is 0 it emits nothing."""
+    coin = torch.rand(())
+    found = RIGHT["loop"](p, q, draft_tokens)
+    return found if coin > 0 else []
+
+
+def test_no_token_at_an_end_is_refuted_in_a_sentence():
+    verdict = verdict_of(nothing_at_0)
+    assert verdict.status is Status.REFUTED
+    assert verdict.statement.startswith(
+        "it emitted 0 tokens, expected 1 to 3: accepted drafts and one more, when torch.rand"
+    )
+
+
 def always_raises(p, q, draft_tokens):
     if draft_tokens[0] > 0:
         raise ZeroDivisionError("of its own")

@@ -28,7 +28,7 @@ from specverify.enumeration import program_law
 from specverify.law import Law
 from specverify.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.emitted import no_token
-from specverify.subjects.subject import Case, EngineProgram, Subject, case_task
+from specverify.subjects.subject import Case, EngineProgram, Subject, UnusableSubject, case_task
 from specverify.verdict import Counterexample, Evidence, Examination
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
@@ -121,6 +121,8 @@ def _is_ordinary(case: Case, start: Tokens) -> bool:
 
 def _fault(task: Task, came: Came) -> str | None:
     """Say what is wrong with what came out, or nothing."""
+    if isinstance(came.error, UnusableSubject):
+        return str(came.error)
     if came.error is not None:
         return f"it raises {type(came.error).__name__}: {' '.join(str(came.error).split())}"
     for position, token in enumerate(came.new):

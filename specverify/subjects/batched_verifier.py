@@ -24,12 +24,12 @@ from typing import Any
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.enumeration import Undecided
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.arrays import Verify
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
-    answered_on_one_thread,
     pmf_rows,
     rounds,
     sampled_setting,
@@ -62,7 +62,7 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
     )
 
 
-def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
+def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
 
     A round without drafts reaches the verifier only beside rows that have some. ``answered(draws)`` is the context it
@@ -108,7 +108,7 @@ def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EnginePr
 
     def run(draws: Draws) -> Undecided:
         batch = [row(draws, place) for place in range(len(rows))]
-        texts = emitted(verify, batch, answered_on_one_thread(draws))
+        texts = emitted(verify, batch, answered_everywhere(draws))
         ends = [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(texts, rows, strict=True)

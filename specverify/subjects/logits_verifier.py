@@ -23,12 +23,12 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, Pmf, State, Task, Tokens, softmax, warped
 from reference.models import draft_model
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import Verify, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
-    answered_on_one_thread,
     pmf_rows,
     rounds,
     sampled_setting,
@@ -141,9 +141,7 @@ def logits_of(model: LanguageModel) -> LanguageModel:
     return lru_cache(maxsize=None)(row)
 
 
-def build(
-    verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_on_one_thread
-) -> Decoder:
+def build(verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the raw logits.
 
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted

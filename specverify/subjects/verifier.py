@@ -14,10 +14,9 @@ What the other forms (``batched_verifier``, ``logits_verifier``) share with this
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -41,7 +40,6 @@ from reference import (
 )
 from reference.models import draft_model
 from reference.rounds import initial_state
-from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
@@ -71,7 +69,7 @@ def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2,
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
     """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
-    return Variant(label, make, intercepted=Intercepted(make, answered_on_one_thread), **more)
+    return Variant(label, make, intercepted=Intercepted(make, answered_everywhere), **more)
 
 
 def sampled_setting(
@@ -99,29 +97,11 @@ def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
         return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
 
 
-@contextmanager
-def answered_on_one_thread(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
-    """Answer its random calls, and keep torch to one thread: waking the others takes longer than a few numbers do.
-
-    ``forced_uniform`` is as for ``answered_everywhere``.
-    """
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 1
-    try:
-        if torch and threads > 1:
-            torch.set_num_threads(1)
-        with answered_everywhere(draws, forced_uniform):
-            yield
-    finally:
-        if torch and threads > 1:
-            torch.set_num_threads(threads)
-
-
 def _not_answered(_: Draws) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
+def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
 
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
