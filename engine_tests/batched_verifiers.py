@@ -11,7 +11,7 @@ def verdict(rng, p, q, drafts, coins=None, bonus=None):
     for i, token in enumerate(drafts):
         coin = rng.random() if coins is None else coins[i]
         if not coin * q[i, token] < p[i, token]:
-            residual = np.maximum(p[i] - q[i], 0)
+            residual = np.maximum(p[i] - q[i], 0) if (p[i] > q[i]).any() else p[i]
             return [*drafts[:i], rng.choice(len(residual), p=residual / residual.sum())]
     last = p[len(drafts) if bonus is None else bonus]
     return [*drafts, rng.choice(len(last), p=last)]
@@ -53,7 +53,8 @@ def decided_at_once(p, q, draft_tokens, lengths, coins):
     accepted = ((coins < ratio) & drafted).to(torch.int64).cumprod(dim=-1).sum(-1)
     all_accepted = accepted == lengths
     residual = torch.clamp(p[rows, accepted] - q[rows, accepted.clamp(max=gamma - 1)], min=0)
-    weights = torch.where(all_accepted[:, None], p[rows, accepted], residual)
+    nothing = ~residual.any(-1) | all_accepted
+    weights = torch.where(nothing[:, None], p[rows, accepted], residual)
     last = torch.multinomial(weights, 1)
     kept = torch.arange(gamma + 1) < accepted[:, None]
     padded = torch.cat([draft_tokens, torch.full((len(p), 1), -1)], dim=-1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
+
 import batched_verifiers
 import numpy as np
 import pytest
@@ -98,12 +101,16 @@ ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
         ([[2, -1, 0], [2]], r"row 1 of 2 emitted \[2, -1, 0\], expected nothing but placeholders after"),
         ([[2, 2, 0], [-1, -1, -1]], "row 2 of 2 emitted 0 tokens, expected 1 to 2: accepted drafts and one more"),
         ([[2, 2, 0], [0, 1, 2]], "row 2 of 2 emitted 3 tokens, expected 1 to 2"),
-        ([[2, 2, 3], [2]], "row 1 of 2 emitted token 3, expected one of 0 to 2"),
+        ([[2, 2, math.nan], [2]], "row 1 of 2 emitted nan, expected whole numbers"),
+        (
+            np.array([[True, True, True]] * 2),
+            "row 1 of 2 emitted bools, expected token ids: a mask is no row",
+        ),
     ],
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
     with pytest.raises(UnusableSubject, match=sentence):
-        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS)
+        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, nullcontext())
 
 
 def test_rows_are_given_and_read_as_documented():
@@ -114,7 +121,7 @@ def test_rows_are_given_and_read_as_documented():
         return np.array([[2, 2, 0], [2, -1, -1]])
 
     assert takes_lengths(verify)
-    assert emitted(verify, ROWS) == ((2, 2, 0), (2,))
+    assert emitted(verify, ROWS, nullcontext()) == ((2, 2, 0), (2,))
     p, q, draft_tokens, lengths = seen[-1]
     assert (p.shape, q.shape) == ((2, 3, 3), (2, 2, 3))
     assert np.allclose(p.sum(-1), 1)

@@ -8,11 +8,17 @@ import numpy as np
 import torch
 
 
+def owed(p, q):
+    """The residual, and p where rounding leaves nothing of it."""
+    residual = torch.clamp(p - q, min=0)
+    return residual if residual.any() else p
+
+
 def race(p, q, draft_tokens):
     """Coins by comparison, the replacement by an exponential race."""
     for i, token in enumerate(draft_tokens.tolist()):
         if torch.rand(()) >= p[i, token] / q[i, token]:
-            residual = torch.clamp(p[i] - q[i], min=0)
+            residual = owed(p[i], q[i])
             clock = torch.empty_like(residual).exponential_()
             return [*draft_tokens[:i].tolist(), int((residual / clock).argmax())]
     clock = torch.empty_like(p[-1])
@@ -27,7 +33,7 @@ def inverse_cdf(p, q, draft_tokens):
     accepted = int((torch.rand_like(ratio) < ratio).to(torch.int64).cumprod(dim=0).sum())
     weights = p[accepted]
     if accepted < len(draft_tokens):
-        weights = torch.clamp(p[accepted] - q[accepted], min=0)
+        weights = owed(p[accepted], q[accepted])
     cumulative = weights.cumsum(0)
     token = torch.searchsorted(cumulative, torch.rand(1) * cumulative[-1], right=True)
     return torch.cat([draft_tokens[:accepted], token])
@@ -45,10 +51,10 @@ def unscaled_inverse_cdf(p, q, draft_tokens):
 
 
 def log_space(p, q, draft_tokens):
-    """Coins in logarithms, the replacement by the Gumbel trick."""
+    """Coins in logarithms, the replacement by the Gumbel trick: right but where a uniform is exactly 0."""
     for i, token in enumerate(draft_tokens.tolist()):
         if not torch.log(torch.rand(())) < torch.log(p[i, token]) - torch.log(q[i, token]):
-            return [*draft_tokens[:i].tolist(), gumbel(torch.clamp(p[i] - q[i], min=0))]
+            return [*draft_tokens[:i].tolist(), gumbel(owed(p[i], q[i]))]
     return [*draft_tokens.tolist(), gumbel(p[-1])]
 
 
@@ -62,7 +68,7 @@ def in_numpy(p, q, draft_tokens):
     rng = np.random.default_rng()
     for i, token in enumerate(np.asarray(draft_tokens).tolist()):
         if not rng.random() * q[i, token] < p[i, token]:
-            residual = np.maximum(p[i] - q[i], 0)
+            residual = np.maximum(p[i] - q[i], 0) if (p[i] > q[i]).any() else p[i]
             return [*draft_tokens[:i], rng.choice(len(residual), p=residual / residual.sum())]
     return [*draft_tokens, rng.choice(p.shape[1], p=p[-1])]
 

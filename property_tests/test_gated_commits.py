@@ -99,8 +99,9 @@ def test_one_draft_on_the_known_pair(nll, law, bias):
 def test_what_the_edge_commits_has_the_law_of_q_given_the_gate_and_not_that_of_q():
     """Blocks of two, all of it easy or asked about: committed ones are q given that both tokens are the likely one."""
     task = Task(always(P), always(Q), horizon=4)
-    decoder = edge_cloud_gated.build(task, gamma=2, nll=0.9, most=0, **ONLY_NLL)
-    draws_law = law_of(lambda draws: decoder.propose(draws, decoder.init((0,))).tokens)
+    assert edge_cloud_gated.build(task, gamma=2).propose is None, "no draft alone is the drafting of its rounds"
+    ungated = edge_cloud_sparse_q.build(task, gamma=2)
+    draws_law = law_of(lambda draws: ungated.propose(draws, ungated.init((0,))).tokens)
     easy = {block: mass for block, mass in draws_law.items() if is_easy(Gate(nll=0.9), 0, block, (Q, Q))}
     assert easy == {(0, 0): Fraction(9, 25)}
     assert set(draws_law) - set(easy)

@@ -74,6 +74,14 @@ def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
     return _tied(rng, vocabulary), _tied(rng, vocabulary)
 
 
+def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """P and q apart by 2^-30 or less at two tokens: exact where nothing is rounded or tolerated."""
+    weights = [weight << 30 for weight in _positive(rng, vocabulary)]
+    more, less = rng.sample(range(vocabulary), 2)
+    moved = [weight + (token == more) - (token == less) for token, weight in enumerate(weights)]
+    return tuple(weights), tuple(moved)
+
+
 SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
     shape.__name__: shape for shape in (generic, peaked, zeros, disjoint, equal, point_target, point_draft, ties)
 }
@@ -81,7 +89,7 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) as full-context rational tables of a named shape."""
-    rows = SHAPES[shape]
+    rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
@@ -116,9 +124,14 @@ def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> Lan
     return row
 
 
+def as_dtype(model: LanguageModel, dtype: Any) -> LanguageModel:
+    """Return the model with rows of a floating type."""
+    return lru_cache(maxsize=None)(lambda tokens: np.array(model(tokens), dtype=dtype))
+
+
 def as_float64(model: LanguageModel) -> LanguageModel:
     """Return the model with float64 rows."""
-    return lru_cache(maxsize=None)(lambda tokens: np.array(model(tokens), dtype=np.float64))
+    return as_dtype(model, np.float64)
 
 
 def one_hot_rows(model: LanguageModel) -> LanguageModel:

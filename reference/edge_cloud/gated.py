@@ -72,4 +72,4 @@ def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> D
             reached=len(alone) + done.reached,
         )
 
-    return through_cloud._replace(step=step)
+    return through_cloud._replace(step=step, propose=None)  # a round may draft several blocks: none of them is its half

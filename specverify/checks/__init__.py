@@ -13,6 +13,7 @@ from specverify.checks import (
     law_is_declared,
     law_is_target,
     merging_is_sound,
+    outputs_are_fresh,
     processors_see_their_prefix,
     program_is_its_draws,
     rows_are_independent,
@@ -45,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     cache_equals_prefill.CHECK,
     scores_match.CHECK,
     inputs_unchanged.CHECK,
+    outputs_are_fresh.CHECK,
     samples_fit_law.CHECK,
     samples_agree.CHECK,
 )

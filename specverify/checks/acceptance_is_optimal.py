@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
-from specverify.checks.check import Check, Conditions, exact_cases, slack, states_after_one_round
+from specverify.checks._rounds import first_rounds
+from specverify.checks.check import Check, Conditions, exact_cases, slack
 from specverify.checks.draft_is_honest import obstacle
 from specverify.enumeration import paths
 from specverify.explain import describe_case, shown
@@ -24,17 +25,17 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     assert decoder.propose is not None
     propose = decoder.propose
     runs = 0
-    for state in states_after_one_round(decoder, decoder.init(case.scenario.prompt)):
+    for state, masses, count in first_rounds(case):
+        runs += count
         best: dict[int, Any] = {}
         for path in paths(lambda draws, state=state: propose(draws, state)):  # type: ignore[misc]
             runs += 1
             for i, mass in _prefix_acceptance(path.outcome, state.tokens, target):
                 best[i] = best.get(i, 0) + path.weight * mass
         actual = dict.fromkeys(best, 0)
-        for round_path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
-            runs += 1
-            for i in range(1, round_path.outcome[1].accepted + 1):
-                actual[i] = actual.get(i, 0) + round_path.weight
+        for (_, accepted), mass in masses.items():
+            for i in range(1, accepted + 1):
+                actual[i] = actual.get(i, 0) + mass
         for i in sorted(actual):
             if abs(actual[i] - best.get(i, 0)) > slack(case, 2 * i):
                 return _not_optimal(case, state.tokens, i, actual[i], best.get(i, 0), runs)

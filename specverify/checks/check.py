@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from reference import Claim, Decoder, State
-from specverify.enumeration import decoder_law, estimated_paths, paths, whole_run
+from reference import Claim
+from specverify.enumeration import decoder_law, estimated_paths, whole_run
 from specverify.law import Law
 from specverify.rounding import FLOAT32, of_decision
 from specverify.scenarios import Scenario
@@ -70,19 +70,6 @@ def beyond_reach(case: Case, runs: int = 4000) -> bool:
     if not case.subject.whole or case.scenario is None:
         return False
     return estimated_paths(whole_run(case_decoder(case), case.scenario.prompt)) > runs
-
-
-def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> list[State]:
-    """Return ``start`` and up to ``most`` different unfinished states one round later."""
-    found = [start]
-    if start.remaining > 0:
-        for path in paths(lambda draws: decoder.step(draws, start)):
-            state = path.outcome[0]
-            if state.remaining > 0 and state not in found:
-                found.append(state)
-            if len(found) > most:
-                break
-    return [state for state in found if state.remaining > 0]
 
 
 def slack(case: Case, decisions: int) -> float:

@@ -1,24 +1,28 @@
 """No randomness is used twice: no uniform decides two things, and no two draws come from one state of a generator.
 
 Whether the law survives is for ``law_is_target`` to say; this names the line. What counts as two decisions, and what
-cannot be seen, is in ``intercept.audit``.
+cannot be seen, is in ``intercept.audit``. All rounds of a decode are followed in one block, as one stream: a verifier
+that seeds its generator anew in each call decides every round by the same numbers. The law of one round does not show
+it, and laws of several rounds are put together from those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from itertools import islice
+from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain, islice, product
 from typing import Any
 
-from reference import Draws
+from reference import Draws, Tokens
+from reference.models import draft_model
 from specverify.checks.check import Check, Conditions, exact_cases
+from specverify.draws import Tape
 from specverify.enumeration import first_outcomes, paths, whole_run
 from specverify.explain import describe_case
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.deferred import NeedsValue
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, Subject, case_decoder
+from specverify.subjects.subject import Case, Intercepted, Subject, case_decoder, case_task
 from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 1000
@@ -65,7 +69,34 @@ def _opened(case: Case) -> AbstractContextManager[Callable[[Draws], Any]]:
     if case.program is not None:
         return case.program.open()
     assert case.scenario is not None
-    return nullcontext(whole_run(case_decoder(case), case.scenario.prompt))
+    assert case.variant is not None
+    if case.variant.intercepted is None:
+        return nullcontext(whole_run(case_decoder(case), case.scenario.prompt))
+    return nullcontext(_in_one_block(case, case.variant.intercepted, case.scenario.prompt))
+
+
+def _in_one_block(case: Case, intercepted: Intercepted, prompt: Tokens) -> Callable[[Draws], Any]:
+    """Return a whole decode whose calls are all made in one block; it ends where a token is none.
+
+    The models are tables that draw as they are made, so all their rows are made before.
+    """
+    task = case_task(case)
+    decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
+    for text in chain.from_iterable(product(vocabulary, repeat=length) for length in range(task.horizon)):
+        for model in (task.target, draft_model(task)):
+            model(prompt + text)
+
+    with suppress(NeedsValue):
+        whole_run(case_decoder(case), prompt)(Tape(0))  # what it imports is imported before the block
+
+    def program(draws: Draws) -> Any:
+        state = decoder.init(prompt)
+        with intercepted.answered(draws):
+            while state.remaining > 0 and all(token in vocabulary for token in state.tokens):
+                state, _ = decoder.step(draws, state)
+        return state.tokens
+
+    return program
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse]) -> tuple[NeedsValue | None, int, int]:

@@ -1,18 +1,35 @@
-"""No token of target probability 0 comes out when a uniform is exactly 0, or the largest float below 1."""
+"""No token of target probability 0 comes out when a uniform is exactly 0, or the largest float below 1.
+
+A verifier goes on to answer there: an error, or no token at all, is a failure too. It is asked on rows that differ by
+rounding alone as well, where its residual may be empty, and on float32 ones if it takes them. What refutes it is one
+random number at its end, the others ordinary, and the number is one that its generator can return (``boundary``); that
+several are at their ends together is left alone. An engine is judged with all of them there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
-from reference import Claim, Tokens
+from reference import Claim, Task, Tokens
+from specverify.checks._calls import (
+    ORDINARY,
+    Came,
+    call_cases,
+    described_call,
+    needs_calls,
+    rounds_after,
+    starts,
+)
 from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions
-from specverify.checks.stop_law import cases, obstacle
 from specverify.enumeration import program_law
 from specverify.law import Law
-from specverify.subjects.subject import Case, EngineProgram
-from specverify.verdict import Evidence, Examination
+from specverify.scenarios import ROUNDING_SCENARIOS
+from specverify.subjects.emitted import no_token
+from specverify.subjects.subject import Case, EngineProgram, Subject, UnusableSubject, case_task
+from specverify.verdict import Counterexample, Evidence, Examination
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
@@ -37,9 +54,22 @@ def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
         yield AtBoundary(uniform, said, law, outside)
 
 
+def obstacle(subject: Subject) -> str | None:
+    """The uniforms must be drawn by a library, so that they can be given a value."""
+    return None if subject.programs or needs_calls(subject) is None else "it draws no uniforms: it asks for outcomes"
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every program, and every variant of a verifier in its own scenarios and those of rounded rows."""
+    for program in subject.programs:
+        yield Case(subject, program=program)
+    yield from call_cases(lambda scenario: True)(subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS))
+
+
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Give every uniform its smallest value, then its largest; other draws are enumerated."""
-    assert case.program is not None
+    if case.program is None:
+        return _examine_calls(case)
     runs = 0
     for found in at_boundaries(case.program, conditions.runs):
         runs += found.law.runs
@@ -49,9 +79,63 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
+def _examine_calls(case: Case) -> Examination:
+    task, runs = case_task(case), 0
+    for end in BOUNDARIES:
+        for start in starts(case):
+            for came in rounds_after(case, start, end):
+                runs += 1
+                fault = _fault(task, came) and _by_one_number(case, task, start, end, came)
+                if fault:
+                    return fault._replace(figures={"runs": runs})
+    return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
+
+
+def _by_one_number(case: Case, task: Task, start: Tokens, end: float, seen: Came) -> Examination | None:
+    """Return the refutation by one number at its end, the others near it, or None if it takes more than one."""
+    if seen.error is not None and _is_ordinary(case, start):
+        return None
+    for place in range(max(1, seen.boundary.drawn)):
+        for came in rounds_after(case, start, end, place):
+            fault, number = _fault(task, came), came.boundary
+            if fault:
+                when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
+                example = Counterexample((*described_call(case, came), when), fault)
+                return Examination(f"{fault}, when {when}", failed=True, rational=False, counterexample=example)
+    return None
+
+
+def _is_ordinary(case: Case, start: Tokens) -> bool:
+    """Return whether a verifier raises at ordinary numbers as well, as it may on float32, which it was not promised.
+
+    Raises the error where the rows are those that it was promised: then it is unusable, not wrong.
+    """
+    assert case.scenario is not None
+    for came in chain.from_iterable(rounds_after(case, start, uniform) for uniform in ORDINARY):
+        if came.error is not None:
+            if case.scenario.float32:
+                return True
+            raise came.error
+    return False
+
+
+def _fault(task: Task, came: Came) -> str | None:
+    """Say what is wrong with what came out, or nothing."""
+    if isinstance(came.error, UnusableSubject):
+        return str(came.error)
+    if came.error is not None:
+        return f"it raises {type(came.error).__name__}: {' '.join(str(came.error).split())}"
+    for position, token in enumerate(came.new):
+        p = task.target(came.state.tokens + came.new[:position])
+        wrong = no_token(token, len(p)) or (f"{token} has target probability 0" if not p[token] > 0 else None)
+        if wrong:
+            return f"{came.new} comes out: token {wrong}, at position {position}"
+    return None
+
+
 CHECK = Check(
     name="support_at_boundary_draws",
-    summary="no forbidden token comes out when uniforms are 0 or the largest float below 1",
+    summary="no forbidden token, and of a verifier no error, comes out when a random number is at its end",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     obstacle=obstacle,

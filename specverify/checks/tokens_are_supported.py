@@ -10,6 +10,7 @@ from reference import Claim, Task, Tokens
 from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, exact_cases, needs_variants
 from specverify.rounding import left_on_nothing
+from specverify.subjects.emitted import no_token
 from specverify.verdict import Evidence
 
 
@@ -17,8 +18,9 @@ def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
     """Name the first impossible token."""
     for position, token in enumerate(new):
         p = task.target(prompt + new[:position])
-        if not 0 <= token < len(p):
-            return f"token {token} at position {position} is outside the vocabulary of {len(p)}"
+        wrong = no_token(token, len(p))
+        if wrong:
+            return f"token {wrong}, at position {position}"
         if not p[token] > 0:
             return f"token {token} at position {position} has target probability 0"
         if token in task.eos:

@@ -18,6 +18,7 @@ from reference import Draws, Pmf, Site
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
+from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.deferred import Categorical, NeedsValue, Uniform
 from specverify.intercept.streams import Streams
 
@@ -31,9 +32,9 @@ watched: list[tuple[Any, str]] = []
 class Answers:
     """The answers of one block to the generators of one library."""
 
-    def __init__(self, draws: Draws, forced: float | None, owner: Any, name: str) -> None:
-        """``forced`` is the value of every uniform, if any; ``owner`` is the global generator, called ``name``."""
-        self.draws, self.forced = draws, forced
+    def __init__(self, draws: Draws, forced: float | Boundary | None, owner: Any, name: str) -> None:
+        """``forced`` gives uniforms their values, if anything does; ``owner`` is the global generator ``name``."""
+        self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
         self._owner = owner
         self._names: dict[int, tuple[Any, str]] = {id(owner): (owner, name)}

@@ -22,8 +22,8 @@ Gumbel top-k, whose weights are the old ones, is not.
 
 What it cannot see: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given
 the answer and no fault; thresholds that are the same constants on every path, or on every path on one side; values that
-are reused as values (``NeedsValue`` refuses them); anything shared between two blocks, such as a seed set again in
-every call. Named although it may be meant so: a coupling by common noise, as drafters with shared Gumbel noise have it,
+are reused as values (``NeedsValue`` refuses them); anything shared between two blocks, which is why a whole decode is
+one. Named although it may be meant so: a coupling by common noise, as drafters with shared Gumbel noise have it,
 and one number looked up in the CDFs of several rows at once, all of them looked at and one kept.
 """
 

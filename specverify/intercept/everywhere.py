@@ -10,6 +10,7 @@ from typing import Any
 from reference import Draws
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.block import opened
+from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.numpy_calls import numpy_answered_by
 from specverify.intercept.random_calls import random_answered_by
@@ -17,12 +18,14 @@ from specverify.intercept.threads import threads_enter
 
 
 @contextmanager
-def answered_everywhere(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer the random calls of ``random``, NumPy and, if it has been imported, torch, in all threads.
 
-    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. Raises
-    ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed on its way.
+    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
+    tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
+    on its way.
     """
+    forced_uniform = boundary_of(forced_uniform)
     torch = "torch" in sys.modules
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads

@@ -15,7 +15,6 @@ from specverify.intercept.scalars import refusal
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
-ONE_BELOW_ONE = 1 - 2**-53
 
 
 def shown(seed: Any) -> str:

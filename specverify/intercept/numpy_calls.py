@@ -22,6 +22,7 @@ import numpy as np
 from reference import Draws
 from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.finite import shown
 from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.numpy_generator import REAL, NumpyGenerator
@@ -134,7 +135,7 @@ MODULE = _module()
 
 
 @contextmanager
-def numpy_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

@@ -13,6 +13,7 @@ import numpy as np
 from reference import Site
 from specverify.intercept import finite
 from specverify.intercept.answers import Answers, Call
+from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous
 from specverify.intercept.lazy_array import LazyArray
@@ -44,12 +45,12 @@ class NumpyGenerator:
     def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)
 
-    def uniforms(self, function: str, size: Any, least: float = 0.0, digits: str = "float64") -> Any:
+    def uniforms(self, function: str, size: Any, digits: str = "float64") -> Any:
         """Return the next uniform random number of the generator, or an array of them."""
+        boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
+        if boundary is not None:
+            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
         shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
-        if self._answers.forced is not None:
-            value = float(min(max(self._answers.forced, least), finite.ONE_BELOW_ONE))
-            return value if shape is None else np.full(shape, value)
         one = function if function in _OWN_NUMBER else _DOUBLE[self._kind]
         if shape is None:
             call, site = self._asked(function, self._call(one))
@@ -66,14 +67,36 @@ class NumpyGenerator:
         return width * self.uniforms("uniform", (shape or None) if size is None else size) + low
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(self.uniforms("exponential", size, least=2**-53))
+        return scale * self._exponentials("exponential", size)
 
-    def standard_exponential(self, size: Any = None, *_: Any, out: Any = None, **__: Any) -> Any:
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
+                             out: Any = None) -> Any:  # fmt: skip
         no_out(out)
-        return -np.log(self.uniforms("standard_exponential", size, least=2**-53))
+        return self._exponentials("standard_exponential", size, np.dtype(dtype).name, method)
+
+    def _exponentials(self, function: str, size: Any, digits: str = "float64", method: str = "zig") -> Any:
+        boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
+        if boundary is None:
+            return -np.log(self.uniforms(function, size))
+        largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
+        smallest = -0.0 if legacy else 0.0
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
+
+    def _forced(
+        self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
+    ) -> Any:
+        """Return the next number that ``boundary`` gives a value, or an array of them."""
+        call = f"{self._name}.{function}"
+        if size is None:
+            return number(call)
+        count = math.prod(np.atleast_1d(size))
+        return np.array(boundary.several(count, lambda: number(call)), digits).reshape(size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(-np.log(self.uniforms("gumbel", size, least=2**-53))) + loc
+        boundary = self._answers.boundary
+        if boundary is not None:
+            return scale * self._forced(boundary, "gumbel", size, boundary.gumbel) + loc
+        return scale * -np.log(-np.log(self.uniforms("gumbel", size))) + loc
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip

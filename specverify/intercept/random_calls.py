@@ -25,9 +25,10 @@ import numpy as np
 from reference import Draws, Site
 from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import in_housekeeping
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous
-from specverify.intercept.finite import ONE_BELOW_ONE, heads, one_by_one, one_of, shown
+from specverify.intercept.finite import heads, one_by_one, one_of, shown
 from specverify.intercept.scalars import LazyFloat, refusal, replaced
 
 LIBRARY = "random"
@@ -63,10 +64,10 @@ def _answers() -> Answers:
     return answers
 
 
-def _uniform(generator: Any, function: str, least: float) -> Any:
-    forced = _answers().forced
-    if forced is not None:
-        return float(min(max(forced, least), ONE_BELOW_ONE))
+def _uniform(generator: Any, function: str) -> Any:
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.uniform(f"random.{function}")
     call, site = _asked(generator, function, partial(_random.Random.random, generator))
     return LazyFloat(Continuous(call.uniform(site)))
 
@@ -82,11 +83,14 @@ def _drawn_below(generator: Any, number: int) -> None:
 
 
 def _random_(self: Any) -> Any:
-    return _uniform(self, _function("random"), 0.0)
+    return _uniform(self, _function("random"))
 
 
 def _expovariate(self: Any, lambd: float = 1.0) -> Any:
-    return -np.log(_uniform(self, "expovariate", 2**-53)) / lambd
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.exponential("random.expovariate", -0.0) / lambd
+    return -np.log(_uniform(self, "expovariate")) / lambd
 
 
 def _randbelow(self: Any, n: int) -> int:
@@ -178,7 +182,7 @@ MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(
 
 
 @contextmanager
-def random_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws
 from specverify import rounding
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.lazy_tensor import elements_of, in_all, stored
@@ -69,7 +70,7 @@ class _Answers(TorchFunctionMode):
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[TorchFunctionMode]:
+def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[TorchFunctionMode]:
     """Answer torch's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary

@@ -9,28 +9,29 @@ import numpy as np
 import torch
 
 from reference import Draws, Site
+from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Categorical, Continuous, Uniform
+from specverify.intercept.deferred import Categorical, Continuous, Uniform, exponential
 from specverify.intercept.lazy_tensor import LazyTensor
 from specverify.intercept.torch_filled import Filled
 from specverify.intercept.torch_streams import TorchStreams
 
-ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}
-"""The largest uniform of each dtype."""
+BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
+"""Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
 
 
 class TorchDraws:
     """Answers the draws of one run."""
 
-    def __init__(self, draws: Draws, forced: float | None) -> None:
-        """``forced`` is the value of every uniform, if any."""
-        self.draws, self.forced = draws, forced
+    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+        """``forced`` gives uniforms their values, if anything does."""
+        self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
 
     def uniforms(self, like: torch.Tensor, call: str, image: Any, generator: Any) -> Any:
         """Return a lazy tensor of fresh uniforms, mapped by ``image``; an ordinary one where a value is forced."""
-        if self.forced is not None:
-            return torch.full_like(like, min(self.forced, ONE_BELOW_ONE.get(like.dtype, 1 - 2**-8)))
+        if self.boundary is not None:
+            return _forced(self.boundary, like, call, exponentials=image is exponential)
         site: Site = (call, caller(), *self.streams.name(generator))
         elements = np.empty(tuple(like.shape), dtype=object)
         alike = image is Continuous and like.device.type == "cpu"
@@ -58,3 +59,14 @@ class TorchDraws:
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 
         return outcome
+
+
+def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
+    """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
+    if exponentials:
+        least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least))
+    else:
+        largest = 1 - 2.0 ** -BITS[like.dtype]
+        numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))
+    return torch.tensor(numbers, dtype=like.dtype, device=like.device).reshape(like.shape)

@@ -122,9 +122,6 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
         raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
-    if run.forced is not None:
-        value = -math.log(min(max(run.forced, 2**-24), 1 - 2**-24)) / lambd
-        return run.filled.fill(tensor, torch.full_like(tensor, value))
     found = run.uniforms(tensor, "exponential_", exponential, generator)
     return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.mutant import Mutant
+from specverify.subjects.arrays import Verify
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.logits_verifier import PARAMETERS, Setting, build, logits_subject, processed
-from specverify.subjects.subject import Subject, Variant
-from specverify.subjects.verifier import Verify, verifier_subject
+from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
+from specverify.subjects.subject import Subject
+from specverify.subjects.verifier import verifier_subject
 
 Ratio = Callable[[Any, Any, int], Any]
 """``ratio(p, q, token)``: the draft stays if a uniform number is below."""
@@ -128,14 +129,7 @@ def in_company(verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
 
 def logits_at(setting: Setting, verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier of logits at one setting."""
-    variants = tuple(
-        Variant(
-            " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
-            partial(build, verify, gamma, setting),
-            process=partial(processed, setting),
-        )
-        for gamma in gammas
-    )
+    variants = tuple(variant_at(verify, gamma, setting) for gamma in gammas)
     return logits_subject(verify, name, gammas)._replace(variants=variants, settings=())
 
 

@@ -24,16 +24,16 @@ from typing import Any
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.enumeration import Undecided
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
+from specverify.subjects.arrays import Verify
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
-from specverify.subjects.subject import EngineProgram, Subject, Variant
+from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
-    Context,
-    Verify,
-    answered_on_one_thread,
     pmf_rows,
     rounds,
     sampled_setting,
+    variant_of,
 )
 
 
@@ -41,9 +41,9 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
     """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
     most, ragged = max(gammas), takes_lengths(verify)
     beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
-    alone = Variant(f"gamma={most}, alone", partial(build, verify, most, False))
+    alone = variant_of(f"gamma={most}, alone", partial(build, verify, most, False))
     company = tuple(
-        Variant(
+        variant_of(
             f"gamma={gamma}, row 3 of {3 + ragged} beside {beside}",
             partial(build, verify, gamma, True),
             joint=partial(together, verify, gamma),
@@ -62,7 +62,7 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
     )
 
 
-def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
+def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
 
     A round without drafts reaches the verifier only beside rows that have some. ``answered(draws)`` is the context it
@@ -76,8 +76,7 @@ def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Conte
         if not count and not (company and ragged):
             return (draws.categorical(p[0], ("bonus",)),)
         rows = company_of(mine, ragged) if company else (mine,)
-        with answered(draws):
-            return emitted(verify, rows)[2 if company else 0]
+        return emitted(verify, rows, answered(draws))[2 if company else 0]
 
     return rounds(task, gamma, decide)
 
@@ -109,8 +108,7 @@ def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EnginePr
 
     def run(draws: Draws) -> Undecided:
         batch = [row(draws, place) for place in range(len(rows))]
-        with answered_on_one_thread(draws):
-            texts = emitted(verify, batch)
+        texts = emitted(verify, batch, answered_everywhere(draws))
         ends = [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(texts, rows, strict=True)

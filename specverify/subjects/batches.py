@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reference import Tokens
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import described, emitted_row
 from specverify.subjects.subject import UnusableSubject
-from specverify.subjects.verifier import Arrays, Verify, arrays_of
 
 
 class Row(NamedTuple):
@@ -62,45 +65,51 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
     return np.array(pmfs).reshape(len(pmfs), vocabulary)
 
 
-def emitted(verify: Verify, rows: Sequence[Row]) -> tuple[Tokens, ...]:
-    """Return what ``verify`` emits for each row of one call.
+def emitted(verify: Verify, rows: Sequence[Row], answered: AbstractContextManager[None]) -> tuple[Tokens, ...]:
+    """Return what ``verify`` emits for each row of one call, which is made inside ``answered``.
 
     Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
     """
-    answer = _called(verify, arrays_of(verify, _attempt)(_arrays(rows, takes_lengths(verify))))
+    given, convert = _arrays(rows, takes_lengths(verify)), arrays_of(verify, _attempt)
+    with answered:
+        found: tuple[Tokens, ...] = called(convert, given, partial(_called, verify), partial(_read, rows))
+    return found
+
+
+def _read(rows: Sequence[Row], answer: Any) -> tuple[Tokens, ...]:
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(f"it returned {described(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows")
     if len(answer) != len(rows):
         raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
     return tuple(
-        emitted_row(answer[place], len(row.drafts), row.p.shape[1], f"row {place + 1} of {len(rows)}")
-        for place, row in enumerate(rows)
+        emitted_row(answer[place], len(row.drafts), f"row {place + 1} of {len(rows)}") for place, row in enumerate(rows)
     )
 
 
-def _called(verify: Verify, given: Arrays) -> Any:
+def _called(verify: Verify, *arrays: Any) -> Any:
     """Call it; lengths go by name where that is how it calls them."""
-    if len(given) > 3 and "lengths" in inspect.signature(verify).parameters:
-        return verify(*given[:3], lengths=given[3])
-    return verify(*given)
+    if len(arrays) > 3 and "lengths" in inspect.signature(verify).parameters:
+        return verify(*arrays[:3], lengths=arrays[3])
+    return verify(*arrays)
 
 
-def _arrays(rows: Sequence[Row], ragged: bool) -> Arrays:
+def _arrays(rows: Sequence[Row], ragged: bool) -> dict[str, Any]:
     width, vocabulary = max(len(row.drafts) for row in rows), rows[0].p.shape[1]
     first, last = np.eye(vocabulary)[[0, -1]]
-    p = np.stack([_padded(row.p, width + 1, first) for row in rows])
-    q = np.stack([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows])
-    ids = np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows])
-    return (p, q, ids, np.array([len(row.drafts) for row in rows])) if ragged else (p, q, ids)
+    given = {
+        "p": np.stack([_padded(row.p, width + 1, first) for row in rows]),
+        "q": np.stack([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows]),
+        "draft_tokens": np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows]),
+    }
+    return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given
 
 
 def _padded(pmfs: Any, length: int, padding: Any) -> Any:
     return np.concatenate([pmfs, np.broadcast_to(padding, (length - len(pmfs), len(padding)))])
 
 
-def _attempt(verify: Verify) -> None:
-    """Call it with NumPy arrays: one row accepted, one rejected."""
-    rows = (accepted_whole(1, 2), rejected_at_once(1, 2))
-    answer = _called(verify, _arrays(rows, takes_lengths(verify)))
-    for place in range(len(rows)):
-        emitted_row(answer[place], 1, 2)
+def _attempt(verify: Verify, convert: Convert) -> None:
+    """Call it with three rows: one accepted, one rejected, one either."""
+    either = Row(np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, (1,))
+    rows = (accepted_whole(1, 2), rejected_at_once(1, 2), either)
+    _read(rows, _called(verify, *convert(_arrays(rows, takes_lengths(verify)))))

@@ -23,16 +23,16 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, Pmf, State, Task, Tokens, softmax, warped
 from reference.models import draft_model
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
-from specverify.subjects.subject import Subject, Variant
+from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
-    Context,
-    Verify,
-    answered_on_one_thread,
-    arrays_of,
     pmf_rows,
     rounds,
     sampled_setting,
+    variant_of,
 )
 
 Setting = tuple[tuple[str, float], ...]
@@ -58,14 +58,7 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
         name=name,
         summary=(verify.__doc__ or "a verifier of logits").strip().partition("\n")[0],
         claims=frozenset(Claim),
-        variants=tuple(
-            Variant(
-                " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
-                partial(build, verify, gamma, setting),
-                process=partial(processed, setting),
-            )
-            for gamma, setting in pairs
-        ),
+        variants=tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
         settings=(
             sampled_setting(
                 partial(build, verify, most, sampled),
@@ -76,6 +69,15 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+    )
+
+
+def variant_at(verify: Verify, gamma: int, setting: Setting) -> Variant:
+    """Return the variant of a verifier of logits at one gamma and one setting."""
+    return variant_of(
+        " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
+        partial(build, verify, gamma, setting),
+        process=partial(processed, setting),
     )
 
 
@@ -124,21 +126,22 @@ def processed(setting: Setting, task: Task) -> Task:
 
 
 def logits_of(model: LanguageModel) -> LanguageModel:
-    """Return finite float64 logits of a table, ties between its possible tokens broken in favour of higher ids."""
+    """Return finite logits of a table, ties between its possible tokens broken in favour of higher ids.
+
+    They are float64, or float32 where the table is.
+    """
 
     def row(tokens: Tokens) -> Any:
-        pmf = np.asarray(model(tokens), dtype=np.float64)
-        possible = pmf > 0
+        given = np.asarray(model(tokens))
+        pmf, possible = given.astype(np.float64), given > 0
         logits = np.full(len(pmf), FORBIDDEN)
         logits[possible] = np.log(pmf[possible]) + UNTIED * np.sqrt(1.0 + np.arange(len(pmf)))[possible]
-        return logits
+        return logits.astype(np.float32) if given.dtype == np.float32 else logits
 
     return lru_cache(maxsize=None)(row)
 
 
-def build(
-    verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_on_one_thread
-) -> Decoder:
+def build(verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the raw logits.
 
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted
@@ -153,9 +156,11 @@ def build(
             return (draws.categorical(p[0], ("bonus",)),)
         prefixes = [state.tokens + draft.tokens[:i] for i in range(len(p))]
         target, drafter = (np.stack([model(prefix) for prefix in prefixes]) for model in raw)
+        given, convert = _given(target, drafter[:-1], draft.tokens), arrays_of(verify, _attempt)
+        invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
         with answered(draws):
-            given = arrays_of(verify, _attempt)((target, drafter[:-1], np.array(draft.tokens)))
-            return emitted_row(verify(*given, **passed(verify, setting, p.shape[1])), len(draft.tokens), p.shape[1])
+            emitted: Tokens = called(convert, given, invoke, read)
+        return emitted
 
     return rounds(task, gamma, decide)
 
@@ -166,6 +171,10 @@ def passed(verify: Verify, setting: Setting, vocabulary: int) -> dict[str, float
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
 
 
-def _attempt(verify: Verify) -> None:
-    given = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]]), np.array([1])
-    emitted_row(verify(*given, **passed(verify, (), 2)), drafts=1, vocabulary=2)
+def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
+    return {"target_logits": target, "draft_logits": drafter, "draft_tokens": np.array(drafts)}
+
+
+def _attempt(verify: Verify, convert: Convert) -> None:
+    given = _given(np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]]), (1,))
+    emitted_row(verify(*convert(given), **passed(verify, (), 2)), drafts=1)

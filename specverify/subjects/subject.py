@@ -14,6 +14,19 @@ class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
     """The subject cannot be loaded, or does not have the shape of one."""
 
 
+Context = Callable[[Draws], AbstractContextManager[None]]
+"""A block in which random calls are answered, or left alone."""
+
+
+class Intercepted(NamedTuple):
+    """How the random calls of a verifier are answered."""
+
+    build: Callable[[Task, Context], Decoder]
+    """The decoder that the verifier is in; every call of it is made in a context of its own."""
+    answered: Callable[..., AbstractContextManager[None]]
+    """``answered(draws, forced_uniform)``: the context it is usually called in, uniforms given values if told so."""
+
+
 class Variant(NamedTuple):
     """A subject with its options fixed: it can be enumerated."""
 
@@ -23,6 +36,8 @@ class Variant(NamedTuple):
     declared_law: Callable[[Task, Tokens], Mapping[Tokens, Any]] | None = None
     joint: Callable[[Task, Tokens], EngineProgram] | None = None
     """For a verifier of batches: its row after the prompt and a different row in one call, their texts the outcome."""
+    intercepted: Intercepted | None = None
+    """For a verifier: how its random calls are answered."""
     process: Callable[[Task], Task] | None = None
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
 

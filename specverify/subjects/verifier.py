@@ -3,22 +3,21 @@
     verify(p, q, draft_tokens) -> emitted tokens
 
 ``p`` is ``[gamma + 1, vocabulary]`` and ``q`` ``[gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
-``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do. Its random calls (torch, NumPy, random)
-are intercepted, so it is enumerated as it is. The drafts are drawn here, honestly, from q; a round without drafts is
-one draw from p and does not reach the verifier. Emitted tokens end at the first negative placeholder.
+``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do (``arrays``); tensors are float32 as well
+where rounding matters. Its random calls (torch, NumPy, random) are intercepted, so it is enumerated as it is. The
+drafts are drawn here, honestly, from q; a round without drafts is one draw from p and does not reach the verifier.
+Emitted tokens are whole numbers (``emitted``) and end at the first negative placeholder. The arrays belong to the
+caller, the answer to nobody else: neither may be written to later (``calls``).
 
 What the other forms (``batched_verifier``, ``logits_verifier``) share with this one is here too.
 """
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache, partial
-from types import ModuleType
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,18 +40,15 @@ from reference import (
 )
 from reference.models import draft_model
 from reference.rounds import initial_state
-from specverify.draws import Tape
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
+from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import SampledSetting, Subject, Variant
+from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
-Verify = Callable[..., Any]
-Context = Callable[[Draws], AbstractContextManager[None]]
-Arrays = tuple[Any, ...]
 Decide = Callable[[Draws, State, Draft], Tokens]
 """What a round emits, given its drafts."""
 
@@ -63,12 +59,17 @@ def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2,
         name=name,
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
-        variants=tuple(Variant(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
+        variants=tuple(variant_of(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
         settings=(sampled_setting(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
     )
+
+
+def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
+    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
+    return Variant(label, make, intercepted=Intercepted(make, answered_everywhere), **more)
 
 
 def sampled_setting(
@@ -96,26 +97,11 @@ def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
         return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
 
 
-@contextmanager
-def answered_on_one_thread(draws: Draws) -> Iterator[None]:
-    """Answer its random calls, and keep torch to one thread: waking the others takes longer than a few numbers do."""
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 1
-    try:
-        if torch and threads > 1:
-            torch.set_num_threads(1)
-        with answered_everywhere(draws):
-            yield
-    finally:
-        if torch and threads > 1:
-            torch.set_num_threads(threads)
-
-
 def _not_answered(_: Draws) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_on_one_thread) -> Decoder:
+def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
 
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
@@ -125,9 +111,11 @@ def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_o
         p, q = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return (draws.categorical(p[0], ("bonus",)),)
+        given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
+        read = partial(emitted_row, drafts=len(draft.tokens))
         with answered(draws):
-            answer = verify(*arrays_of(verify, _attempt)((p, q, np.array(draft.tokens))))
-            return emitted_row(answer, len(draft.tokens), p.shape[1])
+            emitted: Tokens = called(convert, given, verify, read)
+        return emitted
 
     return rounds(task, gamma, decide)
 
@@ -157,33 +145,6 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 
-@lru_cache(maxsize=256)
-def arrays_of(verify: Verify, attempt: Callable[[Verify], Any]) -> Callable[[Arrays], Arrays]:
-    """Return what turns NumPy arrays into the arrays that ``verify`` computes with.
-
-    It is found out by an ``attempt`` to call it with NumPy arrays, on several tapes so that it takes several branches:
-    if that raises, it is given torch tensors. Where it needs the value of a random number the attempt says nothing of
-    arrays, and whoever imports torch is given tensors.
-    """
-    try:
-        for tape in range(4):
-            with answered_everywhere(Tape(tape)):
-                attempt(verify)
-    except NeedsValue:
-        return _as_tensors if _imports_torch(verify) else tuple
-    except Exception:  # noqa: BLE001 - it may refuse NumPy arrays in any way; the checks will name what remains
-        return _as_tensors if "torch" in sys.modules else tuple
-    return tuple
-
-
-def _imports_torch(verify: Verify) -> bool:
-    known = getattr(inspect.unwrap(verify), "__globals__", {})
-    return any(isinstance(value, ModuleType) and value.__name__.split(".")[0] == "torch" for value in known.values())
-
-
-def _attempt(verify: Verify) -> None:
-    emitted_row(verify(np.full((2, 2), 0.5), np.array([[0.25, 0.75]]), np.array([1])), drafts=1, vocabulary=2)
-
-
-def _as_tensors(given: Arrays) -> Arrays:
-    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given)
+def _attempt(verify: Verify, convert: Convert) -> None:
+    given = {"p": np.array([[2, 1], [1, 2]]) / 3, "q": np.array([[1, 2]]) / 3, "draft_tokens": np.array([1])}
+    emitted_row(verify(*convert(given)), drafts=1)

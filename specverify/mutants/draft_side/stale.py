@@ -15,18 +15,18 @@ See = Callable[[Tokens, Tokens, bool], Tokens]
 """``see(tokens, known, first)``: what the drafter is shown of ``tokens``, of which ``known`` were committed before."""
 
 
-def drafting_from(see: See) -> Callable[..., Decoder]:
-    """Return the build of speculative sampling whose drafter is shown another text than there is."""
+def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
+    """Return the build of a registry row whose drafter is shown another text than there is."""
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         draft: LanguageModel = draft_model(task)
-        right = correct("speculative-sampling").build(task, gamma=gamma)
+        right = correct(original).build(task, gamma=gamma)
 
         def step(draws: Draws, state: State) -> tuple[State, Round]:
             def stale(tokens: Tokens) -> Pmf:
                 return draft(see(tokens, state.tokens, state.remaining == task.horizon))
 
-            return correct("speculative-sampling").build(task._replace(draft=stale), gamma=gamma).step(draws, state)
+            return correct(original).build(task._replace(draft=stale), gamma=gamma).step(draws, state)
 
         return right._replace(step=step)
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import drawn, excess, planted_verifier, ratio
+from specverify.subjects.arrays import Verify
 from specverify.subjects.subject import Subject
-from specverify.subjects.verifier import Verify, verifier_subject
+from specverify.subjects.verifier import verifier_subject
 
 
 def verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:

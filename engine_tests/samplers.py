@@ -1,0 +1,248 @@
+"""Rejection samplers as projects write them, in torch and NumPy, right at every draw; and what is often wrong of them.
+
+What is usual and wrong: a coin compared with ``<=``, and a residual that is divided by its sum without a look at it.
+Each sampler takes both from outside, so that the right one and the wrong ones are the same code.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import torch
+
+# What replaces a rejected draft
+
+
+def owed(p, q):
+    """The residual, and p where rounding leaves nothing of it."""
+    left = torch.clamp(p - q, min=0)
+    total = left.sum(-1, keepdim=True)
+    return torch.where(total > 0, left / torch.where(total > 0, total, 1), p)
+
+
+def divided(p, q):
+    """Wrong: 0 divided by 0 where p is nowhere above q."""
+    left = torch.clamp(p - q, min=0)
+    return left / left.sum(-1, keepdim=True)
+
+
+def floored(p, q):
+    """Wrong: the floor makes the sum positive, and nothing of the residual is."""
+    left = torch.clamp(p - q, min=0)
+    return left / torch.clamp(left.sum(-1, keepdim=True), min=1e-10)
+
+
+def divided_in_float32(p, q):
+    """Wrong: the rows are apart in float64 and no longer in float32."""
+    return divided(p.float(), q.float())
+
+
+def below(coin, ratio):
+    return coin < ratio
+
+
+def not_above(coin, ratio):
+    """Wrong: a coin of exactly 0 keeps a draft of target probability 0."""
+    return coin <= ratio
+
+
+# One row, in the styles of four projects
+
+
+def loop(keeps=below, residual=owed, coin=lambda p: torch.rand(())):
+    """One position after the other, and ``torch.multinomial``."""
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens.tolist()):
+            if not keeps(coin(p), p[i, token] / q[i, token]):
+                return [*draft_tokens[:i].tolist(), int(torch.multinomial(residual(p[i], q[i]), 1))]
+        return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+    return verify
+
+
+def at_once(keeps=below, residual=owed):
+    """All coins in one comparison, the count of leading ones, the residual of the row behind them."""
+
+    def verify(p, q, draft_tokens):
+        places = torch.arange(len(draft_tokens))
+        ratio = p[places, draft_tokens] / q[places, draft_tokens]
+        accepted = keeps(torch.rand_like(ratio), ratio)
+        count = int(((~accepted).cumsum(dim=-1) < 1).sum())
+        row = residual(p[count], q[count]) if count < len(draft_tokens) else p[count]
+        return torch.cat([draft_tokens[:count], torch.multinomial(row, num_samples=1)])
+
+    return verify
+
+
+def first_rejection(keeps=below, residual=owed):
+    """The first place at which a coin is lost; a race of exponentials for the token behind it."""
+
+    def verify(p, q, draft_tokens):
+        places = torch.arange(len(draft_tokens))
+        ratio = torch.minimum(p[places, draft_tokens] / q[places, draft_tokens], torch.ones(()))
+        lost = (~keeps(torch.rand_like(ratio), ratio)).nonzero()
+        count = len(draft_tokens) if len(lost) == 0 else int(lost[0])
+        row = p[-1] if len(lost) == 0 else residual(p[count], q[count])
+        return [*draft_tokens[:count].tolist(), raced(row)]
+
+    return verify
+
+
+def raced(row):
+    return int((row / torch.empty_like(row).exponential_()).argmax())
+
+
+def padded_batch(keeps=below, residual=owed):
+    """All rows at once: coins of float64, replacements of every position prepared, -1 behind the end."""
+
+    def verify(p, q, draft_tokens, lengths):
+        count, gamma = draft_tokens.shape
+        ids = draft_tokens.clamp(min=0)[..., None]
+        ratio = (p[:, :-1].gather(-1, ids) / q.gather(-1, ids))[..., 0]
+        drafted = torch.arange(gamma) < lengths[:, None]
+        kept = keeps(torch.rand(count, gamma, dtype=torch.float64), ratio) & drafted
+        accepted = kept.to(torch.int64).cumprod(-1).sum(-1).tolist()
+        emitted = torch.full((count, gamma + 1), -1)
+        for row, number in enumerate(accepted):
+            emitted[row, :number] = draft_tokens[row, :number]
+            whole = number == int(lengths[row])
+            emitted[row, number] = raced(p[row, number] if whole else residual(p[row, number], q[row, number]))
+        return emitted
+
+    return verify
+
+
+def of_logits(keeps=below, residual=owed):
+    """Softmax at a temperature, then a loop."""
+
+    def verify(target_logits, draft_logits, draft_tokens, temperature):
+        p, q = (softmax(rows, temperature) for rows in (target_logits, draft_logits))
+        return loop(keeps, residual)(p, q, draft_tokens)
+
+    return verify
+
+
+def softmax(logits, temperature):
+    if temperature == 0:
+        return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+# Lookups and races whose ends matter
+
+
+def lookup(u, weights):
+    """Return the first token whose cumulative weight is above u times the sum: never one of weight 0."""
+    cumulative = weights.cumsum(-1)
+    return int(torch.searchsorted(cumulative, u * cumulative[-1:], right=True))
+
+
+def lookup_of_u(u, weights):
+    """Wrong: a cumulative sum may end below u, and then the token behind the last one comes out."""
+    return int(torch.searchsorted(weights.cumsum(-1), u, right=True))
+
+
+def lookup_from_the_left(u, weights):
+    """Wrong: a u of exactly 0 is found at token 0, whatever its weight."""
+    cumulative = weights.cumsum(-1)
+    return int(torch.searchsorted(cumulative, u * cumulative[-1:]))
+
+
+def by_lookup(find):
+    """Coins and one lookup."""
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens.tolist()):
+            if not torch.rand((), dtype=p.dtype) < p[i, token] / q[i, token]:
+                return [*draft_tokens[:i].tolist(), find(torch.rand(1, dtype=p.dtype), owed(p[i], q[i]))]
+        return [*draft_tokens.tolist(), find(torch.rand(1, dtype=p.dtype), p[-1])]
+
+    return verify
+
+
+def by_noise(noise):
+    """Coins and a race of logarithms and noise."""
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens.tolist()):
+            if not torch.rand(()) < p[i, token] / q[i, token]:
+                return [*draft_tokens[:i].tolist(), int((owed(p[i], q[i]).log() + noise(p[i])).argmax())]
+        return [*draft_tokens.tolist(), int((p[-1].log() + noise(p[-1])).argmax())]
+
+    return verify
+
+
+def gumbel_of_exponentials(row):
+    return -torch.log(torch.empty_like(row).exponential_())
+
+
+def gumbel_of_uniforms(row):
+    """Wrong where one token alone is possible: at a uniform of exactly 0 its score is minus infinity, as all are."""
+    return -torch.log(-torch.log(torch.rand_like(row)))
+
+
+# NumPy and random
+
+
+def numpy_owed(p, q):
+    left = np.maximum(p - q, 0)
+    return left / left.sum() if left.any() else p
+
+
+def numpy_divided(p, q):
+    """Wrong: 0 divided by 0, as above."""
+    left = np.maximum(p - q, 0)
+    return left / left.sum()
+
+
+def numpy_divided_in_float32(p, q):
+    """Wrong: apart in float64 alone, as above."""
+    return numpy_divided(p.astype(np.float32), q.astype(np.float32)).astype(np.float64)
+
+
+def numpy_loop(keeps=below, residual=numpy_owed, draw=lambda rng, row: int(rng.choice(len(row), p=row))):
+    """One position after the other with a generator."""
+
+    def verify(p, q, draft_tokens):
+        rng = np.random.default_rng()
+        for i, token in enumerate(draft_tokens.tolist()):
+            if not keeps(rng.random() * q[i, token], p[i, token]):
+                return [*draft_tokens[:i].tolist(), draw(rng, residual(p[i], q[i]))]
+        return [*draft_tokens.tolist(), draw(rng, p[-1])]
+
+    return verify
+
+
+def gumbel(rng, row):
+    with np.errstate(divide="ignore"):
+        return int((np.log(row) + rng.gumbel(size=len(row))).argmax())
+
+
+def race_of_all(rng, row):
+    """Wrong: NumPy's exponential may be 0, and of a weight 0 that is 0 divided by 0, which argmax finds the largest."""
+    with np.errstate(all="ignore"):
+        return int((row / rng.standard_exponential(len(row))).argmax())
+
+
+def race_of_possible(rng, row):
+    possible = np.flatnonzero(row)
+    with np.errstate(divide="ignore"):
+        return int(possible[(row[possible] / rng.standard_exponential(len(possible))).argmax()])
+
+
+def legacy(p, q, draft_tokens):
+    """The functions of ``np.random``; its multinomial leaves to the last token what rounding leaves of the sum."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if np.random.rand() >= p[i, token] / q[i, token]:  # noqa: NPY002 - what is tested
+            return [*draft_tokens[:i].tolist(), int(np.random.choice(p.shape[1], p=numpy_owed(p[i], q[i])))]  # noqa: NPY002
+    return [*draft_tokens.tolist(), int(np.random.multinomial(1, p[-1]).argmax())]  # noqa: NPY002
+
+
+def standard_library(p, q, draft_tokens):
+    """``random.random`` and ``random.choices``."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not random.random() < p[i, token] / q[i, token]:
+            return [*draft_tokens[:i].tolist(), random.choices(range(len(p[i])), numpy_owed(p[i], q[i]))[0]]
+    return [*draft_tokens.tolist(), random.choices(range(len(p[-1])), p[-1])[0]]

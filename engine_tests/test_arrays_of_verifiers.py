@@ -1,0 +1,232 @@
+"""Which arrays a verifier is given, and whose error is shown: what its code uses and what the error says decide."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial, wraps
+
+import numpy as np
+import pytest
+import samplers
+import torch
+import verifiers
+from torch.nn.functional import normalize
+
+from specverify.mutants.numpy_verifiers import one_row
+from specverify.subjects import verifier
+from specverify.subjects.arrays import arrays_of, names_torch
+from specverify.subjects.verifier import verifier_subject
+from specverify.testing import check_verifier
+from specverify.verdict import Status
+
+FLOAT64 = {"p": np.full((2, 2), 0.5), "q": np.array([[0.25, 0.75]]), "draft_tokens": np.array([1])}
+FLOAT32 = {name: array.astype(np.float32) if array.ndim == 2 else array for name, array in FLOAT64.items()}
+
+
+def given_to(verify, given=FLOAT64):
+    """Return the types of p and of the drafts."""
+    p, _, drafts = arrays_of(verify, verifier._attempt)(given)
+    return str(p.dtype), type(p).__module__, type(drafts).__module__
+
+
+def local_import(p, q, draft_tokens):
+    """Imports what it needs where it needs it."""
+    import torch
+
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not torch.rand(()) < p[i, token] / q[i, token]:
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(samplers.owed(p[i], q[i]), 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+def by_methods(p, q, draft_tokens):
+    """Names torch nowhere: tensors have the methods it calls."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not p[i].clone().uniform_()[0] < p[i, token] / q[i, token]:
+            left = (p[i] - q[i]).clamp(min=0)
+            return [*draft_tokens[:i].tolist(), int((left if left.any() else p[i]).multinomial(1))]
+    return [*draft_tokens.tolist(), int(p[-1].multinomial(1))]
+
+
+def asserting(p, q, draft_tokens):
+    """Says in its own words what it takes."""
+    assert isinstance(p, torch.Tensor)
+    return local_import(p, q, draft_tokens)
+
+
+def with_aliases(p, q, draft_tokens):
+    """Knows torch by another name."""
+    noise = -torch.empty_like(p[-1]).exponential_().log()
+    accept = torch.rand(()) < (p[0] / q[0])[draft_tokens[0]]
+    weights = p[1] if accept else samplers.owed(p[0], q[0])
+    return [*draft_tokens[: int(accept)].tolist(), int((normalize(weights, p=1, dim=0).log() + noise).argmax())]
+
+
+class Sampler:
+    """An object that is called."""
+
+    def __call__(self, p, q, draft_tokens):
+        """Verify."""
+        return local_import(p, q, draft_tokens)
+
+
+@wraps(local_import)
+def wrapped(*given):
+    return local_import(*given)
+
+
+TENSORS = {
+    "local import": local_import,
+    "methods": by_methods,
+    "assertion": asserting,
+    "aliases": with_aliases,
+    "object": Sampler(),
+    "partial": partial(local_import),
+    "wrapped": wrapped,
+    "race": verifiers.race,
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_who_computes_with_tensors_is_given_tensors(name):
+    assert given_to(TENSORS[name]) == ("torch.float64", "torch", "torch")
+    assert given_to(TENSORS[name], FLOAT32) == ("torch.float32", "torch", "torch")
+
+
+def numpy_with_coins_of_torch(p, q, draft_tokens):
+    """Arrays of NumPy, a coin of torch."""
+    if float(p[0, draft_tokens[0]] / q[0, draft_tokens[0]]) > torch.rand(()):
+        return [*draft_tokens, *one_row(p[1:], q[1:], draft_tokens[1:])]
+    left = np.maximum(p[0] - q[0], 0)
+    return [int(np.random.default_rng().choice(len(left), p=left / left.sum() if left.any() else p[0]))]
+
+
+@pytest.mark.parametrize("verify", [one_row, verifiers.in_numpy, numpy_with_coins_of_torch, samplers.standard_library])
+def test_who_can_do_with_numpy_arrays_is_given_those_in_float64(verify):
+    for given in (FLOAT64, FLOAT32):
+        assert given_to(verify, given) == ("float64", "numpy", "numpy")
+
+
+def test_float32_pmfs_are_pmfs_of_float64_for_who_cannot_take_them():
+    rows = {**FLOAT32, "p": np.full((2, 3), 1 / 3, dtype=np.float32)}
+    assert abs(rows["p"].astype(float).sum(-1) - 1).max() > 1e-9
+    assert abs(arrays_of(one_row, verifier._attempt)(rows)[0].sum(-1) - 1).max() < 1e-15
+
+
+def only_float32(p, q, draft_tokens):
+    """Fills rows of the default dtype, which matmul does not mix with others."""
+    ones = torch.ones(p.shape[1], p.shape[1])
+    return local_import(p, q, draft_tokens) if (p @ ones).all() else []
+
+
+def test_who_refuses_float64_is_given_float32():
+    assert given_to(only_float32) == ("torch.float32", "torch", "torch")
+
+
+def only_float64(p, q, draft_tokens):
+    return local_import(p, q, draft_tokens) if (p @ torch.ones(p.shape[1], 1, dtype=torch.float64)).all() else []
+
+
+def test_who_refuses_float32_is_given_float64_whatever_the_rows_are():
+    assert given_to(only_float64, FLOAT32) == ("torch.float64", "torch", "torch")
+
+
+# Whose error is shown
+
+
+def numpy_error(p, q, draft_tokens):
+    rng = np.random.default_rng()
+    if not rng.random() * q[0, draft_tokens[0]] < p[0, draft_tokens[0]]:
+        return [int(rng.choice(p.shape[1], p=p[0] - q[0]))]
+    return one_row(p, q, draft_tokens)
+
+
+def numpy_type_error(p, q, draft_tokens):
+    rng = np.random.default_rng()
+    if not rng.random() * q[0, draft_tokens[0]] < p[0, draft_tokens[0]]:
+        return [np.maximum(p[0] - q[0])]
+    return one_row(p, q, draft_tokens)
+
+
+def numpy_index_error(p, q, draft_tokens):
+    rng = np.random.default_rng()
+    return one_row(p, q, draft_tokens) if rng.random() < p[0, len(p[0])] else [0]
+
+
+def torch_error(p, q, draft_tokens):
+    if torch.rand(()) < p[0].clone()[0]:
+        raise ZeroDivisionError("of its own")
+    return [int(torch.multinomial(p[0] * 0, 1))]
+
+
+@pytest.mark.parametrize(
+    ("verify", "said"),
+    [
+        (numpy_error, "ValueError: probabilities are not non-negative or contain NaN"),
+        (numpy_type_error, "TypeError: maximum() takes from 2 to 3 positional arguments but 1 was given"),
+        (numpy_index_error, "IndexError: index 2 is out of bounds"),
+        (torch_error, "ZeroDivisionError: of its own"),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_the_error_that_is_shown_is_the_verifiers_own(verify, said):
+    verdict = check_verifier(verify, gammas=(1,), on_fail=None)[0]
+    assert verdict.status is Status.UNUSABLE
+    assert verdict.statement.startswith(said)
+    assert "test_arrays_of_verifiers.py:" in verdict.statement
+    assert "Lazy" not in verdict.statement
+
+
+def test_names_of_torch_are_found_in_the_code_and_not_in_its_module():
+    assert names_torch(local_import)
+    assert names_torch(with_aliases)
+    assert names_torch(Sampler.__call__) is False, "it names another function"
+    assert not names_torch(numpy_error), "its module imports torch"
+    assert not names_torch(len)
+
+
+ALONE = """
+import sys
+from specverify.testing import check_verifier
+
+
+def verify(p, q, draft_tokens):
+    import torch
+
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not torch.rand(()) < p[i, token] / q[i, token]:
+            left = torch.clamp(p[i] - q[i], min=0)
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(left if left.any() else p[i], 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+assert "torch" not in sys.modules
+print({str(verdict.status) for verdict in check_verifier(verify, gammas=(1,))})
+"""
+
+
+def test_a_verifier_that_imports_torch_inside_its_function_holds_where_nobody_has_imported_it():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "{'holds'}", done.stderr
+
+
+def test_the_choice_is_made_once_for_a_verifier():
+    convert = arrays_of(one_row, verifier._attempt)
+    assert arrays_of(one_row, verifier._attempt) is convert
+    assert verifier_subject(one_row, "one_row").intercepted
+
+
+def summing(p, q, draft_tokens):
+    """Right for pmfs of float64, as NumPy's choice is: a list of float32 pmfs does not sum to 1 for it."""
+    rng = np.random.default_rng()
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not rng.random() < float(p[i, token] / q[i, token]):
+            row = samplers.owed(p[i], q[i]).tolist()
+            return [*draft_tokens[:i].tolist(), int(rng.choice(len(row), p=np.array(row) / sum(row)))]
+    return [*draft_tokens.tolist(), int(rng.choice(p.shape[1], p=p[-1].tolist()))]
+
+
+def test_who_needs_sums_of_float64_is_given_no_float32():
+    assert given_to(summing, FLOAT32) == ("torch.float64", "torch", "torch")
+    assert {verdict.status for verdict in check_verifier(summing, gammas=(1,))} == {Status.HOLDS}

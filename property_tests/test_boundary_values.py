@@ -1,0 +1,113 @@
+"""What a boundary draw is given is what the real generators return: from states in which they return it."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from reference import Sampled
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.everywhere import answered_everywhere
+
+LOWEST, HIGHEST = 0, 2**32 - 1
+
+
+def untempered(word):
+    """Return the number that the state of a Mersenne twister must hold for ``word`` to come out of it."""
+    word ^= word >> 18
+    word ^= (word << 15) & 0xEFC60000
+    found = word
+    for _ in range(7):
+        found = word ^ ((found << 7) & 0x9D2C5680)
+    word = found
+    for _ in range(3):
+        found = word ^ (found >> 11)
+    return found & HIGHEST
+
+
+def words(*first):
+    """Return 624 numbers: those that give ``first``, the last of them repeated."""
+    return [untempered(word) for word in (*first, *(first[-1],) * (624 - len(first)))]
+
+
+def generator(*first):
+    made = np.random.MT19937(0)
+    state = made.state
+    state["state"].update(key=np.array(words(*first), dtype=np.uint32), pos=0)
+    made.state = state
+    return np.random.Generator(made)
+
+
+def legacy(*first):
+    made = np.random.RandomState(0)
+    made.set_state(("MT19937", np.array(words(*first), dtype=np.uint32), 0))
+    return made
+
+
+def standard(*first):
+    made = random.Random(0)
+    made.setstate((3, (*words(*first), 0), None))
+    return made
+
+
+def same(one, other):
+    """Equal, with the sign of zeros, the dtype and the type."""
+    found, wanted = np.asarray(one), np.asarray(other)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    assert found.tolist() == wanted.tolist()
+    assert np.signbit(found).tolist() == np.signbit(wanted).tolist()
+
+
+TAIL = (HIGHEST, HIGHEST & ~0x7F8, HIGHEST)
+"""The ziggurat's first layer, beyond its edge: the tail begins, at its far end."""
+CALLS = {
+    "default_rng().random()": (generator, (LOWEST,), (HIGHEST,), lambda rng: rng.random()),
+    "float32": (generator, (LOWEST,), (HIGHEST,), lambda rng: rng.random(2, dtype=np.float32)),
+    "uniform": (generator, (LOWEST,), (HIGHEST,), lambda rng: rng.uniform(0.1, 0.3)),
+    "exponential": (generator, (LOWEST,), TAIL, lambda rng: rng.exponential()),
+    "standard_exponential": (generator, (LOWEST,), TAIL, lambda rng: rng.standard_exponential()),
+    "by the inverse": (generator, (LOWEST,), (HIGHEST,), lambda rng: rng.standard_exponential(method="inv")),
+    "RandomState.rand": (legacy, (LOWEST,), (HIGHEST,), lambda rng: rng.rand(2)),
+    "RandomState.exponential": (legacy, (LOWEST,), (HIGHEST,), lambda rng: rng.exponential(size=2)),
+    "random.random": (standard, (LOWEST,), (HIGHEST,), lambda rng: rng.random()),
+    "random.expovariate": (standard, (LOWEST,), (HIGHEST,), lambda rng: rng.expovariate(1.0)),
+    "random.uniform": (standard, (LOWEST,), (HIGHEST,), lambda rng: rng.uniform(1, 3)),
+}
+ANSWERED = {
+    generator: lambda: np.random.default_rng(0),
+    legacy: lambda: np.random.RandomState(0),
+    standard: lambda: random.Random(0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_ends_are_what_the_real_generator_returns_there(name):
+    made, lowest, highest, call = CALLS[name]
+    for end, state in ((0.0, lowest), (1.0, highest)):
+        with answered_everywhere(Sampled(0), end):
+            forced = call(ANSWERED[made]())
+        same(forced, call(made(*state)))
+
+
+def test_a_gumbel_number_is_drawn_again_where_it_would_be_infinite():
+    """U = 0 gives 1 - U = 1, of which the double logarithm is infinite: the generator goes on to its next number."""
+    with answered_everywhere(Sampled(0), 1.0):
+        largest = np.random.default_rng(0).gumbel()
+    same(largest, generator(LOWEST, LOWEST, 0, 2**6, HIGHEST).gumbel())
+    with answered_everywhere(Sampled(0), 0.0):
+        same(np.random.default_rng(0).gumbel(size=2), generator(HIGHEST).gumbel(size=2))
+
+
+def test_one_number_at_its_end_and_the_others_near_it():
+    boundary = Boundary(0.0, only=2)
+    with answered_everywhere(Sampled(0), boundary):
+        assert np.random.default_rng().random(2).tolist() == [2**-6, 2**-6]
+        assert random.random() == 0
+        assert np.random.default_rng().exponential() == -math.log(1 - 2**-6)
+    assert boundary.where.startswith("random.random at test_boundary_values.py:")
+    high = Boundary(1.0, only=0)
+    with answered_everywhere(Sampled(0), high):
+        assert [random.random(), random.random()] == [1 - 2**-53, 1 - 2**-6]

@@ -1,0 +1,258 @@
+"""What a verifier does to its arguments and to what it has answered; what counts as a token; the arrays it is given."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from specverify.checks import CHECKS
+from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
+from specverify.subjects.emitted import emitted_row, no_token
+from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.subject import UnusableSubject
+from specverify.testing import check_verifier
+from specverify.verdict import Status
+from specverify.verify import Plan, run_check
+
+CALLS = ("inputs_unchanged", "outputs_are_fresh")
+
+
+def verdict_of(verify, name, form=None):
+    check = next(check for check in CHECKS if check.name == name)
+    return run_check(verifier_subject_of(verify, "verify", form), check, Plan((check,)))
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("verify", "form"), [(one_row, "row"), (batch, "batched"), (ragged, None), (of_logits, None)])
+def test_a_right_verifier_leaves_its_arguments_and_answers_alone(verify, form, name):
+    verdict = verdict_of(verify, name, form)
+    assert verdict.status is Status.HOLDS, verdict.statement
+    assert verdict.figures["runs"] > 100
+
+
+# Arguments
+
+
+def writing(verify, index, value):
+    """Return the verifier that then writes into one of its arguments."""
+
+    def changed(*given):
+        answer = verify(*given)
+        given[index][(0,) * given[index].ndim] = value
+        return answer
+
+    return changed
+
+
+def row(index, value):
+    def verify(p, q, draft_tokens):
+        return writing(one_row, index, value)(p, q, draft_tokens)
+
+    return verify
+
+
+def batch_of(index, value):
+    def verify(p, q, draft_tokens, lengths):
+        return writing(ragged, index, value)(p, q, draft_tokens, lengths)
+
+    return verify
+
+
+def logits(index, value):
+    def verify(target_logits, draft_logits, draft_tokens, temperature):
+        def right(*given):
+            return of_logits(*given, temperature, target_logits.shape[1], 1.0, 0.0)
+
+        return writing(right, index, value)(target_logits, draft_logits, draft_tokens)
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("verify", "said"),
+    [
+        (row(0, 0.0), "p[0, 0] was 0.3333333333333333 and is 0.0 after the call"),
+        (row(1, 0.0), "q[0, 0] was 0.2"),
+        (row(2, -1), "draft_tokens[0] was 0 and is -1 after the call"),
+        (batch_of(0, 7.0), "p[0, 0, 0] was 0.3333333333333333 and is 7.0 after the call"),
+        (batch_of(3, 9), "lengths[0] was 2 and is 9 after the call"),
+        (logits(0, 5.0), "target_logits[0, 0] was -"),
+        (logits(1, 5.0), "draft_logits[0, 0] was -"),
+    ],
+)
+def test_an_argument_that_is_written_to_is_named_with_the_place(verify, said):
+    verdict = verdict_of(verify, "inputs_unchanged")
+    assert verdict.status is Status.REFUTED
+    assert verdict.statement.startswith(said)
+    assert verdict.counterexample.let[-1].startswith("drafted (")
+    assert verdict_of(verify, "outputs_are_fresh").status is Status.HOLDS
+
+
+def test_an_argument_of_another_shape_afterwards_is_named():
+    def verify(p, q, draft_tokens):
+        answer = one_row(p, q, draft_tokens)
+        p.shape = (-1,)
+        return answer
+
+    verdict = verdict_of(verify, "inputs_unchanged")
+    assert verdict.status is Status.REFUTED
+    assert "p was float64[" in verdict.statement
+
+
+def test_what_is_written_and_put_back_is_unchanged():
+    def verify(p, q, draft_tokens):
+        p[0, 0], before = 0.0, p[0, 0]
+        p[0, 0] = before
+        return one_row(p, q, draft_tokens)
+
+    assert verdict_of(verify, "inputs_unchanged").status is Status.HOLDS
+
+
+# Answers
+
+
+def buffered():
+    """One array for all answers of one row."""
+    buffer = np.empty(9, dtype=np.int64)
+
+    def verify(p, q, draft_tokens):
+        found = one_row(p, q, draft_tokens)
+        buffer[: len(found)] = found
+        return buffer[: len(found)]
+
+    return verify
+
+
+def one_list():
+    """One list for all answers, of rows."""
+    found = []
+
+    def verify(p, q, draft_tokens, lengths):
+        found[:] = ragged(p, q, draft_tokens, lengths)
+        return found
+
+    return verify
+
+
+def one_list_of_logits():
+    found = []
+
+    def verify(target_logits, draft_logits, draft_tokens, temperature):
+        p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
+        found[:] = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+        return found
+
+    return verify
+
+
+@pytest.mark.parametrize("make", [buffered, one_list, one_list_of_logits], ids=lambda make: make.__name__)
+def test_an_answer_that_the_next_call_overwrites_is_refuted(make):
+    verdict = verdict_of(make(), "outputs_are_fresh")
+    assert verdict.status is Status.REFUTED
+    assert "was emitted, and the same answer holds" in verdict.statement
+    assert verdict_of(make(), "inputs_unchanged").status is Status.HOLDS
+
+
+def test_a_view_of_an_argument_is_an_answer_that_changes_with_it():
+    def verify(p, q, draft_tokens):
+        found = one_row(p, q, draft_tokens)
+        if len(found) > len(draft_tokens):
+            return found
+        draft_tokens[: len(found)] = found
+        return draft_tokens[: len(found)]
+
+    assert verdict_of(verify, "outputs_are_fresh").status is Status.REFUTED
+    assert verdict_of(verify, "inputs_unchanged").status is Status.REFUTED
+
+
+def test_a_buffer_that_is_copied_is_an_answer_of_its_own():
+    verify = buffered()
+    assert verdict_of(lambda p, q, d: verify(p, q, d).copy(), "outputs_are_fresh").status is Status.HOLDS
+
+
+def test_an_answer_that_can_be_read_only_once_is_not_read_again():
+    assert verdict_of(lambda p, q, d: iter(one_row(p, q, d)), "outputs_are_fresh").status is Status.HOLDS
+    rows = verdict_of(lambda p, q, d: [map(int, row) for row in batch(p, q, d)], "outputs_are_fresh", "batched")
+    assert rows.status is Status.HOLDS
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[1, 2], (1, 2), np.array([1, 2, -1]), np.array([1.0, 2.0, -1.0]), np.float32([1, 2]), [np.int8(1), np.array(2)],
+     [1, Fraction(2)], np.array([[1, 2]]), [1.0, 2]],
+)  # fmt: skip
+def test_whole_numbers_are_tokens(answer):
+    found = emitted_row(answer, drafts=2)
+    assert found == (1, 2)
+    assert {type(token) for token in found} == {int}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (np.array([True]), "it emitted bools, expected token ids: a mask is no row of tokens"),
+        ([True], "it emitted True, one of bools"),
+        (np.float16([1]), "it emitted float16, expected a type that holds every token id: it rounds those above 2048"),
+        ([float("nan")], "it emitted nan, expected whole numbers"),
+        ([float("inf")], "it emitted inf, expected whole numbers"),
+        (["1"], "it returned list, expected a row of integer tokens"),
+        ([1j], "it returned list, expected a row of integer tokens"),
+        (3, "it returned int, expected a row of integer tokens"),
+    ],
+)
+def test_what_is_no_number_of_a_token_is_said_in_a_sentence(answer, said):
+    with pytest.raises(UnusableSubject) as refusal:
+        emitted_row(answer, drafts=2)
+    assert str(refusal.value).startswith(said)
+
+
+def test_a_number_that_is_no_token_is_emitted_as_it_is():
+    assert emitted_row([1, 1.7, -1], drafts=2) == (1, 1.7)
+    assert emitted_row([9], drafts=2) == (9,)
+    assert no_token(1.7, 4) == "1.7 is not a whole number"
+    assert no_token(4, 4) == "4 is outside the vocabulary of 4"
+    assert no_token(3, 4) is None
+
+
+def test_a_fraction_of_a_token_is_refuted_and_not_cut():
+    """As 1 it would be the right token."""
+    verify = lambda p, q, draft_tokens: [token + 0.7 * (token == 1) for token in one_row(p, q, draft_tokens)]  # noqa: E731
+    for name in ("tokens_are_supported", "law_is_target"):
+        assert verdict_of(verify, name).status is Status.REFUTED
+    assert "token 1.7 is not a whole number, at position " in verdict_of(verify, "tokens_are_supported").statement
+
+
+# The arrays it is given, where torch is not needed
+
+
+def failing(p, q, draft_tokens):
+    """Wrong: its own arithmetic fails where a draft is rejected."""
+    rng = np.random.default_rng()
+    if not rng.random() < p[0, draft_tokens[0]] / q[0, draft_tokens[0]]:
+        return [int(rng.random() * (p[0] - q[0]))]
+    return one_row(p, q, draft_tokens)
+
+
+def test_an_error_of_a_numpy_verifier_is_its_own():
+    (verdict, *_) = check_verifier(failing, gammas=(1,), on_fail=None)
+    assert verdict.status is Status.UNUSABLE
+    assert "LazyFloat" not in verdict.statement
+    assert "Tensor" not in verdict.statement
+
+
+def with_random(p, q, draft_tokens):
+    """The standard library alone."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not random.random() < p[i, token] / q[i, token]:
+            return [*draft_tokens[:i], random.choices(range(p.shape[1]), owed(p[i], q[i]))[0]]
+    return [*draft_tokens, random.choices(range(p.shape[1]), p[-1])[0]]
+
+
+def test_a_verifier_of_the_standard_library_holds():
+    assert {verdict.status for verdict in check_verifier(with_random, gammas=(1,))} == {Status.HOLDS}

@@ -1,0 +1,92 @@
+"""All calls of one decode are one stream: a generator that is started over in each call is named by its line."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from specverify.checks import CHECKS
+from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
+from specverify.subjects.external import verifier_subject_of
+from specverify.verdict import Status
+from specverify.verify import Plan, run_check
+
+LAW, INDEPENDENT, ITSELF = (
+    next(check for check in CHECKS if check.name == name)
+    for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
+)
+
+
+def verdict_of(verify, check=INDEPENDENT, form=None):
+    subject = verifier_subject_of(verify, "verify", form, (2,))
+    return run_check(subject, check, Plan((check,)))
+
+
+def generator_anew(p, q, draft_tokens):
+    return decided(np.random.default_rng(0), p, q, draft_tokens.tolist())
+
+
+def legacy_anew(p, q, draft_tokens):
+    return decided(np.random.RandomState(0), p, q, draft_tokens.tolist())
+
+
+def seed_again(p, q, draft_tokens):
+    np.random.seed(0)  # noqa: NPY002 - what is tested
+    return decided(np.random, p, q, draft_tokens.tolist())
+
+
+def standard_seed_again(p, q, draft_tokens):
+    random.seed(0)
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not random.random() < p[i, token] / q[i, token]:
+            return [*draft_tokens[:i], random.choices(range(p.shape[1]), owed(p[i], q[i]))[0]]
+    return [*draft_tokens, random.choices(range(p.shape[1]), p[-1])[0]]
+
+
+def rows_anew(p, q, draft_tokens, lengths):
+    rng = np.random.default_rng(0)
+    return [decided(rng, p[row], q[row], draft_tokens[row, :n].tolist()) for row, n in enumerate(lengths)]
+
+
+def logits_anew(target_logits, draft_logits, draft_tokens, temperature):
+    p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
+    return decided(np.random.default_rng(0), p, q, draft_tokens.tolist())
+
+
+WRONG = (generator_anew, legacy_anew, seed_again, standard_seed_again, rows_anew, logits_anew)
+
+
+@pytest.mark.parametrize("verify", WRONG, ids=lambda verify: verify.__name__)
+def test_a_stream_that_begins_again_in_each_call_is_named(verify):
+    verdict = verdict_of(verify)
+    assert verdict.status is Status.REFUTED
+    assert "one state of" in verdict.statement
+    assert ".py:" in verdict.statement
+
+
+def test_no_law_of_rounds_that_are_put_together_shows_it():
+    """Each round by itself is right, and so is what is enumerated round by round: the stream alone tells."""
+    few = verifier_subject_of(generator_anew, "verify", None, (2,))
+    few = few._replace(scenarios=few.scenarios[::9])
+    for check in (LAW, ITSELF):
+        assert run_check(few, check, Plan((check,))).status is Status.HOLDS
+
+
+@pytest.mark.parametrize(("verify", "form"), [(one_row, None), (batch, "batched"), (ragged, None), (of_logits, None)])
+def test_a_fresh_generator_in_each_call_holds(verify, form):
+    subject = verifier_subject_of(verify, "verify", form, (2,))
+    subject = subject._replace(scenarios=tuple(item for item in subject.scenarios if item.vocabulary == 3))
+    assert run_check(subject, INDEPENDENT, Plan((INDEPENDENT,))).status is Status.HOLDS
+
+
+def test_a_decode_ends_where_a_token_is_none():
+    """The rows behind it belong to no text, and the tables that would make them draw."""
+
+    def verify(p, q, draft_tokens):
+        found = one_row(p, q, draft_tokens)
+        return [*found[:-1], found[-1] if np.random.default_rng().random() < 0.5 else p.shape[1]]
+
+    assert verdict_of(verify).status is Status.HOLDS
+    assert verdict_of(verify, LAW).status is Status.REFUTED

@@ -1,0 +1,171 @@
+"""Single calls of a verifier at uniforms that have a value: shared by the checks that look at calls, not at laws."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from reference import Draws, State, Task, Tokens
+from specverify.checks.check import exact_cases
+from specverify.draws import Narrated, NotAFunctionOfItsDraws
+from specverify.enumeration import paths
+from specverify.explain import describe_case
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.deferred import NeedsValue
+from specverify.rounding import NEGLIGIBLE
+from specverify.scenarios import Scenario
+from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs
+from specverify.subjects.subject import Case, Subject, case_task
+from specverify.verdict import Counterexample, Examination
+
+ORDINARY = (0.25, 0.75)
+"""Values of all uniforms by which most drafts are accepted, and most rejected."""
+SAID = (NeedsValue, NotAFunctionOfItsDraws)
+"""Errors that are not the verifier's own."""
+
+
+class Came(NamedTuple):
+    """What came out of one round after ``state``, whose random numbers were given values."""
+
+    state: State
+    draft: Tokens
+    new: Tokens
+    error: Exception | None
+    """What was raised instead."""
+    boundary: Boundary
+
+
+def needs_calls(subject: Subject) -> str | None:
+    """The obstacle of every check that looks at calls: only a verifier is called by us."""
+    return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
+
+
+def call_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator[Case]]:
+    """Return the scenarios of two drafts that ``keep`` lets through, for the variants of a verifier.
+
+    One row of pmfs is looked at with one gamma, the last: it has at most two drafts here.
+    """
+
+    def two_drafts(scenario: Scenario) -> bool:
+        plain = not scenario.greedy and not scenario.eos
+        return plain and scenario.horizon == 3 and scenario.vocabulary > 2 and keep(scenario)
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        verifiers = [variant for variant in subject.variants if variant.intercepted]
+        others = [variant for variant in verifiers if variant.joint or variant.process]
+        rows = [variant for variant in verifiers if variant not in others]
+        return exact_cases(two_drafts)(subject._replace(variants=(*rows[-1:], *others)))
+
+    return cases
+
+
+def rounds_at(case: Case, uniforms: Iterable[float]) -> Iterator[Came]:
+    """Yield the rounds after a few texts in which every uniform has one of these values."""
+    for uniform in uniforms:
+        for start in starts(case):
+            yield from rounds_after(case, start, uniform)
+
+
+def starts(case: Case) -> tuple[Tokens, ...]:
+    """Return the prompt of a case, and the prompt with any one token more: as many rows of p and q."""
+    assert case.scenario is not None
+    prompt = case.scenario.prompt
+    return (prompt, *((*prompt, token) for token in range(case.scenario.vocabulary)))
+
+
+def rounds_after(case: Case, start: Tokens, end: float, only: int | None = None) -> Iterator[Came]:
+    """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
+
+    What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible.
+    Raises what is not the verifier's own error.
+    """
+    assert case.variant is not None
+    intercepted = case.variant.intercepted
+    assert intercepted is not None
+    boundaries: list[Boundary] = []
+    decoder = intercepted.build(case_task(case), lambda draws: intercepted.answered(draws, boundaries[-1]))
+    state = decoder.init(start)
+
+    def one_round(draws: Draws) -> Came:
+        narrated = Narrated(draws)
+        boundaries.append(Boundary(end, only))
+        try:
+            done = decoder.step(narrated, state)[1]
+        except SAID:
+            raise
+        except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
+            drafted = tuple(item.outcome for item in narrated.decisions if item.site[:1] == ("draft",))
+            return Came(state, drafted, (), error, boundaries[-1])
+        return Came(state, done.draft, done.tokens, None, boundaries[-1])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
+        for path in paths(one_round):
+            if path.weight > NEGLIGIBLE:
+                yield path.outcome
+
+
+def described_rows(task: Task, prefix: Tokens, draft: Tokens) -> tuple[str, ...]:
+    """Return the rows of p and q that decide a draft, digit by digit: they may differ in the last one."""
+    assert task.draft is not None
+    told = []
+    for length in range(len(draft) + 1):
+        text = prefix + draft[:length]
+        q = f"   q = {_digits(task.draft(text))}" if length < len(draft) else ""
+        told.append(f"after {text}: p = {_digits(task.target(text))}{q}")
+    return tuple(told)
+
+
+def described_call(case: Case, came: Came) -> tuple[str, ...]:
+    """Return the setting of a call: the case, the rows, the draft."""
+    rows = described_rows(case_task(case), came.state.tokens, came.draft)
+    return (describe_case(case), *rows, f"drafted {came.draft} after {came.state.tokens}")
+
+
+def _digits(row: Any) -> str:
+    return "(" + ", ".join(repr(value) for value in row.tolist()) + ")"
+
+
+class After(NamedTuple):
+    """What became of the arguments and the answers of the calls in one case."""
+
+    calls: int
+    changed: tuple[str, tuple[str, ...]] | None
+    """An argument that a call changed, and the setting of that call."""
+    stale: tuple[str, tuple[str, ...]] | None
+    """An answer that is another one since, and the setting of its call."""
+
+
+@lru_cache(maxsize=256)
+def after_calls(case: Case) -> After:
+    """Make the calls of a case at ordinary numbers and look at arguments and answers again; two checks read this.
+
+    Answers are looked at when all calls were made and their arguments have been overwritten, as a caller does who uses
+    his arrays again. Raises what the verifier raises.
+    """
+    seen: list[tuple[Call, Came]] = []
+    with calls_kept() as calls:
+        for came in rounds_at(case, ORDINARY):
+            if came.error is not None:
+                raise came.error
+            seen += [(call, came) for call in calls[len(seen) :]]
+    changed = _first((changed_input(call), came) for call, came in seen)
+    for call, _ in seen:
+        overwrite_inputs(call)
+    stale = _first((changed_answer(call), came) for call, came in seen)
+    return After(len(seen), *(found and (found[0], described_call(case, found[1])) for found in (changed, stale)))
+
+
+def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
+    return next(((said, came) for said, came in found if said), None)
+
+
+def examine_calls(case: Case, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
+    """Return the examination that what was ``found`` in the calls of a case makes."""
+    figures = {"runs": after_calls(case).calls}
+    if found is None:
+        return Examination(holds, rational=False, figures=figures)
+    said, let = found
+    return Examination(said, failed=True, rational=False, counterexample=Counterexample(let, said), figures=figures)

@@ -1,0 +1,48 @@
+"""What the first rounds of a decoder draft and accept, and how likely: enumerated once, read by two checks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from reference import Decoder, State, Tokens
+from specverify.enumeration import paths
+from specverify.subjects.subject import Case, case_decoder
+
+MOST_STATES = 5
+
+
+class FirstRound(NamedTuple):
+    """The round from one state."""
+
+    state: State
+    masses: Mapping[tuple[Tokens, int], Any]
+    """(drafted tokens, how many of them were accepted) -> probability."""
+    runs: int
+
+
+@lru_cache(maxsize=4096)
+def first_rounds(case: Case) -> tuple[FirstRound, ...]:
+    """Return the round after the prompt, and those from a few different unfinished states that it ends in."""
+    assert case.scenario is not None
+    decoder = case_decoder(case)
+    start = decoder.init(case.scenario.prompt)
+    if start.remaining <= 0:
+        return ()
+    first, after = _round(decoder, start)
+    others = [state for state in after if state.remaining > 0][: MOST_STATES - 1]
+    return (first, *(_round(decoder, state)[0] for state in others))
+
+
+def _round(decoder: Decoder, state: State) -> tuple[FirstRound, tuple[State, ...]]:
+    masses: dict[tuple[Tokens, int], Any] = defaultdict(int)
+    runs = 0
+    after: dict[State, None] = {}
+    for path in paths(lambda draws: decoder.step(draws, state)):
+        reached, done = path.outcome
+        masses[done.draft, done.accepted] += path.weight
+        after[reached] = None
+        runs += 1
+    return FirstRound(state, masses, runs), tuple(after)

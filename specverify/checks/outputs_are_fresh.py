@@ -1,0 +1,29 @@
+"""An answer stays what it was: it is no buffer that the next call fills, and no view of the caller's arrays.
+
+Callers keep answers: of one row while they decide the next, of one step while they run another. So the answers of many
+calls are kept and read again when all calls were made and their arguments were overwritten.
+"""
+
+from __future__ import annotations
+
+from specverify.checks._calls import after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks.check import Check, Conditions
+from specverify.checks.inputs_unchanged import SHAPES
+from specverify.subjects.subject import Case
+from specverify.verdict import Evidence, Examination
+
+
+def examine(case: Case, _: Conditions) -> Examination:
+    """Read every answer of a case again."""
+    return examine_calls(case, after_calls(case).stale, "every answer is afterwards what it was")
+
+
+CHECK = Check(
+    name="outputs_are_fresh",
+    summary="an answer of a verifier is not changed by later calls, nor with the caller's arrays",
+    claim=None,
+    evidence=Evidence.EQUAL,
+    obstacle=needs_calls,
+    cases=call_cases(lambda scenario: scenario.shape in SHAPES),
+    examine=examine,
+)

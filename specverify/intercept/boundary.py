@@ -1,0 +1,75 @@
+"""Random numbers at an end of what their generators return: the draws at which a token of probability 0 gets out.
+
+What is returned here a generator can return. It was found out by giving the generators states from which they return it
+(``property_tests/test_boundary_values.py``), and by their documentation:
+
+    uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
+    exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7
+                   torch                   documented to be above 0: the smallest and the largest in float64 are 2**-53
+                                           and 36.7, cast to the dtype
+    Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from specverify.intercept.caller import caller
+
+ONE_BELOW_ONE = 1 - 2**-53
+SMALLEST = 2.0**-53
+"""The smallest uniform above 0."""
+LATEST = -math.log(SMALLEST)
+"""The largest exponential made by an inverse: 36.7."""
+TAIL = 7.69711747013104972
+"""Where the tail of NumPy's ziggurat begins; the largest of its exponentials is this and ``LATEST``."""
+INSIDE = 2.0**-6
+"""How far from the end a number is that is to be near it and ordinary; every floating type has it."""
+
+
+class Boundary:
+    """Gives random numbers a value: 0 and 1 stand for the smallest and the largest that their generator returns."""
+
+    def __init__(self, end: float, only: int | None = None) -> None:
+        """Give every number the value ``end``; or only the one of this place, and to the others one near that end."""
+        self._end, self._only = end, only
+        self.drawn = 0
+        """How many numbers were drawn."""
+        self.where, self.value = "", end
+        """The call and the line that drew the one, and what it was given."""
+
+    def number(self, call: str, smallest: float, largest: float, between: Callable[[float], float]) -> float:
+        """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform."""
+        here, end = self._only in (None, self.drawn), self._end
+        self.drawn += 1
+        if not here and end in (0, 1):
+            end = abs(end - INSIDE)
+        value = smallest if end == 0 else largest if end == 1 else between(end)
+        if here and self._only is not None:
+            self.where, self.value = f"{call} at {caller()}", value
+        return value
+
+    def several(self, count: int, number: Callable[[], float]) -> list[float]:
+        """Return that many numbers of one call; they are alike unless one of them alone is at its end."""
+        if self._only is not None or not count:
+            return [number() for _ in range(count)]
+        self.drawn += count - 1
+        return [number()] * count
+
+    def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
+        """Return the next uniform."""
+        return self.number(call, 0.0, largest, float)
+
+    def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST) -> float:
+        """Return the next exponential of rate 1."""
+        return self.number(call, smallest, largest, lambda u: -math.log1p(-u))
+
+    def gumbel(self, call: str) -> float:
+        """Return the next number of NumPy's standard Gumbel law."""
+        return self.number(call, -math.log(LATEST), LATEST, lambda u: -math.log(-math.log(u)))
+
+
+def boundary_of(forced: float | Boundary | None) -> Boundary | None:
+    """Return who gives values, if anybody does: a number is the value of every uniform, 1 the largest one."""
+    return Boundary(forced) if isinstance(forced, int | float) else forced

@@ -1,0 +1,76 @@
+"""Tables of p and q that are apart by rounding alone: what is left of p - q may be nothing, though a draft is rejected.
+
+Two kernels that compute one softmax give such rows, and so does a model that is its own draft. Token 0 is impossible,
+and sometimes the last one is, so that an argmax of NaN or a lookup beyond the end comes out at a forbidden token.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from reference import LanguageModel, Tokens
+
+Rows = tuple[Any, Any]
+
+
+def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+    """Every possible token one float less likely under p than under q: nothing is left of p - q."""
+    q = _pmf(rng, vocabulary).astype(dtype)
+    return np.nextafter(q, dtype(0)), q
+
+
+def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+    """Every possible token one float more likely under p than under q: nothing may be rejected."""
+    q = _pmf(rng, vocabulary).astype(dtype)
+    return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
+
+
+def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+    """One softmax computed in two ways: numbers divided by their sum, and a difference of logarithms exponentiated."""
+    possible = _pmf(rng, vocabulary) > 0
+    logits = np.array([rng.gauss(0, 2) for _ in range(vocabulary)], dtype=dtype)[possible]
+    weights = np.exp(logits - logits.max())
+    rows = np.zeros((2, vocabulary), dtype=dtype)
+    rows[:, possible] = weights / weights.sum(), np.exp(logits - (logits.max() + np.log(weights.sum())))
+    return rows[0], rows[1]
+
+
+def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+    """Pmfs of float64 that are ``just_below`` in float32, where all but one token are rounded apart."""
+    while True:
+        wanted = _pmf(rng, vocabulary).astype(np.float32)
+        middle = (wanted.astype(np.float64) + np.nextafter(wanted, np.float32(0))) / 2
+        p, q = middle * (1 - 2.0**-40), middle * (1 + 2.0**-40)
+        rest = int(wanted.argmax())
+        for row in (p, q):
+            row[rest] += 1 - row.sum()
+        if p.astype(np.float32)[rest] == q.astype(np.float32)[rest]:
+            return p.astype(dtype), q.astype(dtype)
+
+
+ROUNDED: dict[str, Callable[[random.Random, int, Any], Rows]] = {
+    shape.__name__: shape for shape in (just_below, just_above, two_softmaxes, below_in_float32)
+}
+
+
+def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) as full-context tables of a shape of ``ROUNDED``, in float64 or float32."""
+
+    @cache
+    def pair(tokens: Tokens) -> Rows:
+        return ROUNDED[shape](random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary, dtype)
+
+    return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
+
+
+def _pmf(rng: random.Random, vocabulary: int) -> Any:
+    """Return a pmf without token 0, and with or without the last one; at least two tokens are possible."""
+    weights = [0, *(rng.randint(1, 5) for _ in range(vocabulary - 1))]
+    if vocabulary > 3 and rng.random() < 0.5:
+        weights[-1] = 0
+    return np.array(weights) / sum(weights)

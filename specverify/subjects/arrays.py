@@ -1,0 +1,121 @@
+"""The arrays that a verifier computes with, NumPy's or torch's, found out by calling it.
+
+NumPy arrays come first. Tensors are tried where it raises with those and where its code names torch, or its error is
+about the kind of an array; any other error is its own, and it is given NumPy arrays so that the checks show it. Where
+it raises with both, it is given what its error is not about, or what its code names. Tensors are float64; where it
+raises with those and not with float32, as code may that mixes them with ``torch.rand``, they are float32.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+from itertools import chain
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from specverify.draws import Tape
+from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.subjects.calls import Convert, Given
+from specverify.subjects.seeded import seeded
+
+Verify = Callable[..., Any]
+Attempt = Callable[[Verify, Convert], None]
+"""``attempt(verify, convert)`` calls it once on small arrays of its form and reads the answer."""
+
+PMFS = frozenset({"p", "q"})
+_WAYS: tuple[tuple[int, float | None], ...] = ((0, None), (1, None), (2, None), (3, None), (0, 0.25), (0, 0.75))
+"""Tapes and forced values of all uniforms: several branches, by numbers without a value and by real ones."""
+
+
+@lru_cache(maxsize=256)
+def arrays_of(verify: Verify, attempt: Attempt) -> Convert:
+    """Return what turns arguments into the arrays that ``verify`` computes with."""
+    with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
+        attempt(verify, _in_numpy)
+    first = _failure(verify, attempt, _in_numpy)
+    if first is None or "torch" not in sys.modules or not (names_torch(verify) or _about_arrays(first)):
+        return _in_numpy
+    second, single = (_failure(verify, attempt, convert) for convert in (_in_tensors, _in_float32))
+    if second is None:
+        return _in_tensors if single else _as_given
+    if single is None:
+        return _in_float32
+    if _about_arrays(first) != _about_arrays(second):
+        return _in_tensors if _about_arrays(first) else _in_numpy
+    return _in_tensors if names_torch(verify) else _in_numpy
+
+
+def names_torch(verify: Verify) -> bool:
+    """Return whether the code of ``verify`` itself mentions torch, or something that comes from there."""
+    function = inspect.unwrap(verify)
+    while isinstance(function, partial):
+        function = inspect.unwrap(function.func)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    scope = getattr(function, "__globals__", {})
+    return any(name == "torch" or _comes_from_torch(scope.get(name)) for name in _names(code))
+
+
+def _names(code: CodeType | None) -> Iterator[str]:
+    if code is None:
+        return
+    yield from chain(code.co_names, code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _comes_from_torch(value: Any) -> bool:
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == "torch"
+
+
+def _failure(verify: Verify, attempt: Attempt, convert: Convert) -> Exception | None:
+    """Return the first error it raises with these arrays; that it needs the value of a number says nothing of them."""
+    for tape, forced in _WAYS:
+        try:
+            with answered_everywhere(Tape(tape), forced):
+                attempt(verify, convert)
+        except NeedsValue:
+            continue
+        except Exception as error:  # noqa: BLE001 - it may refuse arrays in any way
+            return error
+    return None
+
+
+def _about_arrays(error: Exception) -> bool:
+    """Return whether an error may come from arrays of the wrong kind."""
+    said = str(error).lower()
+    return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
+
+
+def _in_numpy(given: Given) -> tuple[Any, ...]:
+    return tuple(_doubled(name, array) for name, array in given.items())
+
+
+def _in_tensors(given: Given) -> tuple[Any, ...]:
+    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in _in_numpy(given))
+
+
+def _in_float32(given: Given) -> tuple[Any, ...]:
+    floats = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in given.items()}
+    return _as_given(floats)
+
+
+def _as_given(given: Given) -> tuple[Any, ...]:
+    """Return tensors; rows that are float32 stay so."""
+    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given.values())
+
+
+def _doubled(name: str, array: Any) -> Any:
+    """Return float32 rows in float64, pmfs with the sum that float64 can have."""
+    if array.dtype != np.float32:
+        return array
+    rows = array.astype(np.float64)
+    return rows / rows.sum(-1, keepdims=True) if name in PMFS else rows

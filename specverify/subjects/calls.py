@@ -1,0 +1,96 @@
+"""One call of a verifier: what it was given, what it answered, and what has become of both since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Given = Mapping[str, Any]
+"""Arguments of a verifier by name, NumPy arrays."""
+Convert = Callable[[Given], tuple[Any, ...]]
+"""``convert(given)``: the arrays as the verifier takes them, in order."""
+
+
+class Call(NamedTuple):
+    """A call that was kept."""
+
+    names: tuple[str, ...]
+    """The names of its arguments."""
+    given: tuple[Any, ...]
+    """The caller's arrays or tensors."""
+    before: tuple[Any, ...]
+    """What they held before the call, NumPy arrays."""
+    answer: Any
+    found: Any
+    """What was read of the answer: the emitted tokens."""
+    read: Callable[[Any], Any]
+
+
+_KEPT: ContextVar[list[Call] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def calls_kept() -> Iterator[list[Call]]:
+    """Collect the calls that verifiers are put to inside the block."""
+    calls: list[Call] = []
+    token = _KEPT.set(calls)
+    try:
+        yield calls
+    finally:
+        _KEPT.reset(token)
+
+
+def called(convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], Any]) -> Any:
+    """Return what ``read`` finds in the answer of ``invoke`` to the converted arrays."""
+    arrays, calls = convert(given), _KEPT.get()
+    if calls is None:
+        return read(invoke(*arrays))
+    before = tuple(_numbers(array).copy() for array in arrays)
+    answer = invoke(*arrays)
+    found = read(answer)
+    calls.append(Call(tuple(given), arrays, before, answer, found, read))
+    return found
+
+
+def changed_input(call: Call) -> str | None:
+    """Say which argument does not hold what it held before the call, and where; None if all do."""
+    for name, array, before in zip(call.names, call.given, call.before, strict=True):
+        now = _numbers(array)
+        if now.shape != before.shape or now.dtype != before.dtype:
+            return f"{name} was {_kind(before)} and is {_kind(now)} after the call"
+        places = np.argwhere(now != before)
+        if len(places):
+            place = tuple(places[0].tolist())
+            inside = ", ".join(map(str, place))
+            return f"{name}[{inside}] was {before[place].item()!r} and is {now[place].item()!r} after the call"
+    return None
+
+
+def overwrite_inputs(call: Call) -> None:
+    """Write something else into the caller's arrays, as a caller does who uses them again."""
+    for array in map(_numbers, call.given):
+        if array.flags.writeable:
+            array[...] = 1 - array
+
+
+def changed_answer(call: Call) -> str | None:
+    """Say what the answer of a call has become since; None if it is still what it was, or can be read only once."""
+    if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in call.answer):
+        return None
+    try:
+        now = call.read(call.answer)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it now was not when it was given
+        return f"{call.found} was emitted; read again, {error}"
+    return None if now == call.found else f"{call.found} was emitted, and the same answer holds {now} afterwards"
+
+
+def _numbers(array: Any) -> Any:
+    return array.detach().numpy() if hasattr(array, "detach") else array
+
+
+def _kind(array: Any) -> str:
+    return f"{array.dtype}{list(array.shape)}"
