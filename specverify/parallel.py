@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from specverify.process import own_workers
+
 Result = TypeVar("Result")
 
 
@@ -15,4 +17,5 @@ def in_parallel(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[Re
         return
     from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
 
-    yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)
+    with own_workers():
+        yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(work)() for work in works)
