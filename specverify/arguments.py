@@ -21,8 +21,13 @@ def refusal(name: str, value: Any, expected: str) -> ValueError:
 
 def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bool]) -> None:
     """Raise ``ValueError`` unless ``value`` is a real number, not NaN and no ``bool``, for which ``holds`` is true."""
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value or not holds(value):  # noqa: PLR0124
+    if not is_number(value) or not holds(value):
         raise refusal(name, value, expected)
+
+
+def check_positive(value: Any, name: str, what: str) -> None:
+    """Raise ``ValueError`` unless ``value`` is a positive and finite number of ``what``."""
+    check_number(value, name, f"a positive number of {what}", lambda number: 0 < number < math.inf)
 
 
 def check_probability(value: Any, name: str) -> None:
@@ -46,7 +51,7 @@ def check_integer(value: Any, name: str, least: int = 1, most: float = math.inf)
 def check_seed(value: Any, name: str = "the seed") -> None:
     """Raise ``ValueError`` unless ``value`` is an integer that every generator takes as a seed."""
     if not is_integer(value) or not 0 <= value < MOST_SEEDS:
-        raise refusal(name, value, "an integer of at least 0 and below 2**63")
+        raise refusal(name, value, "a whole number of at least 0 and below 2**63")
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
@@ -107,6 +112,11 @@ def check_law(law: Any, name: str) -> None:
 def is_token(value: Any) -> bool:
     """Return whether ``value`` is a token id: an integer of at least 0, and no ``bool``."""
     return is_integer(value) and value >= 0
+
+
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a real number, neither NaN nor a ``bool``."""
+    return not isinstance(value, bool) and isinstance(value, Real) and bool(value == value)  # noqa: PLR0124 - NaN
 
 
 def is_integer(value: Any) -> bool:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from reference import ALGORITHMS
 from specverify import __version__
+from specverify.arguments import check_count, check_seconds
 from specverify.commands import alarms_command, mutants_command
 from specverify.listing import described, everything
 from specverify.options import (
@@ -24,12 +25,15 @@ from specverify.options import (
     JobsOption,
     MarkdownOption,
     SeedOption,
+    check_folder,
     console,
     errors,
+    option,
     processes,
     stop,
     write,
 )
+from specverify.parallel import WorkerDied
 from specverify.places import sentence_of
 from specverify.report.systems import algorithms_table, systems_markdown
 from specverify.report.terminal import statistics_table
@@ -44,6 +48,12 @@ def main() -> None:
     """Run the command line. Whatever goes wrong, the exit status is never that of a verdict."""
     try:
         app()
+    except SystemExit as end:
+        told = isinstance(end.__context__, typer.Exit)  # else nobody reads on, or the input ended
+        sys.exit(UNUSABLE if end.code == REFUTED and not told else end.code)
+    except WorkerDied as death:
+        errors.print(f"specverify: {death}", markup=False, soft_wrap=True)
+        sys.exit(UNUSABLE)
     except Exception as error:  # noqa: BLE001 - a defect of ours is told as what it is
         errors.print(f"specverify: a defect of its own: {sentence_of(error)}", markup=False, soft_wrap=True)
         sys.exit(UNUSABLE)
@@ -119,11 +129,15 @@ def stats(
 @app.command()
 def prove(
     algorithm: Annotated[str, typer.Argument(help="An algorithm's name, mutant:NAME, or coupling.")],
-    vocabulary: Annotated[int, typer.Option("--vocab", help="Tokens in the vocabulary, at least 2.")] = 2,
-    gamma: Annotated[int, typer.Option(help="Drafted tokens of a round, at most.")] = 1,
+    vocabulary: Annotated[int, option("Tokens in the vocabulary.", "--vocab", check_count, "the vocabulary", 2)] = 2,
+    gamma: Annotated[int, option("Drafted tokens of a round, at most.", "--gamma", check_count, "gamma", 0)] = 1,
     what: Annotated[str, typer.Option(help="The statement: law, joint, acceptance, stopping, greedy ...")] = "law",
-    timeout: Annotated[float, typer.Option(help="Seconds after which it stays open.")] = 300.0,
-    cache: Annotated[Path | None, typer.Option(help="A folder of proofs to look in first, and to add to.")] = None,
+    timeout: Annotated[
+        float, option("Seconds after which it stays open.", "--timeout", check_seconds, "the time limit", 0.0)
+    ] = 300.0,
+    cache: Annotated[
+        Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")
+    ] = None,
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Any, NoReturn
@@ -12,7 +12,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from specverify.arguments import check_count, check_probability, check_seconds, check_seed
+from specverify.arguments import check_count, check_probability, check_seconds, check_seed, nearest
+from specverify.checks import CHECKS
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 MOST_JOBS = 1024
@@ -63,6 +64,22 @@ def check_writable(file: Path, name: str) -> None:
         raise ValueError(f"{said}: {_reason(error)}") from None
 
 
+def check_folder(folder: Path, name: str) -> None:
+    """Raise ``ValueError`` unless the folder is there and can be added to, or can be made. Nothing is left behind."""
+    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
+    if not there.is_dir():
+        raise ValueError(f"{name} {str(folder)!r} cannot be a folder: {str(there)!r} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} {str(folder)!r} cannot be written: {str(there)!r} is not writable")
+
+
+def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all ``names`` are ``known``."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")
+
+
 def write(file: Path, text: str, name: str) -> None:
     """Write a report; stops the command, in a sentence, if that fails after all."""
     try:
@@ -80,24 +97,34 @@ def processes(jobs: int) -> int:
     return jobs or os.cpu_count() or 1
 
 
-def _option(help_: str, check: Callable[..., None], *given: Any, name: str | None = None) -> Any:
-    names = (name,) if name else ()
-    return typer.Option(*names, help=help_, callback=checked(check, *given))
+def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
+    """Return an option whose value, if there is one, must pass ``check(value, *given)``."""
+    return typer.Option(name, help=said, callback=checked(check, *given))
 
 
-AlarmOption = Annotated[float, _option("False-alarm budget of the whole run.", check_probability, "the alarm budget")]
-SeedOption = Annotated[int, _option("Seed of everything that is sampled.", check_seed)]
+AlarmOption = Annotated[
+    float, option("False-alarm budget of the whole run.", "--alarm", check_probability, "the alarm budget")
+]
+SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--seed", check_seed)]
 JobsOption = Annotated[
-    int, _option("Processes; 0 means one per core.", check_count, "the number of processes", 0, MOST_JOBS)
+    int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
 ]
 RunsOption = Annotated[
-    int, _option("Enumeration runs per law before it is cut off.", check_count, "the number of runs")
+    int, option("Enumeration runs per law before it is cut off.", "--runs", check_count, "the number of runs")
 ]
-TimeoutOption = Annotated[float, _option("Seconds for a subject, all its checks together.", check_seconds)]
+TimeoutOption = Annotated[float, option("Seconds for a subject, all its checks together.", "--timeout", check_seconds)]
 JsonOption = Annotated[
-    Path | None, _option("Also write the report to this file.", check_writable, "the file of --json", name="--json")
+    Path | None, option("Also write the report to this file.", "--json", check_writable, "the file of --json")
 ]
 MarkdownOption = Annotated[
-    Path | None, _option("Also write a Markdown page to this file.", check_writable, "the file of --markdown")
+    Path | None,
+    option("Also write the page or table to this file.", "--markdown", check_writable, "the file of --markdown"),
+]
+OutputOption = Annotated[
+    Path | None, option("Write the script to this file.", "--output", check_writable, "the file of --output")
+]
+ChecksOption = Annotated[
+    list[str] | None,
+    option("Only this check; repeatable.", "--check", check_names, "check", [check.name for check in CHECKS]),
 ]
 IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]

@@ -12,7 +12,7 @@ from specverify.checks import Check, Conditions
 from specverify.checks.check import beyond_reach
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
-from specverify.guard import guarded
+from specverify.guard import Guarded, guarded
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
 from specverify.parallel import in_parallel
@@ -66,6 +66,13 @@ def verify_subject(
         if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
             blocked = "it is not a function of its draws, so it has no law to compare"
         yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
+    """Return the status and the statement of a subject that did not come to be examined."""
+    if found.out_of_time:
+        return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
+    return Status.UNUSABLE, f"it {found.ended} when it is {what}"
 
 
 def left_until(deadline: float) -> float:

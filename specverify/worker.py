@@ -15,18 +15,18 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions
 from specverify.checks.samples_fit_law import tests_of
-from specverify.guard import Guarded, guarded
+from specverify.guard import guarded
 from specverify.places import sentence_of
 from specverify.process import Changes
 from specverify.replays import case_of
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.verdict import Status, Verdict
-from specverify.verify import Plan, not_applicable, run_case, verify_subject, with_changes
+from specverify.verify import Plan, not_applicable, run_case, unready, verify_subject, with_changes
 
 GRACE = 5.0
 """Seconds beyond its time after which a subject that no signal reaches is ended with its process."""
@@ -120,7 +120,7 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
         tell(Refusal(str(error)))
         return
     if found.result is None:
-        tell(_stopped(found, seconds))
+        tell(Stopped(*unready(found, "loaded", seconds)))
         return
     left = max(seconds - (time.perf_counter() - started), 1e-3)
     tell(with_changes(run_case(*found.result, left), found.changes))
@@ -135,16 +135,10 @@ def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
         except UnusableSubject as error:
             return Refusal(str(error))
         if found.result is None:
-            return _stopped(found, seconds)
+            return Stopped(*unready(found, "loaded", seconds))
         faults = tuple(f"{fault} when it is loaded" for fault in found.changes.faults)
         _opened[name] = _Opened(found.result, time.perf_counter() - started, Changes(faults))
     return _opened[name]
-
-
-def _stopped(found: Guarded[Any], seconds: float) -> Stopped:
-    if found.out_of_time:
-        return Stopped(Status.UNKNOWN, f"it was not loaded within {seconds:g} s: {found.out_of_time}")
-    return Stopped(Status.UNUSABLE, f"it {found.ended} when it is loaded")
 
 
 def described(subject: Subject) -> Loaded:

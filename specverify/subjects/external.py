@@ -45,9 +45,9 @@ Form = Literal["row", "batched", "logits"]
 
 def external_subject(name: str) -> Subject:
     """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
-    form, _, place = name.rpartition("=")
+    form, given, place = name.rpartition("=")
     found = _load(place)
-    if form:
+    if given:
         if form not in get_args(Form):
             raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(get_args(Form))}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
