@@ -5,24 +5,33 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from numbers import Integral, Real
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+from reference.arguments import check_integer, check_number, is_integer, is_number, range_of, refusal, shown
+
+__all__ = [
+    "check_callable",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_integer",
+    "check_law",
+    "check_number",
+    "check_positive",
+    "check_probability",
+    "check_seconds",
+    "check_seed",
+    "is_number",
+    "is_token",
+    "nearest",
+    "refusal",
+    "shown",
+]
 
 LONGEST = 1e7
 """Seconds that a time limit can have at most: 116 days."""
 MOST_SEEDS = 2**63
-
-
-def refusal(name: str, value: Any, expected: str) -> ValueError:
-    """Return the error to raise: ``name`` is how the message calls the argument."""
-    return ValueError(f"{name} is {shown(value)}, expected {expected}")
-
-
-def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bool]) -> None:
-    """Raise ``ValueError`` unless ``value`` is a real number, not NaN and no ``bool``, for which ``holds`` is true."""
-    if not is_number(value) or not holds(value):
-        raise refusal(name, value, expected)
 
 
 def check_positive(value: Any, name: str, what: str) -> None:
@@ -39,13 +48,7 @@ def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -
     """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least`` and at most ``most``."""
     if type(value) is int and least <= value <= most:
         return  # counts are looked at by the thousand
-    check_number(value, name, f"a whole number {_range(least, most)}", lambda number: _is_whole(number, least, most))
-
-
-def check_integer(value: Any, name: str, least: int = 1, most: float = math.inf) -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer, by its type too, of at least ``least``, at most ``most``."""
-    if not is_integer(value) or not least <= value <= most:
-        raise refusal(name, value, f"an integer {_range(least, most)}")
+    check_number(value, name, f"a whole number {range_of(least, most)}", lambda number: _is_whole(number, least, most))
 
 
 def check_seed(value: Any, name: str = "the seed") -> None:
@@ -114,25 +117,5 @@ def is_token(value: Any) -> bool:
     return is_integer(value) and value >= 0
 
 
-def is_number(value: Any) -> bool:
-    """Return whether ``value`` is a real number, neither NaN nor a ``bool``."""
-    return not isinstance(value, bool) and isinstance(value, Real) and bool(value == value)  # noqa: PLR0124 - NaN
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether ``value`` is an integer, of Python or NumPy, and no ``bool``."""
-    return not isinstance(value, bool) and isinstance(value, Integral)
-
-
 def _is_whole(number: Any, least: int, most: float) -> bool:
     return math.isfinite(number) and least <= number <= most and bool(number == int(number))
-
-
-def _range(least: int, most: float) -> str:
-    return f"of at least {least}" if most == math.inf else f"from {least} to {most:g}"
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message: as Python writes it, cut where it is long, on one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, accept_probability, residual
+from reference import LanguageModel, Pmf, Tokens, accept_probability, excess_law
 from specverify.arguments import check_callable, check_integer, check_seed, refusal
 from specverify.law import Law
 
@@ -122,7 +122,7 @@ def chain_breakpoints(p: Sequence[Pmf], q: Sequence[Pmf], draft: Tokens) -> tupl
         )
     pairs = [(_exact(mine), _exact(theirs)) for mine, theirs in zip(p, q, strict=False)]
     accepts = [frozenset({accept_probability(*pair, token)}) for pair, token in zip(pairs, draft, strict=True)]
-    drawn = [*map(_exact, p), *(residual(*pair) for pair in pairs)]
+    drawn = [*map(_exact, p), *(excess_law(*pair) for pair in pairs)]
     return (*accepts, frozenset(total for row in drawn for total in accumulate(row.tolist())))
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from reference import Task, Tokens
-from specverify.tables import SHAPES, as_float64, one_hot_rows, table_pair
+from specverify.tables import SHAPES, as_float64, one_hot_rows, table_pair, unchangeable
 
 
 class Scenario(NamedTuple):
@@ -43,6 +43,14 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
     if not rational:
         target, draft = as_float64(target), as_float64(draft)
     return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+
+
+@cache
+def handed_task(scenario: Scenario, rational: bool = True) -> Task:
+    """Return the same task as a subject is handed it: it cannot change the rows of the models."""
+    task = scenario_task(scenario, rational)
+    assert task.draft is not None
+    return task._replace(target=unchangeable(task.target), draft=unchangeable(task.draft))
 
 
 def _all_scenarios() -> tuple[Scenario, ...]:

@@ -142,4 +142,6 @@ def _within(weights: Weights, keep: Callable[[int], bool]) -> Weights:
 
 def _normalised(weights: Weights) -> Pmf:
     total = sum(weights)
-    return np.array([Fraction(weight, total) for weight in weights], dtype=object)
+    pmf = np.array([Fraction(weight, total) for weight in weights], dtype=object)
+    pmf.flags.writeable = False  # a row of a table is handed out again and again
+    return pmf

@@ -7,6 +7,7 @@ all tokens so far. Shapes are pairs (p, q), because what a verifier must survive
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -119,6 +120,27 @@ def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> Lan
 def as_float64(model: LanguageModel) -> LanguageModel:
     """Return the model with float64 rows."""
     return lru_cache(maxsize=None)(lambda tokens: np.array(model(tokens), dtype=np.float64))
+
+
+def unchangeable(model: LanguageModel) -> LanguageModel:
+    """Return the model with each row kept, and handed out to be read.
+
+    A write into one raises, by NumPy, where it is made. Rows of floats stay writable where torch is loaded, which warns
+    of others; there a write raises ``ValueError`` when the row is asked for again.
+    """
+    rows: dict[Tokens, tuple[Pmf, bytes]] = {}
+
+    def row(tokens: Tokens) -> Pmf:
+        if tokens not in rows:
+            pmf = model(tokens).copy()
+            pmf.flags.writeable = pmf.dtype != object and "torch" in sys.modules
+            rows[tokens] = pmf, pmf.tobytes()
+        pmf, content = rows[tokens]
+        if pmf.tobytes() != content:
+            raise ValueError(f"the pmf after {tokens} was written into since it was handed out, and is asked for again")
+        return pmf
+
+    return row
 
 
 def one_hot_rows(model: LanguageModel) -> LanguageModel:

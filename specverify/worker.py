@@ -28,7 +28,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, not_applicable, run_case, unready, verify_subject, with_changes
 
-GRACE = 5.0
+GRACE = 3.0
 """Seconds beyond its time after which a subject that no signal reaches is ended with its process."""
 
 

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.draws import Tape
-from specverify.scenarios import SCENARIOS, scenario_task
+from specverify.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
@@ -190,7 +190,7 @@ def _shape(function: Decode, name: str) -> _Shape | None:
 def _computes_with_rationals(variant: Variant) -> bool:
     scenario = next(item for item in SCENARIOS if item.shape == "generic" and item.horizon > 1)
     try:
-        decoder = variant.build(scenario_task(scenario))
+        decoder = variant.build(handed_task(scenario))
         decoder.step(Tape(0), decoder.init(scenario.prompt))
     except (TypeError, AttributeError, ValueError):
         return False
