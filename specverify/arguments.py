@@ -84,13 +84,8 @@ def check_flag(value: Any, name: str) -> None:
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
     """Raise ``ValueError`` unless ``value`` can be called, with so many arguments where its signature can be read."""
-    wanted = (
-        ""
-        if arguments is None
-        else " without arguments"
-        if arguments == 0
-        else f" with {arguments} argument{'s' * (arguments > 1)}"
-    )
+    number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
+    wanted = "" if arguments is None else number
     if not callable(value):
         raise refusal(name, value, f"something to call{wanted}")
     if arguments is None:
