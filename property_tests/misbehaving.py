@@ -114,7 +114,6 @@ closes_errors = after(lambda: sys.stderr.close())  # noqa: PLW0108 - as above
 replaces_output = after(lambda: setattr(sys, "stdout", sys.__stderr__))
 redirects_input = after(redirecting)
 
-sets_a_variable = after(lambda: os.environ.update(SPECVERIFY_TEST="set"))
 starts_a_pool = after(starting_a_pool)
 starts_threads = after(starting_a_thread)
 starts_a_process = after(starting_a_process)

@@ -1,9 +1,10 @@
 """What a process is besides its variables, and what a subject made of it: directory, signals, streams, workers.
 
 A subject is called again and again in one process, and in somebody's tests between other tests. It may start a pool of
-workers, import a library that sets a variable of the environment, or filter warnings: that is noted, and left as it is,
-because it may rely on it. It may not leave another directory, another handler of a signal, a timer, other or closed
-standard streams, or ever more workers: those are faults, and all but the workers are put back.
+workers: that is noted, and they are left alone, because it may rely on them. It may not leave another directory, another
+handler of a signal, a timer, other or closed standard streams, or ever more workers: those are faults, and all but the
+workers are put back. What libraries change when they are imported, such as ``os.environ``, ``sys.path`` and the filters
+of warnings, is not looked at: a right subject may import late, and rely on it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +42,6 @@ class ProcessState(NamedTuple):
     threads: frozenset[threading.Thread]
     children: frozenset[int]
     """Process ids."""
-    settings: Mapping[str, Any]
 
 
 class Changes(NamedTuple):
@@ -74,7 +73,6 @@ def process_state() -> ProcessState:
         descriptors={fd: (behind, os.dup(fd)) for fd in range(3) if (behind := _behind(fd))},
         threads=_threads(),
         children=_children(),
-        settings=_settings(),
     )
 
 
@@ -82,7 +80,7 @@ def changes_since(before: ProcessState) -> Changes:
     """Return what has changed since ``before``, and put back what can be."""
     faults = [*_directory_fault(before), *_signal_faults(before), *_timer_faults(before), *_stream_faults(before)]
     many, few = _left_running(before)
-    return Changes(tuple(faults) + many, few + _other_settings(before))
+    return Changes(tuple(faults) + many, few)
 
 
 @contextmanager
@@ -200,15 +198,3 @@ def _is_alive(child: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{child}/stat").read_text("utf-8").rpartition(") ")[2][:1] not in {"Z", "X"}
     return False
-
-
-def _settings() -> dict[str, Any]:
-    variables = {f"os.environ[{name!r}]": value for name, value in os.environ.items()}
-    return {"sys.path": tuple(sys.path), "warnings.filters": tuple(map(repr, warnings.filters)), **variables}
-
-
-def _other_settings(before: ProcessState) -> tuple[str, ...]:
-    now = _settings()
-    return tuple(
-        f"changes {name}" for name in sorted(now.keys() | before.settings) if now.get(name) != before.settings.get(name)
-    )

@@ -130,7 +130,9 @@ class Workers:
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
         """Return what is known of each subject. Raises ``UnusableSubject`` if one of them is none."""
-        return list(self._pool.map(self._load, names))
+        foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
+        ours = {name: Listed(name, described(find_subject(name))) for name in names if name not in foreign}
+        return [ours[name] if name in ours else foreign[name].result() for name in names]
 
     def examined(
         self, subjects: Sequence[Listed], plan: Plan, progress: Callable[[str], None]
@@ -143,8 +145,6 @@ class Workers:
         return next(self._start().ask(replay, identifier, seconds=self._seconds))
 
     def _load(self, name: str) -> Listed:
-        if not is_external(name):
-            return Listed(name, described(find_subject(name)))
         worker = self._start()
         *_, answer = worker.ask(load, name, seconds=self._seconds)
         if isinstance(answer, Loaded) and len(self._holding) < self._jobs:
