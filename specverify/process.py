@@ -1,10 +1,10 @@
 """What a process is besides its variables, and what a subject made of it: directory, signals, streams, workers.
 
 A subject is called again and again in one process, and in somebody's tests between other tests. It may start a pool of
-workers: that is noted, and they are left alone, because it may rely on them. It may not leave another directory, another
-handler of a signal, a timer, other or closed standard streams, or ever more workers: those are faults, and all but the
-workers are put back. What libraries change when they are imported, such as ``os.environ``, ``sys.path`` and the filters
-of warnings, is not looked at: a right subject may import late, and rely on it.
+workers: that is noted, and they are left alone, because it may rely on them. It may not leave another directory,
+another handler of a signal, a timer, other or closed standard streams, or ever more workers: those are faults, and all
+but the workers are put back. What libraries change when they are imported, such as ``os.environ``, ``sys.path`` and the
+filters of warnings, is not looked at: a right subject may import late, and rely on it.
 """
 
 from __future__ import annotations
