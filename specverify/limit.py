@@ -9,15 +9,18 @@ on: those need a process of their own, see ``worker``.
 from __future__ import annotations
 
 import ctypes
+import random
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic  # by name: foreign code is run at other times, and this goes on
 from traceback import walk_stack
 from types import FrameType
+
+import numpy as np
 
 from specverify import intercept
 from specverify.draws import Replayed, Tape
@@ -59,22 +62,23 @@ class _Observer:
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
-        self.deadline = time.monotonic() + seconds
+        self.deadline = monotonic() + seconds
         self.next = self.deadline - self.watched
         self.said = ""
-        self._run, self._draws = _draws_of(None)
+        self._run: object = None
+        self._draws: object = 0
         self._looks, self._drew = 0, False
 
     def wait(self) -> float:
         """Return the seconds until the subject is looked at again."""
-        return max(self.next - time.monotonic(), 1e-4)
+        return max(self.next - monotonic(), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
         """Look at what runs, and return whether the time is over; ``said`` then says what it was doing."""
         run, draws = _draws_of(frame)
         self._drew |= _is_answering(frame) or (self._looks > 0 and (run is not self._run or draws != self._draws))
         self._run, self._draws, self._looks = run, draws, self._looks + 1
-        now = time.monotonic()
+        now = monotonic()
         over = now >= self.deadline
         self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
         self.said = self.said or (self._told(frame) if over else "")
@@ -85,7 +89,8 @@ class _Observer:
         if not place:
             return "specverify was at work between two of its calls"
         if self._run is None:
-            return f"it was at {place}"
+            stood = "moved" if self._drew else "stood still" if self._looks > 1 else "were not seen"
+            return f"it was at {place}, and the generators of random, NumPy and torch {stood}"
         made = f"{self._draws} draw{'' if self._draws == 1 else 's'} into the run going on"
         if self._drew:
             return f"it was drawing, at {place}, {made}"
@@ -108,7 +113,7 @@ def _by_signal(observer: _Observer) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, tick)
     theirs, every = signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
-    started = time.monotonic()
+    started = monotonic()
     if theirs:  # another timer of this process is kept in time, and goes on with what is left of it
         observer.deadline = min(observer.deadline, started + theirs)
         observer.next = min(observer.next, observer.deadline)
@@ -120,7 +125,7 @@ def _by_signal(observer: _Observer) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if theirs:
-            signal.setitimer(signal.ITIMER_REAL, max(theirs - (time.monotonic() - started), 1e-3), every)
+            signal.setitimer(signal.ITIMER_REAL, max(theirs - (monotonic() - started), 1e-3), every)
 
 
 @contextmanager
@@ -132,27 +137,39 @@ def _by_exception(observer: _Observer) -> Iterator[None]:
             frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to see another thread
             with planting:
                 if observer.is_over(frame) and not left.is_set():
-                    _plant(thread, OutOfTime)
+                    _plant_in(thread)
+
+    def leave() -> None:
+        with planting:
+            left.set()
+        for _ in range(10):  # the last exception may be under way: it arrives with one of these lines
+            pass
 
     watcher = threading.Thread(target=watch, name="specverify time limit", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        with planting:
-            left.set()
-            _plant(thread, None)
+        try:
+            leave()
+        except OutOfTime:
+            leave()
         watcher.join()
 
 
-def _plant(thread: int, exception: type[BaseException] | None) -> None:
-    """Have an exception raised in a thread by its next line of Python; None takes back one that has not been."""
-    planted = ctypes.py_object(exception) if exception else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), planted)
+def _plant_in(thread: int) -> None:
+    """Have ``OutOfTime`` raised in a thread by its next line of Python.
+
+    It is never taken back: that leaves CPython 3.11 with a loop without end as soon as a profiler is set.
+    """
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
 
 
-def _draws_of(frame: FrameType | None) -> tuple[object, int]:
-    """Return who answers the draws of the run that a frame belongs to, and how many it has answered."""
+def _draws_of(frame: FrameType | None) -> tuple[object, object]:
+    """Return who answers the draws of the run that a frame belongs to, and how many it has answered.
+
+    Where nobody answers them, nobody and how the libraries' own generators stand.
+    """
     for found, _ in walk_stack(frame) if frame else ():
         if is_foreign(found.f_code.co_filename):
             continue
@@ -163,7 +180,9 @@ def _draws_of(frame: FrameType | None) -> tuple[object, int]:
                 return value, value.used
             if isinstance(value, Tape):
                 return value, value.used
-    return None, 0
+    torch = sys.modules.get("torch")
+    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - it is looked at, not drawn from
+    return None, (random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None)
 
 
 def _is_answering(frame: FrameType | None) -> bool:

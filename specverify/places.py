@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import sys
-import sysconfig
 import traceback
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import FrameType, TracebackType
 
-import numpy as np
-
 import reference
+from specverify.intercept.caller import is_ours as is_library
+from specverify.intercept.caller import standard_library
 
 Place = tuple[str, int]
 """A file and a line."""
 
 _OWN = (Path(__file__).parent, Path(reference.__file__).parent)
-_STANDARD = Path(sysconfig.get_path("stdlib"))
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 
@@ -68,22 +65,16 @@ def shown(place: Place) -> str:
 
 @cache
 def is_ours(filename: str) -> bool:
-    """Return whether a file belongs to specverify or to the reference."""
-    return any(Path(filename).is_relative_to(folder) for folder in _OWN)
+    """Return whether a file belongs to specverify or to the reference, planted bugs excepted."""
+    path = Path(filename)
+    return any(path.is_relative_to(folder) for folder in _OWN) and not path.is_relative_to(_OWN[0] / "mutants")
 
 
 def is_foreign(filename: str) -> bool:
     """Return whether a file belongs neither to specverify nor to NumPy, torch or the standard library."""
-    return _is_foreign(filename, str(sys.modules["torch"].__file__) if "torch" in sys.modules else "")
-
-
-@cache
-def _is_foreign(filename: str, torch: str) -> bool:
-    path = Path(filename)
-    standard = path.is_relative_to(_STANDARD) and not {"site-packages", "dist-packages"} & set(path.parts)
-    numerical = [Path(np.__file__).parent, *([Path(torch).parent] if torch else [])]
-    library = any(path.is_relative_to(folder) for folder in numerical)
-    return not (filename.startswith("<frozen") or is_ours(filename) or standard or library)
+    if is_ours(filename) or filename.startswith("<frozen"):
+        return False
+    return not (is_library(filename) or standard_library(filename))
 
 
 def _foreign(places: Iterable[Place]) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from specverify.catalogue import find_subject, is_external
-from specverify.checks import Check
+from specverify.checks import CHECKS, Check
 from specverify.places import place_in_report
 from specverify.subjects.subject import UnusableSubject
 from specverify.verdict import Status, Verdict
@@ -167,7 +167,7 @@ class Workers:
                     began = answer.check
                     progress(f"{subject.name}: {began}")
                 elif isinstance(answer, Verdict):
-                    waiting.pop(0)
+                    waiting = [check for check in waiting if check.name != answer.check]
                     yield answer
                 else:
                     stopped = answer
@@ -193,6 +193,8 @@ class Workers:
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
     """Yield the verdicts of checks that were not run to their end, the first of which is the one that ``began``."""
+    if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
+        checks = (next(check for check in CHECKS if check.name == began), *checks)
     inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}
     for check in checks:
         if check.name in inapplicable:

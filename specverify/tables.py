@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -123,24 +124,47 @@ def as_float64(model: LanguageModel) -> LanguageModel:
 
 
 def unchangeable(model: LanguageModel) -> LanguageModel:
-    """Return the model with each row kept, and handed out to be read.
+    """Return the model with each row kept, and handed out to be read alone.
 
-    A write into one raises, by NumPy, where it is made. Rows of floats stay writable where torch is loaded, which warns
-    of others; there a write raises ``ValueError`` when the row is asked for again.
+    A write into one raises, by NumPy, where it is made; one that gets through, as by a tensor that shares its memory,
+    raises ``ValueError`` when the row is asked for again, which is then as it was.
     """
     rows: dict[Tokens, tuple[Pmf, bytes]] = {}
 
+    def keep(tokens: Tokens) -> Pmf:
+        pmf = model(tokens).copy()
+        pmf.flags.writeable = False
+        rows[tokens] = pmf, pmf.tobytes()
+        return pmf
+
     def row(tokens: Tokens) -> Pmf:
         if tokens not in rows:
-            pmf = model(tokens).copy()
-            pmf.flags.writeable = pmf.dtype != object and "torch" in sys.modules
-            rows[tokens] = pmf, pmf.tobytes()
+            keep(tokens)
         pmf, content = rows[tokens]
-        if pmf.tobytes() != content:
-            raise ValueError(f"the pmf after {tokens} was written into since it was handed out, and is asked for again")
+        if pmf.dtype != object:
+            _torch_warned()
+            if pmf.tobytes() != content:
+                keep(tokens)
+                raise ValueError(f"the pmf after {tokens} was written into since it was handed out, and is asked again")
         return pmf
 
     return row
+
+
+@cache
+def _torch_warns(torch: Any) -> None:
+    """Have torch give its warning of an array that is not writable, which it gives once, unheard."""
+    row = np.zeros(1)
+    row.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.from_numpy(row)
+
+
+def _torch_warned() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        _torch_warns(torch)
 
 
 def one_hot_rows(model: LanguageModel) -> LanguageModel:

@@ -15,11 +15,10 @@ process: the command line examines in processes of their own.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from reference import Algorithm, Tokens
+from reference import Algorithm, Claim, Tokens
 from specverify.arguments import (
     check_callable,
     check_choice,
@@ -30,14 +29,13 @@ from specverify.arguments import (
     refusal,
 )
 from specverify.checks import CHECKS, Conditions
-from specverify.guard import Guarded, guarded
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.subject import Subject
 from specverify.verdict import Evidence, Status, Verdict
-from specverify.verify import Plan, unready, verdict_of, verify_subject
+from specverify.verify import Plan, verify_subject
 
 OnFail = Literal["raise"] | None
 SECONDS = Plan(()).seconds
@@ -52,6 +50,7 @@ def check_verifier(
     *,
     form: Form | None = None,
     gammas: Sequence[int] | None = None,
+    claims: Collection[Claim] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
     seconds: float = SECONDS,
@@ -62,13 +61,15 @@ def check_verifier(
     ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
     ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
     A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
-    tells it; without one of them it is a row.
+    tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
+    lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
     """
     check_callable(verify, "the verifier")
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else _gammas(gammas), _name(verify)
-    return _judged(lambda: verifier_subject_of(verify, name, form, chosen), name, sampled, on_fail, seconds)
+    subject = _claiming(verifier_subject_of(verify, name, form, chosen), claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
 def check_decoder(
@@ -79,11 +80,10 @@ def check_decoder(
     seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
-    if isinstance(decode, Algorithm):
-        return _judged(lambda: algorithm_subject(decode), decode.name, sampled, on_fail, seconds)
-    check_callable(decode, "the decoder")
-    name = _name(decode)
-    return _judged(lambda: decode_subject(decode, name), name, sampled, on_fail, seconds)
+    if not isinstance(decode, Algorithm):
+        check_callable(decode, "the decoder")
+    subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, _name(decode))
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
 def check_engine(
@@ -91,21 +91,25 @@ def check_engine(
     plain: Callable[[], Any] | Mapping[Tokens, float],
     *,
     models: Sequence[Any] = (),
+    claims: Collection[Claim] | None = None,
+    sampled: bool = False,
     on_fail: OnFail = "raise",
     seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
     Both take no arguments and return the new token ids (see ``subjects.engine``). ``models`` are transformers models
-    whose forward passes may be remembered from run to run.
+    whose forward passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it
+    GREEDY and SUPPORTED, unless told otherwise. With ``sampled`` both calls are sampled as well, some ten thousand
+    times each; that decides where the draws of an engine cannot be answered.
     """
     check_callable(speculative, "the call with speculation", arguments=0)
     if isinstance(plain, Mapping):
         check_law(plain, "the law")
     else:
         check_callable(plain, "the call without speculation", arguments=0)
-    name, loaded = _name(speculative), _models(models)
-    return _judged(lambda: engine_subject(speculative, plain, name, loaded), name, False, on_fail, seconds)
+    subject = _claiming(engine_subject(speculative, plain, _name(speculative), _models(models)), claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
 def check_subject(
@@ -114,35 +118,28 @@ def check_subject(
     """Run every exact check on a subject, and with ``sampled`` the statistical one too.
 
     Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, or if none applies, unless
-    ``on_fail`` is None.
+    ``on_fail`` is None. Where the draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the
+    sample has decided.
     """
     if not isinstance(subject, Subject):
         raise refusal("the subject", subject, "a Subject, as specverify.subjects makes them")
-    return _judged(lambda: subject, subject.name, sampled, on_fail, seconds)
-
-
-def _judged(
-    make: Callable[[], Subject], name: str, sampled: bool, on_fail: OnFail, seconds: float
-) -> Sequence[Verdict]:
-    """Return the verdicts of the subject that ``make`` returns, for which it may have to be run."""
     check_flag(sampled, "sampled")
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(seconds, "seconds")
     checks = tuple(check for check in CHECKS if sampled or check.evidence is not Evidence.STATISTICAL)
-    started = time.perf_counter()
-    made: Guarded[Subject] = guarded(make, seconds)
-    if made.result is None:
-        status, statement = unready(made, "made ready", seconds)
-        verdicts = [verdict_of(name, check, status, statement) for check in checks]
-    else:
-        spent = time.perf_counter() - started
-        found = verify_subject(made.result, Plan(checks, Conditions(), seconds), spent=spent, changes=made.changes)
-        verdicts = [verdict for verdict in found if verdict.status is not Status.NOT_APPLICABLE]
-    wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.DECLARED_BIAS)]
+    verdicts = [
+        verdict
+        for verdict in verify_subject(subject, Plan(checks, Conditions(), seconds))
+        if verdict.status is not Status.NOT_APPLICABLE
+    ]
+    good = {Status.HOLDS, Status.DECLARED_BIAS}
+    if any(verdict.evidence is Evidence.STATISTICAL and verdict.status in good for verdict in verdicts):
+        good.add(Status.UNKNOWN)
+    wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
         raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
     if not verdicts and on_fail == "raise":
-        raise SpeculationRefuted(f"{name}: no check applies to it, so nothing was examined")
+        raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
 
 
@@ -165,6 +162,17 @@ def _models(models: Any) -> tuple[Any, ...]:
         if not callable(getattr(model, "forward", None)):
             raise refusal("a model", model, "a model of transformers, with a forward method")
     return tuple(models)
+
+
+def _claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
+    """Return the subject held to ``claims``, where there are any."""
+    if claims is None:
+        return subject
+    if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
+        raise refusal("claims", claims, "a collection of at least one Claim")
+    for claim in claims:
+        check_choice(claim, "a claim", tuple(Claim))
+    return subject._replace(claims=frozenset(claims))
 
 
 def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:

@@ -9,19 +9,22 @@ from typing import Any, NamedTuple
 
 from reference import Claim
 from specverify.checks import Check, Conditions
+from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach
+from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.guard import Guarded, guarded
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.moved import look_around
 from specverify.parallel import in_parallel
 from specverify.places import sentence_of
 from specverify.process import NOTHING, Changes, both
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
-SUMMED = ("runs", "unmerged_runs", "samples")
+SUMMED = ("runs", "unmerged_runs", "samples", "replays")
 
 
 class Plan(NamedTuple):
@@ -43,29 +46,51 @@ def verify_subject(
     """Yield the verdict of every check of the plan, also of those that do not apply.
 
     ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then.
+    The check that the others rest on is told even if the plan is without it, where it fails.
     """
     deadline = time.perf_counter() + plan.seconds - spent
-    found = guarded(partial(settled, subject), left_until(deadline))
-    subject = subject._replace(probe=None) if found.result is None else found.result
+    subject, found = _settled_in_time(subject, left_until(deadline))
     unsaid = both(both(changes, found.changes), Changes((found.ended,) if found.ended else ()))
-    blocked = f"its first decode did not finish within {plan.seconds:g} s: {found.out_of_time}"
-    blocked, refused, last = blocked if found.out_of_time else "", "", "being loaded"
-    for check in plan.checks:
+    over = f"its first decode did not finish within {plan.seconds:g} s: {found.out_of_time}"
+    over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
+    for check in _grounded(subject, plan.checks):
         progress(check.name)
         started = time.perf_counter()
-        if not blocked and started >= deadline:
-            blocked = f"not reached: the {plan.seconds:g} s for the subject were over in {last}"
+        if not over and started >= deadline:
+            over = f"not reached: the {plan.seconds:g} s for the subject were over in {last}"
+        stopped = over or ("" if hidden and check.evidence is Evidence.STATISTICAL else blocked)
         verdict = not_applicable(subject, check, refused)
-        if verdict is None and blocked:
-            verdict = verdict_of(subject.name, check, Status.UNKNOWN, blocked)
+        if verdict is None and stopped:
+            verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
             verdict, last = run_check(subject, check, plan._replace(seconds=left_until(deadline))), check.name
-            verdict, unsaid = with_changes(verdict, unsaid), NOTHING
+            verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
-        if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
-            blocked = "it is not a function of its draws, so it has no law to compare"
-        yield verdict._replace(seconds=time.perf_counter() - started)
+        if verdict.figures.get("function_of_draws") is False:
+            blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
+        elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
+            blocked, hidden = verdict.statement, True
+        if check in plan.checks or hidden or verdict.status is Status.UNUSABLE:
+            unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
+            yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """Return the checks with the one that all exact ones of foreign code rest on, said only if it fails."""
+    foreign = subject.programs or subject.intercepted
+    resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
+    needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
+    return (PROGRAM_IS_ITS_DRAWS, *checks) if needed else checks
+
+
+def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
+    """Return the subject settled, as far as it goes, and what came of it."""
+    found = guarded(partial(settled, subject), seconds)
+    if found.result is not None:
+        return found.result, found
+    subject = subject._replace(probe=None, warm=None)
+    return (subject if found.out_of_time else settled(subject)), found
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
@@ -81,7 +106,11 @@ def left_until(deadline: float) -> float:
 
 
 def settled(subject: Subject) -> Subject:
-    """Return the subject with the arithmetic it can do found out."""
+    """Return the subject with the arithmetic it can do found out; what foreign code draws from is looked for."""
+    if subject.warm is not None:
+        subject.warm()
+    if subject.intercepted or subject.programs:
+        look_around()
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 
@@ -211,7 +240,7 @@ def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
         check.name,
         case.variant.label if case.variant else "",
         case.scenario.name if case.scenario else "",
-        case.setting.name if case.setting else case.program.name if case.program else "",
+        next((part.name for part in (case.setting, case.program, case.pair) if part), ""),
         conditions.seed,
     )
 
@@ -226,4 +255,4 @@ def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 merged[name] = merged[name] + value
             elif isinstance(value, (int, float)):
                 merged[name] = max(merged[name], value)
-    return merged
+    return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
