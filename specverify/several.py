@@ -13,9 +13,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 from specverify.catalogue import find_subject, is_external
@@ -31,8 +32,10 @@ STARTING = 60.0
 ENDING = 2.0
 """Seconds in which a process that was told to end does so, before it is killed."""
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-_CONTEXT.set_forkserver_preload(["specverify.worker", "specverify.cli"])
-"""A server that has imported these, and nothing foreign, makes a process in milliseconds, not in a second."""
+if hasattr(os, "fork"):  # a server that has imported these, and nothing foreign, makes a process in milliseconds
+    _CONTEXT.set_forkserver_preload(["specverify.worker", "specverify.cli"])
+_STARTED_ONE_BY_ONE = Lock()
+_SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
@@ -52,8 +55,10 @@ class Worker:
         self.busy = False
         self._report = Path(report)
         self._line, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=serve, args=(theirs, report))
-        self._process.start()
+        self._process = _CONTEXT.Process(target=serve, args=(theirs, report, dict(os.environ)))
+        with _STARTED_ONE_BY_ONE, _current_folder_left_out():
+            self._process.start()
+        self._leader: int = self._process.pid
         theirs.close()
 
     def ask(self, request: Callable[..., None], *given: object, seconds: float) -> Iterator[Message]:
@@ -75,8 +80,9 @@ class Worker:
     def kill(self) -> None:
         """End the process and everything it started, at once."""
         with suppress(OSError, AttributeError):
-            os.killpg(self._process.pid or 0, signal.SIGKILL)
-        self._process.kill()
+            os.killpg(self._leader, signal.SIGKILL)
+        with suppress(ValueError):  # it was ended before
+            self._process.kill()
 
     def end(self) -> None:
         """Let the process end, and end everything it started."""
@@ -101,6 +107,19 @@ class Worker:
             return Stopped(Status.UNUSABLE, f"its process ended with exit status {status} and without a word{at}")
         memory = ", as the system does when memory runs out" if -status == signal.SIGKILL else ""
         return Stopped(Status.UNUSABLE, f"its process was ended by {signal.Signals(-status).name}{at}{memory}")
+
+
+@contextmanager
+def _current_folder_left_out() -> Iterator[None]:
+    """Let no file of the current folder be imported in place of ours or of the library's by a server that starts."""
+    before = os.environ.get(_SAFE)
+    os.environ[_SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE]
+        if before is not None:
+            os.environ[_SAFE] = before
 
 
 class Workers:

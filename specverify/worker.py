@@ -10,7 +10,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -76,11 +76,13 @@ class _Opened(NamedTuple):
 _opened: dict[str, _Opened] = {}
 
 
-def serve(line: Connection, report: str) -> None:
+def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None:
     """Answer what is asked through ``line`` until it is closed; a death is written to the file ``report``."""
+    os.environ.clear()
+    os.environ.update(environment)  # the server that this was forked from has one of its own
     if hasattr(os, "setsid"):
         os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
-    with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError):
+    with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
         faulthandler.enable(file)
         while True:
             request, seconds = line.recv()
