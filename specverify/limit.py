@@ -25,11 +25,13 @@ import numpy as np
 from specverify import intercept
 from specverify.draws import Replayed, Tape
 from specverify.enumeration import Enumerated
-from specverify.places import is_foreign, place_of_frame
+from specverify.places import is_foreign, is_ours, place_of_frame
 
 _WATCHED = 0.25
 """The last share of the time, in which the subject is looked at."""
 _LOOKS = 10
+_PATIENCE, _SOON = 50, 0.02
+"""How often code of ours is let finish what it is doing, and for how many seconds."""
 _AGAIN = 1.0
 """Seconds after which code that swallowed the exception is told again."""
 OURS = 1e6 + 0.25
@@ -67,7 +69,7 @@ class _Observer:
         self.said = ""
         self._run: object = None
         self._draws: object = 0
-        self._looks, self._drew = 0, False
+        self._looks, self._drew, self._patience = 0, False, _PATIENCE
 
     def wait(self) -> float:
         """Return the seconds until the subject is looked at again."""
@@ -80,6 +82,10 @@ class _Observer:
         self._run, self._draws, self._looks = run, draws, self._looks + 1
         now = monotonic()
         over = now >= self.deadline
+        if over and self._patience and _is_in_ours(frame):  # it may be putting back what stood for a library's calls
+            self._patience -= 1
+            self.next = now + _SOON
+            return False
         self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
         self.said = self.said or (self._told(frame) if over else "")
         return over
@@ -183,6 +189,14 @@ def _draws_of(frame: FrameType | None) -> tuple[object, object]:
     torch = sys.modules.get("torch")
     legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - it is looked at, not drawn from
     return None, (random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None)
+
+
+def _is_in_ours(frame: FrameType | None) -> bool:
+    """Return whether it is specverify that runs, or a library that it called, and not the subject."""
+    for found, _ in walk_stack(frame) if frame else ():
+        if is_ours(found.f_code.co_filename) or is_foreign(found.f_code.co_filename):
+            return is_ours(found.f_code.co_filename)
+    return False
 
 
 def _is_answering(frame: FrameType | None) -> bool:
