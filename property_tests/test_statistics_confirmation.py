@@ -173,7 +173,7 @@ def test_the_seeds_of_the_stages_differ_and_are_reproducible():
         ({"miss": 1.0}, "miss is 1.0, expected a probability strictly between 0 and 1"),
         ({"confirmation_factor": 0}, "confirmation_factor is 0, expected a whole number of at least 1"),
         ({"minimum_expected": -1.0}, "minimum_expected is -1.0, expected a positive number of samples"),
-        ({"seed": -1}, "seed is -1, expected a whole number of at least 0"),
+        ({"seed": -1}, "seed is -1, expected a whole number of at least 0 and below 2**63"),
     ],
 )
 def test_an_illegal_plan_is_refused(changes, message):

@@ -24,6 +24,7 @@ from reference import (
     chain,
     chain_decoder,
     constant,
+    excess_law,
     flip,
     model_drafter,
     overlap,
@@ -226,7 +227,7 @@ def test_dropping_is_exact_when_the_replacement_knows_what_can_be_kept(pair, dro
     def verify(draws, target, prefix, draft):
         if draft.tokens and flip(draws, accept_probability(p, q, draft.tokens[0]), ("accept", 0)):
             return Verified((*draft.tokens, draws.categorical(p, ("bonus",))), accepted=1)
-        return Verified((draws.categorical(residual(p, kept), ("residual", 0)),), accepted=0)
+        return Verified((draws.categorical(excess_law(p, kept), ("residual", 0)),), accepted=0)
 
     assert one_round_law(p, q, dropped, verify) == as_law(p)
 

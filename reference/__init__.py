@@ -71,7 +71,7 @@ from reference.algorithms import (
     typical_acceptance,
 )
 from reference.batched import Batch, greedy_batched, inverse_cdf_batched, verify_batched
-from reference.coupling import accept_probability, flip, overlap, residual, total_variation
+from reference.coupling import accept_probability, excess_law, flip, overlap, residual, total_variation
 from reference.drafters.model import model_drafter
 from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
 from reference.drafters.prompt_lookup import lookup, prompt_lookup_drafter
@@ -225,6 +225,7 @@ __all__ = [
     "egag_generate",
     "entropy_adaptive",
     "entropy_gamma",
+    "excess_law",
     "flip",
     "generate",
     "greedy_batched",

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
+from reference.arguments import refusal
+
 
 class Batch(NamedTuple):
     """What a batch of verifications emits: int64 arrays on the device of the inputs."""
@@ -52,6 +54,7 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     xp = array_namespace(p)
     rows, gamma, vocabulary = _check_shapes(p, draft_tokens, lengths)
     _check("q", q, (rows, gamma, vocabulary))
+    _check_kinds(xp, "real floating", p=p, q=q, accept_uniforms=accept_uniforms, final_uniforms=final_uniforms)
     _check("accept_uniforms", accept_uniforms, (rows, gamma))
     _check("final_uniforms", final_uniforms, (rows,))
     row, position = xp.arange(rows, device=p.device), xp.arange(gamma, device=p.device)[None, :]
@@ -92,6 +95,10 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
     of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal sums apart.
     """
     xp = array_namespace(weights)
+    if weights.ndim != 2 or weights.shape[1] == 0:
+        raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")
+    if tuple(uniforms.shape) != (weights.shape[0],):
+        raise ValueError(f"uniforms has shape {tuple(uniforms.shape)}, expected {(weights.shape[0],)} to fit weights")
     cumulative = xp.cumulative_sum(xp.astype(weights, xp.float64), axis=-1)
     beyond = cumulative > xp.astype(uniforms, xp.float64)[:, None] * cumulative[:, -1:]
     ids = xp.arange(weights.shape[-1], dtype=xp.int32, device=weights.device)[None, :]
@@ -114,14 +121,26 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
     """Return B, gamma and V, read off p."""
+    if not hasattr(p, "shape"):
+        raise refusal("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:
         raise ValueError(f"p has shape {tuple(p.shape)}, expected [batch, gamma + 1, vocabulary]")
     rows, gamma, vocabulary = p.shape[0], p.shape[1] - 1, p.shape[2]
     _check("draft_tokens", draft_tokens, (rows, gamma))
     _check("lengths", lengths, (rows,))
+    _check_kinds(array_namespace(p), "integral", draft_tokens=draft_tokens, lengths=lengths)
     return rows, gamma, vocabulary
 
 
+def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
+    """Look at types alone: values stay where they are."""
+    for name, values in arrays.items():
+        if not xp.isdtype(values.dtype, kind):
+            raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")
+
+
 def _check(name: str, values: Any, shape: tuple[int, ...]) -> None:
+    if not hasattr(values, "shape"):
+        raise refusal(name, values, f"an array of shape {shape}")
     if tuple(values.shape) != shape:
         raise ValueError(f"{name} has shape {tuple(values.shape)}, expected {shape} to fit p")

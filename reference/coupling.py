@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from reference.pmf import check_same_vocabulary
+from reference.arguments import checked_token
+from reference.pmf import check_pmfs, check_same_vocabulary
 from reference.types import Draws, Pmf, Site
 
 
@@ -24,17 +25,30 @@ def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
     have been drawn) the answer is 1 or 0 as p(d) is positive or not.
     """
     check_same_vocabulary(p, q)
+    if type(token) is not int or not 0 <= token < p.shape[0]:
+        token = checked_token(token, p.shape[0])
     mass, proposed = p[token], q[token]
-    if mass >= proposed:
-        return mass * 0 + 1 if mass > 0 else mass * 0
-    return mass / proposed
+    ratio = mass / proposed if not mass >= proposed else mass * 0 + 1 if mass > 0 else mass * 0
+    if p.dtype != object and not 0 <= ratio <= 1:
+        raise ValueError(f"p gives token {token} {mass} and q {proposed}, expected probabilities")
+    return ratio
 
 
 def residual(p: Pmf, q: Pmf) -> Pmf:
     """Return ``norm((p - q)+)``, the law of the replacement after a rejection.
 
     If p <= q everywhere there is nothing left to normalise. In exact arithmetic this means p = q and a rejection has
-    probability 0; with two float kernels it happens by rounding. The answer is then p, never NaN.
+    probability 0; with two float kernels it happens by rounding. The answer is then p, never NaN. Raises ``ValueError``
+    unless both are pmfs of one length.
+    """
+    check_pmfs(p, q)
+    return excess_law(p, q)
+
+
+def excess_law(p: Pmf, q: Pmf) -> Pmf:
+    """Return ``norm((p - q)+)`` of masses >= 0 that need not sum to 1, and p where there is no excess.
+
+    Raises ``ValueError`` for other shapes than two of ``[vocabulary]``.
     """
     check_same_vocabulary(p, q)
     excess = positive_part(p - q)
@@ -43,14 +57,17 @@ def residual(p: Pmf, q: Pmf) -> Pmf:
 
 
 def overlap(p: Pmf, q: Pmf) -> Any:
-    """Return the scalar ``sum min(p, q) = 1 - TV(p, q)``: the acceptance probability of one drafted token."""
-    check_same_vocabulary(p, q)
+    """Return the scalar ``sum min(p, q) = 1 - TV(p, q)``: the acceptance probability of one drafted token.
+
+    Raises ``ValueError`` unless both are pmfs of one length.
+    """
+    check_pmfs(p, q)
     return (p - positive_part(p - q)).sum()
 
 
 def total_variation(p: Pmf, q: Pmf) -> Any:
-    """Return the scalar ``TV(p, q) = sum (p - q)+``, in [0, 1]."""
-    check_same_vocabulary(p, q)
+    """Return the scalar ``TV(p, q) = sum (p - q)+``, in [0, 1]. Raises ``ValueError`` unless both are pmfs."""
+    check_pmfs(p, q)
     return positive_part(p - q).sum()
 
 

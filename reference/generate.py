@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference.algorithms import autoregressive, egag, nasd, speculative_sampling
+from reference.arguments import check_integer, check_integers, checked_tokens, refusal
 from reference.pmf import check_pmf
 from reference.rounds import AcceptanceStatistics, acceptance_statistics
 from reference.types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
@@ -28,9 +29,14 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     """Return the outcome whose interval of the cumulative pmf holds ``uniform`` in [0, 1).
 
     Outcomes of probability 0 are never returned, not even at uniform = 0 or where the pmf sums to a little under 1.
+    Raises ``ValueError`` for another uniform, and where no outcome has a positive probability.
     """
+    if not 0 <= uniform < 1:
+        raise refusal("the uniform", uniform, "a number in [0, 1)")
     if isinstance(pmf, np.ndarray) and pmf.dtype != object:
         cumulative = pmf.cumsum()
+        if not (len(pmf) and cumulative[-1] > 0):
+            raise refusal("the pmf", pmf.tolist(), "an outcome of positive probability")
         outcome = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
         return outcome if outcome < len(pmf) and pmf[outcome] > 0 else int(pmf.nonzero()[0][-1])
     total, last = 0, -1
@@ -39,6 +45,8 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
             total, last = total + mass, outcome
             if uniform < total:
                 break
+    if last < 0:
+        raise refusal("the pmf", pmf.tolist(), "an outcome of positive probability")
     return last
 
 
@@ -66,8 +74,8 @@ def generate(decoder: Decoder, prompt: Tokens, draws: Draws) -> Generation:
 def autoregressive_generate(
     target: LanguageModel, prompt: Tokens, *, max_new_tokens: int, eos: Tokens = (), seed: int | None = None
 ) -> Generation:
-    """Sample from the target alone."""
-    task = Task(target, eos=eos, horizon=max_new_tokens)
+    """Sample from the target alone. Raises ``ValueError`` for a prompt, a limit or a seed that is none."""
+    task = _task(target, None, None, eos, max_new_tokens)
     return generate(autoregressive.build(task), prompt, _sampled(seed))
 
 
@@ -81,8 +89,11 @@ def speculative_generate(
     eos: Tokens = (),
     seed: int | None = None,
 ) -> Generation:
-    """Speculative sampling (2211.17192): target and draft are callables from all tokens to a pmf."""
-    task = Task(target, draft, eos=eos, horizon=max_new_tokens)
+    """Speculative sampling (2211.17192): target and draft are callables from all tokens to a pmf.
+
+    Raises ``ValueError`` as ``autoregressive_generate``, and unless ``gamma`` is an integer >= 0.
+    """
+    task = _task(target, draft, None, eos, max_new_tokens)
     return generate(speculative_sampling.build(task, gamma), prompt, _sampled(seed))
 
 
@@ -96,7 +107,7 @@ def nasd_generate(
     **options: Any,
 ) -> Generation:
     """N-gram assisted decoding, lossless. Options: order, gamma, filler_top_k, backoff."""
-    task = Task(target, eos=eos, horizon=max_new_tokens)
+    task = _task(target, None, None, eos, max_new_tokens)
     return generate(nasd.build(task, **options), prompt, _sampled(seed))
 
 
@@ -112,9 +123,22 @@ def egag_generate(
     **options: Any,
 ) -> Generation:
     """Speculative sampling with entropy-adaptive gamma. Options: gamma_min, gamma_max, beta."""
-    task = Task(target, draft, raw_draft, eos, max_new_tokens)
+    task = _task(target, draft, raw_draft, eos, max_new_tokens)
     return generate(egag.build(task, **options), prompt, _sampled(seed))
 
 
+def _task(
+    target: LanguageModel, draft: LanguageModel | None, raw_draft: LanguageModel | None, eos: Tokens, horizon: int
+) -> Task:
+    """Return the task, its parts looked at."""
+    for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
+        if not callable(model) and (model is not None or name == "target"):
+            raise refusal(name, model, "a callable from a tuple of tokens to a pmf")
+    check_integers(max_new_tokens=horizon)
+    return Task(target, draft, raw_draft, checked_tokens(eos, "eos"), horizon)
+
+
 def _sampled(seed: int | None) -> Sampled:
+    if seed is not None:
+        check_integer(seed, "the seed", least=0)
     return Sampled(np.random.default_rng(seed))

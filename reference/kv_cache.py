@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from reference.arguments import check_integer, check_integers, is_integer, refusal
 from reference.types import Tokens
 
 
@@ -40,6 +41,7 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
     not fed as usual: after such a round, one with gamma 0 leaves it two tokens behind. Raises ``ValueError`` for
     counts that no round can produce.
     """
+    check_integers(known=known, gamma=gamma, accepted=accepted, draft_held=0 if draft_held is None else draft_held)
     if known < 1:
         raise ValueError(f"{known} tokens are known, expected at least 1: a round starts from a non-empty sequence")
     if gamma < 0:
@@ -57,6 +59,7 @@ def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
 
     Raises ``ValueError`` if the cache holds everything (no row for the next token would come back) or more.
     """
+    check_integers(held=held)
     if not 0 <= held < len(tokens):
         raise ValueError(
             f"the cache holds {held} entries for {len(tokens)} known tokens, expected fewer entries than tokens"
@@ -70,7 +73,8 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
     The default axis is that of ``[batch, heads, positions, head_size]``. Raises ``ValueError`` if ``keep`` is negative
     or more than is there, instead of what a slice would silently do.
     """
-    held = entries.shape[axis]
+    check_integers(keep=keep)
+    held = _positions(entries, axis)
     if not 0 <= keep <= held:
         raise ValueError(f"cannot keep {keep} of {held} cache positions, expected a length between 0 and {held}")
     index = [slice(None)] * entries.ndim
@@ -84,6 +88,10 @@ def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
     The next token attends to itself and the ``window - 1`` before it (arXiv:2310.06825): those are kept. A layer that
     dropped what left the window while drafts were fed cannot go back, and ``ValueError`` says so.
     """
+    check_integers(held=held, stored=stored, keep=keep)
+    check_integer(window, "the window")
+    if not 0 <= stored <= held:
+        raise ValueError(f"{stored} of {held} entries are stored, expected a number between 0 and {held}")
     first = max(0, keep - window + 1)
     if not 0 <= keep <= held or first < held - stored:
         raise ValueError(
@@ -98,6 +106,8 @@ def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "v
 
     A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed.
     """
+    if isinstance(names, str):
+        raise refusal("the names", names, "a sequence of names")
     for name in names:
         if name not in per_token:
             raise ValueError(
@@ -110,7 +120,7 @@ def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
     """Return the depth of every node, 0 for the children of the last known token: its position is known + depth."""
     depths: list[int] = []
     for node, parent in enumerate(parents):
-        if not -1 <= parent < node:
+        if not is_integer(parent) or not -1 <= parent < node:
             raise ValueError(
                 f"node {node} has parent {parent}, expected an earlier node, or -1 for the last known token"
             )
@@ -119,15 +129,25 @@ def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
 
 
 def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
-    """Return the nodes from a child of the last known token down to ``node``; none for -1, where all were rejected."""
-    return (*tree_path(parents, parents[node]), node) if node >= 0 else ()
+    """Return the nodes from a child of the last known token down to ``node``; none for -1, where all were rejected.
+
+    Raises ``ValueError`` for another node, and where the parents are no tree.
+    """
+    tree_depths(parents)
+    check_integer(node, "the node", least=-1, most=len(parents) - 1)
+    path: tuple[int, ...] = ()
+    while node >= 0:
+        path, node = (node, *path), parents[node]
+    return path
 
 
 def tree_mask(parents: Sequence[int], known: int) -> Any:
     """Return who attends to what, ``[1 + nodes, known + nodes]``: True for oneself, one's ancestors and known tokens.
 
-    Row 0 is the last known token, which is fed in front of the nodes.
+    Row 0 is the last known token, which is fed in front of the nodes. Raises ``ValueError`` for less than one of them,
+    and where the parents are no tree.
     """
+    check_integer(known, "the number of known tokens")
     mask = np.tile(np.arange(known + len(parents)) < known, (1 + len(parents), 1))
     for node in range(len(parents)):
         mask[1 + node, [known + on_path for on_path in tree_path(parents, node)]] = True
@@ -141,9 +161,22 @@ def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> 
     ``[batch, heads, known + len(path), head_size]``. Gathering comes first: a crop takes a contiguous range, and the
     nodes of a path that branches are not one. Raises ``ValueError`` for a node that is not there.
     """
-    held = entries.shape[axis]
+    held = _positions(entries, axis)
+    check_integer(known, "the number of known tokens", least=0)
+    check_integers(**{f"node {place} of the path": node for place, node in enumerate(path)})
     if known > held or any(not 0 <= node < held - known for node in path):
         raise ValueError(f"path {tuple(path)} behind {known} known tokens is not among the {held} entries of the cache")
     positions = [*range(known), *(known + node for node in path)]
     xp = array_namespace(entries)
     return xp.take(entries, xp.asarray(positions, dtype=xp.int64, device=entries.device), axis=axis)
+
+
+def _positions(entries: Any, axis: int) -> int:
+    """Return how many positions keys or values hold along ``axis``."""
+    shape = getattr(entries, "shape", None)
+    if shape is None:
+        raise refusal("entries", entries, "an array of keys or values")
+    check_integers(axis=axis)
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"axis is {axis}, expected one of the {len(shape)} axes of entries of shape {tuple(shape)}")
+    return int(shape[axis])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from reference.arguments import checked_tokens
 from reference.pmf import checked_model
 from reference.types import (
     Decoder,
@@ -59,12 +60,16 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
 
 
 def initial_state(prompt: Tokens, task: Task) -> State:
-    """Return the state before the first round. Raises ``ValueError`` for an empty prompt or a negative horizon."""
-    if not prompt:
+    """Return the state before the first round.
+
+    Raises ``ValueError`` for a prompt that is empty or holds anything but integers >= 0, and for a negative horizon.
+    """
+    tokens = checked_tokens(prompt, "the prompt")
+    if not tokens:
         raise ValueError("the prompt is empty, expected at least one token id")
     if task.horizon < 0:
         raise ValueError(f"horizon is {task.horizon}, expected a number of new tokens >= 0")
-    return State(tuple(prompt), task.horizon)
+    return State(tokens, task.horizon)
 
 
 def check_unfinished(state: State) -> None:

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from array_api_compat import array_namespace
 
-from reference.pmf import argmax, one_hot
+from reference.arguments import check_number, checked_token, is_integer, refusal
+from reference.pmf import argmax, check_pmf, one_hot
 from reference.types import LanguageModel, Pmf, Tokens
 
 Logits: TypeAlias = Any
@@ -24,8 +25,8 @@ def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
 
     Raises ``ValueError`` for a negative temperature, a NaN logit, or logits that forbid every token.
     """
-    if not temperature >= 0:
-        raise ValueError(f"temperature is {temperature}, expected a number >= 0 (0 means greedy)")
+    check_temperature(temperature)
+    check_logits(logits)
     xp = array_namespace(logits)
     largest = logits.max()
     if not -float("inf") < float(largest) < float("inf"):
@@ -41,8 +42,8 @@ def top_k(pmf: Pmf, k: int) -> Pmf:
 
     Raises ``ValueError`` for k < 1.
     """
-    if k < 1:
-        raise ValueError(f"top_k is {k}, expected at least 1 (leave it out to keep every token)")
+    check_top_k(k)
+    check_pmf(pmf, "the pmf to truncate")
     threshold = sorted(pmf.tolist(), reverse=True)[min(k, pmf.shape[0]) - 1]
     return _kept(pmf, pmf >= threshold)
 
@@ -53,8 +54,8 @@ def top_p(pmf: Pmf, mass: Any) -> Pmf:
     At equality nothing more is kept: (1/2, 1/4, 1/4) with mass 1/2 keeps one token (Holtzman et al. 1904.09751).
     Raises ``ValueError`` unless 0 < mass <= 1.
     """
-    if not 0 < mass <= 1:
-        raise ValueError(f"top_p is {mass}, expected a number in (0, 1]")
+    check_top_p(mass)
+    check_pmf(pmf, "the pmf to truncate")
     values = pmf.tolist()
     kept, total = set(), values[0] * 0
     for token in sorted(range(len(values)), key=lambda token: (-values[token], token)):
@@ -72,8 +73,8 @@ def min_p(pmf: Pmf, ratio: Any) -> Pmf:
 
     Raises ``ValueError`` unless 0 <= ratio <= 1.
     """
-    if not 0 <= ratio <= 1:
-        raise ValueError(f"min_p is {ratio}, expected a number in [0, 1]")
+    check_min_p(ratio)
+    check_pmf(pmf, "the pmf to truncate")
     return _kept(pmf, pmf >= pmf.max() * ratio)
 
 
@@ -83,10 +84,10 @@ def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits
     Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the very position scored, so
     under speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.
     """
-    if not penalty > 0:
-        raise ValueError(f"repetition_penalty is {penalty}, expected a positive number (1 changes nothing)")
-    xp = array_namespace(logits)
-    seen = xp.asarray([token in set(tokens) for token in range(logits.shape[0])], device=logits.device)
+    check_penalty(penalty)
+    check_logits(logits)
+    xp, history = array_namespace(logits), {checked_token(token, logits.shape[0]) for token in tokens}
+    seen = xp.asarray([token in history for token in range(logits.shape[0])], device=logits.device)
     return xp.where(seen, xp.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
@@ -102,7 +103,13 @@ def warped(
     """Return the language model that samples from ``logits_model(tokens)`` with these parameters.
 
     The whole history of each position is ``tokens``, so history-dependent processing is right under speculation.
+    Raises ``ValueError`` for a parameter that its function refuses, before any model is called.
     """
+    check_temperature(temperature)
+    check_penalty(repetition_penalty)
+    for value, check in ((top_k, check_top_k), (top_p, check_top_p), (min_p, check_min_p)):
+        if value is not None:
+            check(value)
 
     def pmf(tokens: Tokens) -> Pmf:
         logits = logits_model(tokens)
@@ -116,6 +123,42 @@ def warped(
         return result if min_p is None else _min_p(result, min_p)
 
     return pmf
+
+
+def check_temperature(temperature: Any) -> None:
+    """Raise ``ValueError`` unless it is a finite number >= 0."""
+    expected = "a number >= 0 (0 means greedy), and finite"
+    check_number(temperature, "temperature", expected, lambda value: 0 <= value < float("inf"))
+
+
+def check_top_k(k: Any) -> None:
+    """Raise ``ValueError`` unless it is an integer >= 1."""
+    if not is_integer(k) or k < 1:
+        raise refusal("top_k", k, "at least 1, an integer (leave it out to keep every token)")
+
+
+def check_top_p(mass: Any) -> None:
+    """Raise ``ValueError`` unless it is a number in (0, 1]."""
+    check_number(mass, "top_p", "a number in (0, 1]", lambda value: 0 < value <= 1)
+
+
+def check_min_p(ratio: Any) -> None:
+    """Raise ``ValueError`` unless it is a number in [0, 1]."""
+    check_number(ratio, "min_p", "a number in [0, 1]", lambda value: 0 <= value <= 1)
+
+
+def check_penalty(penalty: Any) -> None:
+    """Raise ``ValueError`` unless it is a positive number."""
+    expected = "a positive number (1 changes nothing)"
+    check_number(penalty, "repetition_penalty", expected, lambda value: 0 < value < float("inf"))
+
+
+def check_logits(logits: Any) -> None:
+    """Raise ``ValueError`` unless they are a 1-D array that is not empty."""
+    shape = getattr(logits, "shape", None)
+    if shape is None or len(shape) != 1 or not shape[0]:
+        got = type(logits).__name__ if shape is None else f"an array of shape {tuple(shape)}"
+        raise ValueError(f"logits are {got}, expected a 1-D array [vocabulary]")
 
 
 def _kept(pmf: Pmf, mask: Any) -> Pmf:

@@ -49,12 +49,16 @@ def find_subject(name: str) -> Subject:
             return known[name]()
     except ImportError as error:
         raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
-    family = name.partition(":")[0]
-    if family in {"reference", "mutant", "hf"} or ":" not in name:
+    if not is_external(name):
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f", did you mean {near[0]}?" if near else ""
         raise UnusableSubject(f"there is no subject {name!r}{hint or ' (see: specverify list)'}")
     return external_subject(name)
+
+
+def is_external(name: str) -> bool:
+    """Return whether a name is that of somebody else's code, ``module:callable``."""
+    return ":" in name and name.partition(":")[0] not in {"reference", "mutant", "hf"}
 
 
 def expanded(name: str) -> tuple[str, ...]:

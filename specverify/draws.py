@@ -62,6 +62,11 @@ class Tape:
         self._uniforms = dict(uniforms or {})
         self._seen: dict[Site, int] = {}
 
+    @property
+    def used(self) -> int:
+        """How many draws it has answered."""
+        return sum(self._seen.values())
+
     def uniform(self, site: Site) -> float:
         """Return the uniform of the next occurrence of ``site``."""
         occurrence = self._seen.get(site, 0)

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
+from specverify.arguments import check_callable, check_integer, check_seed, refusal
 from specverify.draws import Decision, NotAFunctionOfItsDraws, support
 from specverify.law import Coverage, Law
 from specverify.rounding import NEGLIGIBLE, Rounding, collected, drew, saw, worst
@@ -116,6 +117,7 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
     ``first`` restricts to the paths whose first draws have these outcomes. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over.
     """
+    check_callable(program, "the program")
     branches: list[_Branch] = []
     while True:
         draws = Enumerated(branches, first)
@@ -166,6 +168,7 @@ def _happens_by_rounding(branches: list[_Branch]) -> bool:
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
     """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares."""
+    check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
     for _ in range(depth):
         longer = []
@@ -183,6 +186,7 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
 
     With ``first`` only the share of the paths that begin so; the probabilities are then those of the whole, in part.
     """
+    check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
     found: Any = 0
     runs = decisions = 0
@@ -227,6 +231,9 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     it is expanded. Raises ``EnumerationTooLarge`` when the first round alone is estimated beyond ten times the budget;
     only a round of more paths than that estimate takes is estimated.
     """
+    if not isinstance(decoder, Decoder):
+        raise refusal("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
+    check_integer(budget, "the budget")
     start = decoder.init(prompt)
     few = min(PROBES, budget)
     waiting: dict[int, dict[State, _Reached]] = defaultdict(dict)
@@ -284,6 +291,8 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
 
     Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely.
     """
+    check_integer(probes, "the number of probes")
+    check_seed(seed)
     rng = np.random.default_rng(seed)
     return float(np.mean([_probe(program, rng) for _ in range(probes)]))
 

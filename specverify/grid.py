@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, accept_probability, residual
+from reference import LanguageModel, Pmf, Tokens, accept_probability, excess_law
+from specverify.arguments import check_callable, check_integer, check_seed, refusal
 from specverify.law import Law
 
 DEFAULT_ROWS = 2**22
@@ -50,7 +51,11 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, cells: int | None = None,
     breakpoint is not on the grid, or the launch would have more than ``budget`` rows, and ``ValueError`` if the kernel
     answers another number of rows than it was given.
     """
-    places = [tuple(points) for points in breakpoints]
+    check_callable(kernel, "the kernel", arguments=1)
+    if cells is not None:
+        check_integer(cells, "the number of cells")
+    check_integer(budget, "the budget")
+    places = [_places(points, index) for index, points in enumerate(breakpoints)]
     counts = [cells or math.lcm(*(point.denominator for point in points)) for points in places]
     _check_grid(places, counts, budget)
     rows = math.prod(counts)
@@ -66,6 +71,8 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, cells: int | None = None,
 
 def midpoints(cells: Sequence[int]) -> Any:
     """Return the mid-points of all cells, float64 ``[product of cells, uniforms]``."""
+    for index, count in enumerate(cells):
+        check_integer(count, f"the number of cells along uniform {index}")
     axes = np.meshgrid(*((np.arange(count) + 0.5) / count for count in cells), indexing="ij")
     return np.stack([axis.reshape(-1) for axis in axes], axis=-1)
 
@@ -83,6 +90,8 @@ def chain_grid_law(
     ``models`` are (target, draft), rational. Every draft is a launch of its own, weighted with its probability. Raises
     as ``grid_law``; the budget is that of one launch.
     """
+    check_callable(kernel, "the kernel", arguments=4)
+    check_integer(gamma, "gamma", least=0)
     target, drafter = models
     law: dict[Tokens, Fraction] = {}
     runs = 0
@@ -106,9 +115,14 @@ def chain_breakpoints(p: Sequence[Pmf], q: Sequence[Pmf], draft: Tokens) -> tupl
     The last uniform steps at those of every residual and of every row of p, which is one more set than a correct
     verifier needs and what many wrong ones use. Float entries count as the dyadic rationals they are.
     """
+    if not (len(draft) <= len(q) and len(draft) < len(p)):
+        raise ValueError(
+            f"{len(draft)} drafts with {len(p)} rows of p and {len(q)} of q, expected a row of each for every draft "
+            "and one more of p"
+        )
     pairs = [(_exact(mine), _exact(theirs)) for mine, theirs in zip(p, q, strict=False)]
     accepts = [frozenset({accept_probability(*pair, token)}) for pair, token in zip(pairs, draft, strict=True)]
-    drawn = [*map(_exact, p), *(residual(*pair) for pair in pairs)]
+    drawn = [*map(_exact, p), *(excess_law(*pair) for pair in pairs)]
     return (*accepts, frozenset(total for row in drawn for total in accumulate(row.tolist())))
 
 
@@ -118,6 +132,9 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
     Whatever the rows, ratios and cumulative masses then have denominators up to ``denominator``, so a grid of
     ``lcm(1, ..., denominator)`` cells holds every breakpoint. One context in six has p = q.
     """
+    check_integer(vocabulary, "the vocabulary")
+    check_integer(denominator, "the denominator")
+    check_seed(seed)
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
@@ -127,6 +144,15 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
         return rows[0] * Fraction(1, denominator), rows[1] * Fraction(1, denominator)
 
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
+
+
+def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
+    """Return the breakpoints of one uniform, as rationals from 0 to 1."""
+    places = tuple(points)
+    for point in places:
+        if not isinstance(point, (Fraction, int)) or not 0 <= point <= 1:
+            raise refusal(f"a breakpoint of uniform {index}", point, "a Fraction from 0 to 1")
+    return places
 
 
 def _exact(row: Pmf) -> Pmf:

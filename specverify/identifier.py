@@ -8,6 +8,11 @@ import json
 import zlib
 from typing import NamedTuple
 
+from specverify.arguments import check_seed, shown
+
+LONGEST = 1_000_000
+"""Characters that an identifier unfolds to at most."""
+
 
 class Replay(NamedTuple):
     """One case of one check: the subject, what was asked, in which variant and scenario or sampled setting."""
@@ -29,8 +34,16 @@ def decode(identifier: str) -> Replay:
     """Return the case of an identifier. Raises ``ValueError`` in one sentence if it is none."""
     try:
         padded = identifier + "=" * (-len(identifier) % 4)
-        return Replay(*json.loads(zlib.decompress(base64.urlsafe_b64decode(padded.encode("ascii")))))
-    except (binascii.Error, zlib.error, ValueError, TypeError, UnicodeError):
-        raise ValueError(
-            f"{identifier!r} is not a replay identifier: expected the word a report printed after 'specverify replay'"
-        ) from None
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(base64.urlsafe_b64decode(padded.encode("ascii")), LONGEST)
+        found = json.loads(text) if unpacked.eof else None
+        if isinstance(found, list) and len(found) == len(Replay._fields):
+            *words, seed = found
+            check_seed(seed)
+            if all(isinstance(word, str) for word in words):
+                return Replay._make(found)
+    except (binascii.Error, zlib.error, ValueError, RecursionError):
+        pass
+    raise ValueError(
+        f"{shown(identifier)} is not a replay identifier: expected the word a report printed after 'specverify replay'"
+    )

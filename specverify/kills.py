@@ -165,7 +165,7 @@ def _thinned(subject: Subject) -> Subject:
 
 
 def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:
-    return Plan(tuple(check for check in CHECKS if check.name in checks), conditions, seconds=60.0)
+    return Plan(tuple(check for check in CHECKS if check.name in checks), conditions, seconds=300.0)
 
 
 def _cell(verdict: Verdict) -> Cell:

@@ -14,7 +14,7 @@ import numpy as np
 
 from reference import Task, Tokens
 from specverify.rounded_tables import ROUNDED, rounded_pair
-from specverify.tables import SHAPES, as_dtype, one_hot_rows, table_pair
+from specverify.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
 
 
 class Scenario(NamedTuple):
@@ -52,6 +52,14 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
     if scenario.float32 or not rational:
         target, draft = as_dtype(target, dtype), as_dtype(draft, dtype)
     return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+
+
+@cache
+def handed_task(scenario: Scenario, rational: bool = True) -> Task:
+    """Return the same task as a subject is handed it: it cannot change the rows of the models."""
+    task = scenario_task(scenario, rational)
+    assert task.draft is not None
+    return task._replace(target=unchangeable(task.target), draft=unchangeable(task.draft))
 
 
 def _all_scenarios() -> tuple[Scenario, ...]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reference import LanguageModel, Pmf, Task, Tokens
+from specverify.arguments import check_integer
 
 try:
     from hypothesis import strategies as st
@@ -30,7 +31,7 @@ _POSITIVE = st.integers(1, 5)
 
 def pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
     """Rational pmfs: object arrays ``[vocabulary]`` of ``Fraction`` summing to 1, with zeros, ties and point masses."""
-    _check_vocabulary(vocabulary)
+    check_integer(vocabulary, "the vocabulary")
     soft = _soft(vocabulary)
     return st.one_of(soft, _tied(vocabulary), _sparse(vocabulary), soft, _points(vocabulary)).map(_normalised)
 
@@ -46,28 +47,35 @@ def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
 
 def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
     """Non-empty prompts of at most ``longest`` tokens below ``vocabulary``."""
+    check_integer(vocabulary, "the vocabulary")
+    check_integer(longest, "the longest prompt")
     return st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=longest).map(tuple)
 
 
-@st.composite
-def table_models(draw: DrawFn, vocabulary: int) -> LanguageModel:
+def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
     """Language models ``tokens -> [vocabulary]`` whose every row is drawn anew, when its context is first asked for.
 
     A row depends on all tokens of its context and stays what it is for the rest of the example.
     """
-    return _Table(draw(st.data()), pmfs(vocabulary), "row")
+    return _tables(pmfs(vocabulary), "row")
 
 
-@st.composite
-def table_pairs(draw: DrawFn, vocabulary: int) -> tuple[LanguageModel, LanguageModel]:
+def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
     """Language models (target, draft), row by row one of ``pmf_pairs``: both ``tokens -> [vocabulary]``."""
-    table = _Table(draw(st.data()), pmf_pairs(vocabulary), "(p, q)")
-    return (lambda tokens: table(tokens)[0]), (lambda tokens: table(tokens)[1])
+    tables = _tables(pmf_pairs(vocabulary), "(p, q)")
+    return tables.map(lambda table: ((lambda tokens: table(tokens)[0]), (lambda tokens: table(tokens)[1])))
+
+
+def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
+    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], none to all tokens as EOS."""
+    check_integer(vocabulary, "the vocabulary")
+    check_integer(shortest, "the shortest horizon", least=0)
+    check_integer(longest, "the longest horizon", least=shortest)
+    return _tasks(vocabulary, shortest, longest)
 
 
 @st.composite
-def tasks(draw: DrawFn, vocabulary: int, shortest: int = 0, longest: int = 4) -> Task:
-    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], none to all tokens as EOS."""
+def _tasks(draw: DrawFn, vocabulary: int, shortest: int, longest: int) -> Task:
     target, drafter = draw(table_pairs(vocabulary))
     tokens = st.integers(0, vocabulary - 1)
     none, one, some = st.just(()), st.tuples(tokens), st.sets(tokens, min_size=1).map(sorted).map(tuple)
@@ -89,6 +97,11 @@ class _Table:
 
     def __repr__(self) -> str:
         return f"<table with {len(self._drawn)} rows drawn>"
+
+
+@st.composite
+def _tables(draw: DrawFn, rows: SearchStrategy[Any], label: str) -> _Table:
+    return _Table(draw(st.data()), rows, label)
 
 
 def _soft(vocabulary: int) -> SearchStrategy[Weights]:
@@ -129,9 +142,6 @@ def _within(weights: Weights, keep: Callable[[int], bool]) -> Weights:
 
 def _normalised(weights: Weights) -> Pmf:
     total = sum(weights)
-    return np.array([Fraction(weight, total) for weight in weights], dtype=object)
-
-
-def _check_vocabulary(vocabulary: int) -> None:
-    if vocabulary < 1:
-        raise ValueError(f"vocabulary is {vocabulary}, expected at least 1 token")
+    pmf = np.array([Fraction(weight, total) for weight in weights], dtype=object)
+    pmf.flags.writeable = False  # a row of a table is handed out again and again
+    return pmf

@@ -7,6 +7,8 @@ all tokens so far. Shapes are pairs (p, q), because what a verifier must survive
 from __future__ import annotations
 
 import random
+import sys
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -132,6 +134,50 @@ def as_dtype(model: LanguageModel, dtype: Any) -> LanguageModel:
 def as_float64(model: LanguageModel) -> LanguageModel:
     """Return the model with float64 rows."""
     return as_dtype(model, np.float64)
+
+
+def unchangeable(model: LanguageModel) -> LanguageModel:
+    """Return the model with each row kept, and handed out to be read alone.
+
+    A write into one raises, by NumPy, where it is made; one that gets through, as by a tensor that shares its memory,
+    raises ``ValueError`` when the row is asked for again, which is then as it was.
+    """
+    rows: dict[Tokens, tuple[Pmf, bytes]] = {}
+
+    def keep(tokens: Tokens) -> Pmf:
+        pmf = model(tokens).copy()
+        pmf.flags.writeable = False
+        rows[tokens] = pmf, pmf.tobytes()
+        return pmf
+
+    def row(tokens: Tokens) -> Pmf:
+        if tokens not in rows:
+            keep(tokens)
+        pmf, content = rows[tokens]
+        if pmf.dtype != object:
+            _torch_warned()
+            if pmf.tobytes() != content:
+                keep(tokens)
+                raise ValueError(f"the pmf after {tokens} was written into since it was handed out, and is asked again")
+        return pmf
+
+    return row
+
+
+@cache
+def _torch_warns(torch: Any) -> None:
+    """Have torch give its warning of an array that is not writable, which it gives once, unheard."""
+    row = np.zeros(1)
+    row.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.from_numpy(row)
+
+
+def _torch_warned() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        _torch_warns(torch)
 
 
 def one_hot_rows(model: LanguageModel) -> LanguageModel:

@@ -6,14 +6,28 @@
         check_verifier(my_rejection_sampler)
 
 Each function raises ``SpeculationRefuted`` with the counterexample, or returns the verdicts with ``on_fail=None``.
+What is handed in is looked at first: ``ValueError`` says in a sentence what was got and what was expected.
+
+``seconds`` is the time limit of all checks together. In a thread that is not the main thread, or in code that catches
+``BaseException``, it cannot always be kept (see ``specverify.limit``), and nothing here survives a crash of the
+process: the command line examines in processes of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from reference import Algorithm, Claim, Tokens
+from specverify.arguments import (
+    check_callable,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_law,
+    check_seconds,
+    refusal,
+)
 from specverify.checks import CHECKS, Conditions
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
@@ -24,6 +38,7 @@ from specverify.verdict import Evidence, Status, Verdict
 from specverify.verify import Plan, verify_subject
 
 OnFail = Literal["raise"] | None
+SECONDS = Plan(()).seconds
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
@@ -34,10 +49,11 @@ def check_verifier(
     verify: Callable[..., Any],
     *,
     form: Form | None = None,
-    gammas: tuple[int, ...] | None = None,
+    gammas: Sequence[int] | None = None,
     claims: Collection[Claim] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
     """Examine a rejection sampler at several gammas, in one of three forms.
 
@@ -48,26 +64,37 @@ def check_verifier(
     tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
     lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
     """
-    subject = verifier_subject_of(verify, _name(verify), form, gammas)
-    return check_subject(_claiming(subject, claims), sampled=sampled, on_fail=on_fail)
+    check_callable(verify, "the verifier")
+    if form is not None:
+        check_choice(form, "form", get_args(Form))
+    chosen, name = None if gammas is None else _gammas(gammas), _name(verify)
+    subject = _claiming(verifier_subject_of(verify, name, form, chosen), claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
 def check_decoder(
-    decode: Callable[..., Any] | Algorithm, *, sampled: bool = False, on_fail: OnFail = "raise"
+    decode: Callable[..., Any] | Algorithm,
+    *,
+    sampled: bool = False,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
+    if not isinstance(decode, Algorithm):
+        check_callable(decode, "the decoder")
     subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, _name(decode))
-    return check_subject(subject, sampled=sampled, on_fail=on_fail)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
 def check_engine(
     speculative: Callable[[], Any],
     plain: Callable[[], Any] | Mapping[Tokens, float],
     *,
-    models: tuple[Any, ...] = (),
+    models: Sequence[Any] = (),
     claims: Collection[Claim] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
@@ -76,20 +103,33 @@ def check_engine(
     GREEDY and SUPPORTED, unless told otherwise. With ``sampled`` both calls are sampled as well, some ten thousand
     times each; that decides where the draws of an engine cannot be answered.
     """
-    subject = engine_subject(speculative, plain, _name(speculative), models)
-    return check_subject(_claiming(subject, claims), sampled=sampled, on_fail=on_fail)
+    check_callable(speculative, "the call with speculation", arguments=0)
+    if isinstance(plain, Mapping):
+        check_law(plain, "the law")
+    else:
+        check_callable(plain, "the call without speculation", arguments=0)
+    subject = _claiming(engine_subject(speculative, plain, _name(speculative), _models(models)), claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
-def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise") -> Sequence[Verdict]:
+def check_subject(
+    subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise", seconds: float = SECONDS
+) -> Sequence[Verdict]:
     """Run every exact check on a subject, and with ``sampled`` the statistical one too.
 
-    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, unless ``on_fail`` is None. Where the
-    draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the sample has decided.
+    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, or if none applies, unless
+    ``on_fail`` is None. Where the draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the
+    sample has decided.
     """
+    if not isinstance(subject, Subject):
+        raise refusal("the subject", subject, "a Subject, as specverify.subjects makes them")
+    check_flag(sampled, "sampled")
+    check_choice(on_fail, "on_fail", ("raise", None))
+    check_seconds(seconds, "seconds")
     checks = tuple(check for check in CHECKS if sampled or check.evidence is not Evidence.STATISTICAL)
     verdicts = [
         verdict
-        for verdict in verify_subject(subject, Plan(checks, Conditions()))
+        for verdict in verify_subject(subject, Plan(checks, Conditions(), seconds))
         if verdict.status is not Status.NOT_APPLICABLE
     ]
     good = {Status.HOLDS, Status.DECLARED_BIAS}
@@ -98,11 +138,41 @@ def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = 
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
         raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
+    if not verdicts and on_fail == "raise":
+        raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
 
 
+def _gammas(gammas: Any) -> tuple[int, ...]:
+    """Return the numbers of drafts to examine a verifier at, as they were given."""
+    if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
+        raise refusal("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
+    for gamma in gammas:
+        check_integer(gamma, f"a gamma of {tuple(gammas)}")
+    if len(set(gammas)) < len(gammas):
+        raise refusal("gammas", gammas, "each number of drafts once")
+    return tuple(map(int, gammas))
+
+
+def _models(models: Any) -> tuple[Any, ...]:
+    """Return the models whose forward passes may be remembered."""
+    if not isinstance(models, (tuple, list)):
+        raise refusal("models", models, "a tuple of models of transformers")
+    for model in models:
+        if not callable(getattr(model, "forward", None)):
+            raise refusal("a model", model, "a model of transformers, with a forward method")
+    return tuple(models)
+
+
 def _claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
-    return subject if claims is None else subject._replace(claims=frozenset(claims))
+    """Return the subject held to ``claims``, where there are any."""
+    if claims is None:
+        return subject
+    if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
+        raise refusal("claims", claims, "a collection of at least one Claim")
+    for claim in claims:
+        check_choice(claim, "a claim", tuple(Claim))
+    return subject._replace(claims=frozenset(claims))
 
 
 def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:

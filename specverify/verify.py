@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
-import reference
 from reference import Claim
 from specverify.checks import Check, Conditions
 from specverify.checks._replays import noticed
@@ -21,18 +14,17 @@ from specverify.checks.check import beyond_reach
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
+from specverify.guard import Guarded, guarded
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import look_around
 from specverify.parallel import in_parallel
+from specverify.places import sentence_of
+from specverify.process import NOTHING, Changes, both
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
 SUMMED = ("runs", "unmerged_runs", "samples", "replays")
-
-
-class _OutOfTime(BaseException):  # a subject's `except Exception` must not swallow it
-    pass
 
 
 class Plan(NamedTuple):
@@ -41,44 +33,76 @@ class Plan(NamedTuple):
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
     seconds: float = 600.0
-    """Time limit of one exact check on one subject; a planned sample takes the time it takes."""
+    """Time limit of a subject, for all its checks together."""
 
 
 def verify_subject(
-    subject: Subject, plan: Plan, progress: Callable[[str], None] = lambda check: None
+    subject: Subject,
+    plan: Plan,
+    progress: Callable[[str], None] = lambda check: None,
+    spent: float = 0.0,
+    changes: Changes = NOTHING,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of every check of the plan, also of those that do not apply."""
-    blocked: str | None = None
-    refused: str | None = None
-    hidden = False
-    try:
-        with _time_limit(plan.seconds):
-            subject = settled(subject)
-    except _OutOfTime:
-        blocked = f"its first decode did not finish within {plan.seconds:g} s"
-    for check in _guarded(subject, plan.checks):
+    """Yield the verdict of every check of the plan, also of those that do not apply.
+
+    ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then.
+    The check that the others rest on is told even if the plan is without it, where it fails.
+    """
+    deadline = time.perf_counter() + plan.seconds - spent
+    subject, found = _settled_in_time(subject, left_until(deadline))
+    unsaid = both(both(changes, found.changes), Changes((found.ended,) if found.ended else ()))
+    over = f"its first decode did not finish within {plan.seconds:g} s: {found.out_of_time}"
+    over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
+    for check in _grounded(subject, plan.checks):
         progress(check.name)
         started = time.perf_counter()
-        stopped = blocked and not (hidden and check.evidence is Evidence.STATISTICAL)
-        verdict = _not_applicable(subject, check, refused) or (
-            _verdict(subject, check, Status.UNKNOWN, blocked) if stopped else run_check(subject, check, plan)
-        )
+        if not over and started >= deadline:
+            over = f"not reached: the {plan.seconds:g} s for the subject were over in {last}"
+        stopped = over or ("" if hidden and check.evidence is Evidence.STATISTICAL else blocked)
+        verdict = not_applicable(subject, check, refused)
+        if verdict is None and stopped:
+            verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
+        elif verdict is None:
+            verdict, last = run_check(subject, check, plan._replace(seconds=left_until(deadline))), check.name
+            verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
         if verdict.figures.get("function_of_draws") is False:
             blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
         elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
             blocked, hidden = verdict.statement, True
-        if check in plan.checks or hidden:
+        if check in plan.checks or hidden or verdict.status is Status.UNUSABLE:
+            unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
             yield verdict._replace(seconds=time.perf_counter() - started)
 
 
-def _guarded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
+def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     """Return the checks with the one that all exact ones of foreign code rest on, said only if it fails."""
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
     needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
     return (PROGRAM_IS_ITS_DRAWS, *checks) if needed else checks
+
+
+def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
+    """Return the subject settled, as far as it goes, and what came of it."""
+    found = guarded(partial(settled, subject), seconds)
+    if found.result is not None:
+        return found.result, found
+    subject = subject._replace(probe=None, warm=None)
+    return (subject if found.out_of_time else settled(subject)), found
+
+
+def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
+    """Return the status and the statement of a subject that did not come to be examined."""
+    if found.out_of_time:
+        return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
+    return Status.UNUSABLE, f"it {found.ended} when it is {what}"
+
+
+def left_until(deadline: float) -> float:
+    """Return the seconds until ``deadline``, and a moment if it is over."""
+    return max(deadline - time.perf_counter(), 1e-3)
 
 
 def settled(subject: Subject) -> Subject:
@@ -91,17 +115,54 @@ def settled(subject: Subject) -> Subject:
 
 
 def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
-    """Run one check on all its cases, within the time limit."""
-    try:
-        with nullcontext() if check.evidence is Evidence.STATISTICAL else _time_limit(plan.seconds):
-            return _over_cases(subject, check, check.cases(subject), plan)
-    except _OutOfTime:
-        return _verdict(subject, check, Status.UNKNOWN, f"not finished after {plan.seconds:g} s")
-    except _SAID as reason:
-        status = Status.REFUSED if isinstance(reason, Refused) else Status.UNKNOWN
-        return _verdict(subject, check, status, _why(subject, reason))
-    except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
-        return _verdict(subject, check, Status.UNUSABLE, _one_sentence(error))
+    """Run one check on all its cases, within the time of the plan."""
+    return _named(subject, check, plan.seconds, partial(_over_cases, subject, check, plan))
+
+
+def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 600.0) -> Verdict:
+    """Run one check on one case: what a replay does."""
+
+    def examined() -> Verdict:
+        return _judge(case.subject, check, [(case, check.examine(case, conditions))], conditions)
+
+    return _named(case.subject, check, seconds, examined)
+
+
+def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
+    """Return the verdict of ``examine``, or what kept it from having one, and what became of the process."""
+
+    def examined() -> Verdict:
+        try:
+            return examine()
+        except _SAID as reason:
+            status = Status.REFUSED if isinstance(reason, Refused) else Status.UNKNOWN
+            return verdict_of(subject.name, check, status, _why(subject, reason))
+        except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
+            return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
+
+    started = time.perf_counter()
+    done = guarded(examined, seconds)
+    if done.out_of_time:
+        elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
+        verdict = verdict_of(subject.name, check, Status.UNKNOWN, f"not finished after {elapsed} s: {done.out_of_time}")
+    elif done.ended or done.result is None:
+        verdict = verdict_of(subject.name, check, Status.UNUSABLE, f"it {done.ended}")
+    else:
+        verdict = done.result
+    return with_changes(verdict, done.changes)
+
+
+def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
+    """Return the verdict with what became of the process: a fault leaves nothing that holds, a note is a figure."""
+    if changes.notes:
+        verdict = verdict._replace(figures={**verdict.figures, "notes": [f"it {note}" for note in changes.notes]})
+    new = [fault for fault in changes.faults if fault not in verdict.statement]
+    if not new:
+        return verdict
+    faults = " and ".join(new)
+    if verdict.status in {Status.REFUTED, Status.UNUSABLE, Status.REFUSED}:
+        return verdict._replace(statement=f"{verdict.statement}; it also {faults}")
+    return verdict._replace(status=Status.UNUSABLE, statement=f"it {faults}")
 
 
 _SAID = (Refused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
@@ -114,13 +175,8 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
-def run_case(case: Case, check: Check, conditions: Conditions) -> Verdict:
-    """Run one check on one case: what a replay does."""
-    return _judge(case.subject, check, [(case, check.examine(case, conditions))], conditions)
-
-
-def _over_cases(subject: Subject, check: Check, cases: Iterable[Case], plan: Plan) -> Verdict:
-    jobs = plan.conditions.jobs
+def _over_cases(subject: Subject, check: Check, plan: Plan) -> Verdict:
+    jobs, cases = plan.conditions.jobs, check.cases(subject)
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
         listed = list(cases)
         found = in_parallel([partial(check.examine, case, plan.conditions) for case in listed], jobs)
@@ -146,24 +202,25 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     if failed:
         case, item = failed
         again = encode(_replay(case, check, conditions))
-        verdict = _verdict(subject, check, Status.REFUTED, item.statement)
+        verdict = verdict_of(subject.name, check, Status.REFUTED, item.statement)
         figures["tv"] = item.figures.get("tv", 0.0)
         figures["rational"] = item.rational
         example = item.counterexample._replace(again=again) if item.counterexample else None
         return verdict._replace(counterexample=example, figures=figures)
     if unknown:
-        return _verdict(subject, check, Status.UNKNOWN, unknown.statement)._replace(figures=figures)
+        return verdict_of(subject.name, check, Status.UNKNOWN, unknown.statement)._replace(figures=figures)
     if not examined:
-        return _verdict(subject, check, Status.UNKNOWN, "no case applies, so nothing was examined")
+        return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
     status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
-    return _verdict(subject, check, status, examined[-1][1].statement)._replace(figures=figures)
+    return verdict_of(subject.name, check, status, examined[-1][1].statement)._replace(figures=figures)
 
 
-def _not_applicable(subject: Subject, check: Check, refused: str | None) -> Verdict | None:
-    reason = check.obstacle(subject) or refused
+def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:
+    """Return the verdict of a check that says nothing of a subject, or None if it does."""
+    reason = check.obstacle(subject) or refused or None
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"
-    return None if reason is None else _verdict(subject, check, Status.NOT_APPLICABLE, reason)
+    return None if reason is None else verdict_of(subject.name, check, Status.NOT_APPLICABLE, reason)
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
@@ -171,9 +228,10 @@ def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
     return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
 
 
-def _verdict(subject: Subject, check: Check, status: Status, statement: str | None) -> Verdict:
+def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Verdict:
+    """Return a verdict without figures."""
     claim = check.claim.value if check.claim else None
-    return Verdict(subject.name, check.name, status, statement or "", claim, check.evidence)
+    return Verdict(subject, check.name, status, statement, claim, check.evidence)
 
 
 def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
@@ -198,34 +256,3 @@ def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             elif isinstance(value, (int, float)):
                 merged[name] = max(merged[name], value)
     return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
-
-
-def _one_sentence(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    frame = next((item for item in reversed(frames) if not _is_ours(item.filename)), frames[-1])
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})"
-
-
-def _is_ours(filename: str) -> bool:
-    return Path(filename).is_relative_to(Path(__file__).parent) or Path(filename).is_relative_to(
-        Path(reference.__file__).parent
-    )
-
-
-@contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise _OutOfTime
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

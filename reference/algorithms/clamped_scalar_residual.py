@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, positive_part, residual
+from reference.coupling import accept_probability, excess_law, positive_part
 from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
@@ -24,7 +24,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
     """Draft gamma tokens from q, of which the verifier is told the probabilities of the drafted tokens alone."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
-        replacement=lambda p, q, token: residual(p, one_hot(token, p) * q[token]),
+        replacement=lambda p, q, token: excess_law(p, one_hot(token, p) * q[token]),
     )
     return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import positive_part, residual
+from reference.coupling import excess_law, positive_part, residual
 from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
@@ -47,7 +47,7 @@ def declared_law(task: Task, prompt: Tokens, lenience: Any = Fraction(1, 2), gam
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / parameter(lenience, p)
         m = raised - positive_part(raised - q)
-        return m.tolist(), ((1 - m.sum()) * residual(p, m)).tolist()
+        return m.tolist(), ((1 - m.sum()) * excess_law(p, m)).tolist()
 
     return chain_law(task, prompt, gamma, position)
 

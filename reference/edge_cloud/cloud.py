@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference.coupling import accept_probability, flip, residual
+from reference.coupling import accept_probability, excess_law, flip
 from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Supply, Verified, Verify, Wanted
 from reference.edge_cloud.modes import check_seed, find_mode, from_row, received_draft
 from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
@@ -140,7 +140,7 @@ def _verdict(draws: Draws, target: LanguageModel, state: CloudState, request: Ve
 
 def _replacement(draws: Draws, target: LanguageModel, state: CloudState, request: Supply) -> Reply:
     (p,) = target_rows(target, state, request.draft[: request.position], 1)
-    token = draws.categorical(residual(p, from_row(request.row)), ("residual", request.position))
+    token = draws.categorical(excess_law(p, from_row(request.row)), ("residual", request.position))
     return Verified(*request[:3], request.position, token)
 
 

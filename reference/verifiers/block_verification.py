@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import flip, positive_part, residual
+from reference.coupling import excess_law, flip, positive_part
 from reference.pmf import one_hot
 from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
@@ -34,7 +34,7 @@ def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draf
         if flip(draws, _heads(w[accepted], p[accepted], q[accepted]), ("accept", accepted - 1)):
             break
         accepted -= 1
-    replacement = draws.categorical(residual(w[accepted] * p[accepted], q[accepted]), ("residual", accepted))
+    replacement = draws.categorical(excess_law(w[accepted] * p[accepted], q[accepted]), ("residual", accepted))
     return Verified((*draft.tokens[:accepted], replacement), accepted)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, flip, residual
+from reference.coupling import accept_probability, excess_law, flip
 from reference.parameters import parameter
 from reference.pmf import one_hot
 from reference.types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
@@ -25,7 +25,7 @@ def drop_unlikely(threshold: Any) -> Verifier:
             q = one_hot(token, like=p) if pmf is None else pmf
             kept = q * (q >= parameter(threshold, q))
             if not (kept[token] > 0 and flip(draws, accept_probability(p, q, token), ("accept", i))):
-                replacement = draws.categorical(residual(p, kept), ("residual", i))
+                replacement = draws.categorical(excess_law(p, kept), ("residual", i))
                 return Verified((*draft.tokens[:i], replacement), accepted=i)
         bonus = draws.categorical(target(prefix + draft.tokens), ("bonus",))
         return Verified((*draft.tokens, bonus), accepted=len(draft.tokens))

@@ -5,7 +5,7 @@ Lossless for all p and q, and the best a single drafted token per position allow
 
 from __future__ import annotations
 
-from reference.coupling import accept_probability, flip, residual
+from reference.coupling import accept_probability, excess_law, flip
 from reference.pmf import one_hot
 from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
 
@@ -17,7 +17,7 @@ def speculative_sampling(draws: Draws, target: LanguageModel, prefix: Tokens, dr
         pmf = draft.pmfs[i]
         q = one_hot(token, like=p) if pmf is None else pmf
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
-            replacement = draws.categorical(residual(p, q), ("residual", i))
+            replacement = draws.categorical(excess_law(p, q), ("residual", i))
             return Verified((*draft.tokens[:i], replacement), accepted=i)
     bonus = draws.categorical(target(prefix + draft.tokens), ("bonus",))
     return Verified((*draft.tokens, bonus), accepted=len(draft.tokens))

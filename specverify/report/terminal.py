@@ -11,7 +11,6 @@ from rich.text import Text
 
 from specverify.checks.samples_fit_law import FitRow
 from specverify.report.prose import SYMBOLS, failure, scope, strength
-from specverify.subjects.subject import Subject
 from specverify.verdict import Status, Verdict
 
 STYLES = {
@@ -25,9 +24,9 @@ STYLES = {
 }
 
 
-def print_subject(console: Console, subject: Subject, verdicts: Sequence[Verdict], every: bool) -> None:
+def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
     """Print one line per verdict; those that do not apply only when ``every`` is set."""
-    console.print(f"\n[bold]{escape(subject.name)}[/bold]   {escape(subject.summary)}")
+    console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for verdict in verdicts:
         if verdict.status is Status.NOT_APPLICABLE and not every:
@@ -41,6 +40,8 @@ def print_subject(console: Console, subject: Subject, verdicts: Sequence[Verdict
         )
         for line in verdict.figures.get("activity", ()) if told else ():
             table.add_row("", "", "", Text(line, style="dim"))
+        for note in verdict.figures.get("notes", ()):
+            table.add_row("", "", "", Text(note, style="dim"))
     console.print(table)
 
 

@@ -23,10 +23,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import chi2, poisson
 
-from specverify.statistics.checks import check_minimum_expected, check_probability
+from specverify.arguments import check_positive, check_probability
 
 
-@lru_cache(maxsize=4096)
 def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
     """Return the level to declare so that a correct sampler is rejected with probability at most ``level``.
 
@@ -34,7 +33,12 @@ def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
     at the answer keeps the detectable total variation true. Raises ``ValueError`` for a level outside (0, 1).
     """
     check_probability(level, "level")
-    check_minimum_expected(minimum_expected)
+    check_positive(minimum_expected, "minimum_expected", "samples")
+    return _calibrated_level(level, minimum_expected)
+
+
+@lru_cache(maxsize=4096)
+def _calibrated_level(level: float, minimum_expected: float) -> float:
     low = high = float(chi2.isf(level, 1))
     while rare_cell_size(high, minimum_expected) > level:
         low, high = high, high * 1.5

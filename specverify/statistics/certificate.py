@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from specverify.statistics.checks import check_count, check_probability
+from specverify.arguments import check_count, check_number, check_probability
 
 
 def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: float) -> float:
@@ -27,8 +27,7 @@ def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: fl
     check_count(samples, "samples")
     check_count(support_size, "support_size")
     check_probability(miss, "miss")
-    if not 0 <= tv_observed <= 1:
-        raise ValueError(f"tv_observed is {tv_observed}, expected a total variation between 0 and 1")
+    check_number(tv_observed, "tv_observed", "a total variation between 0 and 1", lambda value: 0 <= value <= 1)
     expected = math.sqrt((support_size - 1) / samples) / 2
     fluctuation = math.sqrt(math.log(1 / miss) / (2 * samples))
     return min(1.0, tv_observed + expected + fluctuation)

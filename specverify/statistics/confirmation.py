@@ -9,9 +9,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from specverify.arguments import check_callable, check_count, check_probability, check_seed
 from specverify.statistics.calibration import calibrated_level
-from specverify.statistics.checks import check_count, check_probability
-from specverify.statistics.goodness_of_fit import GoodnessOfFit, detectable_total_variation, goodness_of_fit
+from specverify.statistics.goodness_of_fit import (
+    GoodnessOfFit,
+    detectable_total_variation,
+    goodness_of_fit,
+    observed_counts,
+)
 from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.pooling import Counts, Probabilities
 
@@ -75,6 +80,7 @@ def confirmed_fit(
     with probability at most ``miss / 2``. Raises ``ValueError`` for illegal numbers and for a sampler that returns
     another number of samples than it was asked for.
     """
+    check_callable(sampler, "the sampler", arguments=2)
     check_count(samples, "samples")
     check_count(confirmation_factor, "confirmation_factor")
     check_probability(miss, "miss")
@@ -116,7 +122,7 @@ def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
 
 def stage_seeds(seed: int) -> tuple[int, int, int]:
     """Return independent seeds, below 2**63, for the first stage, the second stage and the negative control."""
-    check_count(seed, "seed", least=0)
+    check_seed(seed, "seed")
     first, second, control = (
         int(s.generate_state(1, np.uint64)[0]) >> 1 for s in np.random.SeedSequence(seed).spawn(3)
     )
@@ -138,7 +144,7 @@ def verdict_of(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float,
 def drawn(sampler: Sampler, samples: int, seed: int) -> Counts:
     """Return what the sampler draws; raises ``ValueError`` unless it is as many samples as asked for."""
     counts = sampler(samples, seed)
-    returned = sum(counts.values())
+    returned = sum(observed_counts(counts).values())
     if returned != samples:
         raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected the {samples} asked for")
     return counts

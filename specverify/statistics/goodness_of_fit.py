@@ -16,11 +16,12 @@ away on the partition, and detected. The sum is what a run may claim.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from scipy.special import chdtrc
 
-from specverify.statistics.checks import check_count, check_probability
+from specverify.arguments import check_count, check_probability, refusal
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
 
@@ -118,6 +119,8 @@ def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, 
 
 def observed_counts(counts: Counts) -> dict[Any, int]:
     """Return the positive counts as integers; raises ``ValueError`` for a negative or fractional one."""
+    if not isinstance(counts, Mapping):
+        raise refusal("the counts", counts, "a mapping from outcomes to how often each was observed")
     for outcome, count in counts.items():
         check_count(count, f"the count of {outcome!r}", least=0)
     return {outcome: int(count) for outcome, count in counts.items() if count > 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from specverify.arguments import is_number
 from specverify.statistics.pooling import Probabilities, normalised
 
 OUTSIDE: Final = "an outcome outside the law"
@@ -20,7 +21,7 @@ def perturbed(law: Probabilities, tv: float) -> dict[Any, float]:
     """
     supported = normalised(law)
     largest = largest_perturbation(law)
-    if not 0 <= tv <= largest:
+    if not is_number(tv) or not 0 <= tv <= largest:
         raise ValueError(f"cannot move the law by a total variation of {tv}, expected one between 0 and {largest}")
     shrinking, growing = halves(law)
     loss, gain = 1 - tv / mass_of(shrinking), 1 + tv / mass_of(growing) if growing else 1.0

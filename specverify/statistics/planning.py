@@ -31,7 +31,7 @@ from functools import lru_cache
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from specverify.statistics.checks import check_count, check_probability
+from specverify.arguments import check_count, check_probability
 
 
 def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:
@@ -62,7 +62,6 @@ def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> in
     return math.ceil(Fraction(noncentrality_needed(cells, false_alarm, miss)) / (4 * Fraction(tv) ** 2))
 
 
-@lru_cache(maxsize=4096)
 def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``.
 
@@ -71,6 +70,11 @@ def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     """
     check_plan(cells, false_alarm, miss)
     check_count(cells, "cells", least=2)
+    return _noncentrality_needed(cells, false_alarm, miss)
+
+
+@lru_cache(maxsize=4096)
+def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     freedom = cells - 1
     critical = float(chi2.isf(false_alarm, freedom))
 

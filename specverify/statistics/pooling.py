@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from specverify.statistics.checks import check_count, check_minimum_expected
+from specverify.arguments import check_count, check_positive, is_number, refusal
 
 # Mapping is invariant in its keys: Mapping[Hashable, ...] would refuse a dict keyed by tuples of tokens.
 Probabilities: TypeAlias = Mapping[Any, float]
@@ -45,7 +45,7 @@ def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) 
     pooled if it holds two outcomes or more. Raises ``ValueError`` for an illegal law, count or threshold.
     """
     check_count(samples, "samples")
-    check_minimum_expected(minimum_expected)
+    check_positive(minimum_expected, "minimum_expected", "samples")
     supported = normalised(law)
     threshold = minimum_expected / samples
     pooled = {outcome: mass for outcome, mass in supported.items() if mass < threshold}
@@ -62,8 +62,10 @@ def normalised(law: Probabilities) -> dict[Any, float]:
     Raises ``ValueError`` if a probability is negative or not a number, or if they do not sum to 1 within 1e-9 for each
     outcome listed. An outcome that can happen must keep a positive probability: one that underflowed to 0 refutes.
     """
+    if not isinstance(law, Mapping):
+        raise refusal("the law", law, "a mapping from outcomes to probabilities")
     for outcome, mass in law.items():
-        if not mass >= 0:
+        if (type(mass) is not float and not is_number(mass)) or not mass >= 0:
             raise ValueError(f"the law gives {outcome!r} probability {mass}, expected a number of at least 0")
     total = math.fsum(law.values())
     if not abs(total - 1) <= 1e-9 * len(law):

@@ -10,7 +10,7 @@ from typing import Any
 from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
 from specverify.law import target_law
 from specverify.subjects.subject import SampledSetting, Subject, Variant
-from specverify.tables import mixed_with, softmax_table
+from specverify.tables import mixed_with, softmax_table, unchangeable
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""
@@ -64,7 +64,7 @@ def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | N
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
     draft: LanguageModel = mixed_with(target, other, share=0.4)
-    return Task(target, draft, horizon=horizon)
+    return Task(unchangeable(target), unchangeable(draft), horizon=horizon)
 
 
 def _sample(algorithm: Algorithm, options: dict[str, Any], make: Any, number: int, seed: int) -> Mapping[Tokens, int]:

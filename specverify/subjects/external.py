@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.draws import Tape
-from specverify.scenarios import SCENARIOS, scenario_task
+from specverify.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
@@ -45,9 +45,9 @@ Form = Literal["row", "batched", "logits"]
 
 def external_subject(name: str) -> Subject:
     """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
-    form, _, place = name.rpartition("=")
+    form, given, place = name.rpartition("=")
     found = _load(place)
-    if form:
+    if given:
         if form not in get_args(Form):
             raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(get_args(Form))}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
@@ -190,7 +190,7 @@ def _shape(function: Decode, name: str) -> _Shape | None:
 def _computes_with_rationals(variant: Variant) -> bool:
     scenario = next(item for item in SCENARIOS if item.shape == "generic" and item.horizon > 1)
     try:
-        decoder = variant.build(scenario_task(scenario))
+        decoder = variant.build(handed_task(scenario))
         decoder.step(Tape(0), decoder.init(scenario.prompt))
     except (TypeError, AttributeError, ValueError):
         return False

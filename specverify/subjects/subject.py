@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from reference import Claim, Decoder, Draws, Task, Tokens
-from specverify.scenarios import SCENARIOS, Scenario, scenario_task
+from specverify.scenarios import SCENARIOS, Scenario, handed_task
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
@@ -183,7 +183,7 @@ class Case(NamedTuple):
 def case_task(case: Case) -> Task:
     """Return the task of an enumerable case, in the arithmetic its subject can do."""
     assert case.scenario is not None
-    task = scenario_task(case.scenario, case.subject.rational)
+    task = handed_task(case.scenario, case.subject.rational)
     return task if case.variant is None or case.variant.process is None else case.variant.process(task)
 
 

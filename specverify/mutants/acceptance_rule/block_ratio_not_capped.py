@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, flip, residual
+from reference import Draft, Draws, LanguageModel, Tokens, Verified, excess_law, flip
 from reference.coupling import positive_part
 from specverify.mutants.mutant import SHORT, planted, with_verifier
 
@@ -19,7 +19,7 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     kept = gamma - 1
     while kept and not flip(draws, heads(w[kept], p[kept], q[kept]), ("accept", kept - 1)):
         kept -= 1
-    replacement = draws.categorical(residual(w[kept] * p[kept], q[kept]), ("residual", kept))
+    replacement = draws.categorical(excess_law(w[kept] * p[kept], q[kept]), ("residual", kept))
     return Verified((*draft.tokens[:kept], replacement), accepted=kept)
 
 

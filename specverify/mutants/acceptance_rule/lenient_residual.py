@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference import Decoder, Task, residual
+from reference import Decoder, Task, excess_law
 from reference.algorithms.lenience import lenient_probability
 from reference.parameters import parameter
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -16,7 +16,7 @@ def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder
     """Lenience, its residual too."""
     verify = accept_or_replace(
         lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
-        lambda p, q, token: residual(p / parameter(lenience, p), q),
+        lambda p, q, token: excess_law(p / parameter(lenience, p), q),
     )
     return with_verifier(verify)(task, gamma)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference import accept_probability, one_hot, residual
+from reference import accept_probability, excess_law, one_hot
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted, with_verifier
 
@@ -13,7 +13,7 @@ MUTANT = planted(
     with_verifier(
         accept_or_replace(
             lambda prefix, p, q, token: accept_probability(p, q, token),
-            lambda p, q, token: residual(p, one_hot(token, p) * q[token]),
+            lambda p, q, token: excess_law(p, one_hot(token, p) * q[token]),
         )
     ),
     category="B",

@@ -12,9 +12,9 @@ from reference import (
     Tokens,
     Verified,
     accept_probability,
+    excess_law,
     flip,
     one_hot,
-    residual,
 )
 from reference.drafters.tree import tree_drafter, without_replacement
 from reference.models import draft_model
@@ -29,7 +29,7 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):
             return Step(token, accepted=True)
-        owed = residual(owed, one_hot(token, q) * q[token])
+        owed = excess_law(owed, one_hot(token, q) * q[token])
     return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
 
 

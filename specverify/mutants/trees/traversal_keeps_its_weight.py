@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, flip, residual
+from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, excess_law, flip
 from reference.drafters.tree import tree_drafter, without_replacement
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
@@ -23,7 +23,7 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
             found = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
             if found:
                 return found
-            owed = residual(weight * owed, q) if (weight * owed > q).any() else owed
+            owed = excess_law(weight * owed, q) if (weight * owed > q).any() else owed
         if node < 0 or flip(draws, weight, ("accept", node)):
             return Verified((*text, draws.categorical(owed, ("bonus", node))), accepted=len(text))
         return None

@@ -1,0 +1,191 @@
+"""What the reference is handed: garbage is answered by one sentence, never by garbage."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from reference import (
+    Sampled,
+    accept_probability,
+    argmax,
+    autoregressive_generate,
+    crop,
+    excess_law,
+    inverse_cdf,
+    inverse_cdf_batched,
+    keep_lengths,
+    min_p,
+    nasd_generate,
+    one_hot,
+    overlap,
+    repetition_penalty,
+    residual,
+    softmax,
+    speculative_generate,
+    tokens_to_feed,
+    top_k,
+    top_p,
+    top_tokens,
+    total_variation,
+    verify_batched,
+    warped,
+)
+from reference.kv_cache import check_croppable, keep_path, tree_depths, tree_mask, tree_path, window_crop
+
+P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+EXACT = np.array([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], dtype=object)
+NAN = np.array([0.5, np.nan, 0.5])
+PAIRS = (residual, overlap, total_variation)
+
+
+def model(tokens):
+    """Return P, after any text."""
+    return P
+
+
+def refused(call):
+    """Return the sentence in which ``call`` is refused."""
+    with pytest.raises(ValueError, match=r"\A[^\n]+\Z") as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("function", PAIRS)
+@pytest.mark.parametrize(
+    ("p", "q", "sentence"),
+    [
+        (NAN, Q, "p contains NaN"),
+        (P, NAN, "q contains NaN"),
+        (P / 2, Q, "p sums to 0.5, expected 1"),
+        (P, Q * 3, "q sums to 3.0, expected 1"),
+        (EXACT * 2, EXACT, "p sums to 2, expected 1"),
+        (np.array([1.5, -0.5, 0.0]), Q, "p has a negative entry"),
+        (np.stack([P, P]), np.stack([Q, Q]), "p is an array of shape (2, 3), expected a 1-D array"),
+        (P[:2] / P[:2].sum(), Q, "p has 2 tokens, q has 3; expected one size"),
+        (P[:0], Q[:0], "p is an array of shape (0,), expected a 1-D array"),
+        ([0.5, 0.5], Q, "p is list, expected a 1-D array"),
+        (P, None, "q is NoneType, expected a 1-D array"),
+    ],
+)
+def test_what_is_no_pair_of_pmfs_is_refused(function, p, q, sentence):
+    assert sentence in refused(lambda: function(p, q))
+
+
+@pytest.mark.parametrize("pmfs", [(P, Q), (EXACT, EXACT[::-1]), (P.astype(np.float32), Q.astype(np.float32))])
+def test_pmfs_of_every_kind_are_taken(pmfs):
+    p, q = pmfs
+    assert abs(sum(residual(p, q).tolist()) - 1) < 1e-6
+    assert abs(overlap(p, q) + total_variation(p, q) - 1) < 1e-6
+    assert 0 <= accept_probability(p, q, np.int64(1)) <= 1
+
+
+def test_masses_that_are_no_pmf_have_a_function_of_their_own():
+    assert excess_law(EXACT, EXACT * Fraction(1, 2)).tolist() == EXACT.tolist()
+    assert "p has 3 tokens, q has 2" in refused(lambda: excess_law(P, P[:2]))
+
+
+@pytest.mark.parametrize("token", [-1, 3, True, 1.0, "1", None])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda token: accept_probability(P, Q, token),
+        lambda token: accept_probability(EXACT, EXACT, token),
+        lambda token: one_hot(token, P),
+        lambda token: repetition_penalty(P, (0, token), 1.5),
+    ],
+)
+def test_a_token_that_is_none_is_refused(call, token):
+    assert refused(lambda: call(token)).startswith(f"token {token!r} is outside the vocabulary 0..2")
+
+
+@pytest.mark.parametrize("token", [-1, True, 1.0, "1", None])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda prompt: autoregressive_generate(model, prompt, max_new_tokens=1),
+        lambda prompt: speculative_generate(model, model, prompt, max_new_tokens=1),
+        lambda prompt: nasd_generate(model, (0,), max_new_tokens=1, eos=prompt),
+    ],
+)
+def test_a_prompt_of_anything_but_tokens_is_refused(call, token):
+    assert re.match(rf"a token of (the prompt|eos) is {token!r}, expected", refused(lambda: call((0, token))))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: accept_probability(NAN, Q, 1), "p gives token 1 nan and q 0.3, expected probabilities"),
+        (lambda: accept_probability(-P, Q, 1), "p gives token 1 -0.3 and q 0.3, expected probabilities"),
+        (lambda: argmax(np.zeros(0)), "the argmax of an array of shape (0,)"),
+        (lambda: argmax(NAN), "the argmax of an array with NaN"),
+        (lambda: argmax(np.zeros((2, 2))), "the argmax of an array of shape (2, 2)"),
+        (lambda: top_tokens(P, -1), "the number of tokens is -1, expected an integer of at least 0"),
+        (lambda: softmax(np.zeros((2, 2))), "logits are an array of shape (2, 2), expected a 1-D array"),
+        (lambda: softmax(np.zeros(0)), "logits are an array of shape (0,)"),
+        (lambda: softmax([0.0, 1.0]), "logits are list"),
+        (lambda: softmax(P, float("inf")), "temperature is inf, expected a number >= 0"),
+        (lambda: softmax(P, "1"), "temperature is '1', expected a number >= 0"),
+        (lambda: top_k(P, 1.5), "top_k is 1.5, expected at least 1, an integer"),
+        (lambda: top_k(P, True), "top_k is True, expected at least 1"),
+        (lambda: top_k(P * 2, 1), "the pmf to truncate sums to 2.0"),
+        (lambda: top_p(P, float("nan")), "top_p is nan, expected a number in (0, 1]"),
+        (lambda: top_p(NAN, 0.5), "the pmf to truncate contains NaN"),
+        (lambda: min_p(P, "half"), "min_p is 'half', expected a number in [0, 1]"),
+        (lambda: warped(model, temperature=-1.0), "temperature is -1.0"),
+        (lambda: warped(model, top_k=0), "top_k is 0"),
+        (lambda: warped(model, top_p=0), "top_p is 0"),
+        (lambda: warped(model, min_p=2), "min_p is 2"),
+        (lambda: warped(model, repetition_penalty=0), "repetition_penalty is 0"),
+        (lambda: inverse_cdf(P, 1.0), "the uniform is 1.0, expected a number in [0, 1)"),
+        (lambda: inverse_cdf(P, float("nan")), "the uniform is nan, expected a number in [0, 1)"),
+        (lambda: inverse_cdf(P * 0, 0.5), "the pmf is [0.0, 0.0, 0.0], expected an outcome of positive"),
+        (lambda: inverse_cdf(EXACT * 0, 0.5), "expected an outcome of positive probability"),
+        (lambda: inverse_cdf(P[:0], 0.5), "the pmf is [], expected an outcome of positive probability"),
+        (lambda: Sampled(0).categorical(P / 2, ("a",)), "the pmf at ('a',) sums to 0.5"),
+        (lambda: keep_lengths(2.5, 1, 1), "known is 2.5, expected an integer"),
+        (lambda: keep_lengths(2, 1, True), "accepted is True, expected an integer"),
+        (lambda: keep_lengths(2, 1, 1, "3"), "draft_held is '3', expected an integer"),
+        (lambda: tokens_to_feed((0, 1), 0.5), "held is 0.5, expected an integer"),
+        (lambda: crop(np.zeros((1, 4, 2)), 1.0), "keep is 1.0, expected an integer"),
+        (lambda: crop(np.zeros(4), 1), "axis is -2, expected one of the 1 axes"),
+        (lambda: crop([1, 2], 1), "entries is [1, 2], expected an array of keys or values"),
+        (lambda: window_crop(4, 5, 2, 3), "5 of 4 entries are stored"),
+        (lambda: window_crop(4, 4, 2, 0), "the window is 0, expected an integer of at least 1"),
+        (lambda: check_croppable("keys"), "the names is 'keys', expected a sequence of names"),
+        (lambda: tree_depths((-1, 0.0)), "node 1 has parent 0.0"),
+        (lambda: tree_path((-1, 0), 2), "the node is 2, expected an integer from -1 to 1"),
+        (lambda: tree_path((0,), 0), "node 0 has parent 0, expected an earlier node"),
+        (lambda: tree_mask((-1,), 0), "the number of known tokens is 0, expected an integer of at least 1"),
+        (lambda: keep_path(np.zeros((1, 1, 4, 2)), -1, ()), "the number of known tokens is -1"),
+        (lambda: keep_path(np.zeros((1, 1, 4, 2)), 1, (0.0,)), "node 0 of the path is 0.0, expected an integer"),
+        (lambda: autoregressive_generate(None, (0,), max_new_tokens=1), "target is None, expected a callable"),
+        (lambda: speculative_generate(model, 3, (0,), max_new_tokens=1), "draft is 3, expected a callable"),
+        (lambda: autoregressive_generate(model, (0,), max_new_tokens=1.5), "max_new_tokens is 1.5, expected an"),
+        (lambda: autoregressive_generate(model, (0,), max_new_tokens=1, seed=-1), "the seed is -1, expected"),
+        (lambda: autoregressive_generate(model, 0, max_new_tokens=1), "the prompt is 0, expected a sequence"),
+    ],
+)
+def test_garbage_is_refused_in_one_sentence(call, sentence):
+    assert sentence in refused(call)
+
+
+def test_a_batch_of_other_types_is_refused():
+    given = {
+        "p": np.full((1, 2, 2), 0.5),
+        "q": np.full((1, 1, 2), 0.5),
+        "draft_tokens": np.zeros((1, 1), dtype=np.int64),
+        "lengths": np.ones(1, dtype=np.int64),
+        "accept_uniforms": np.zeros((1, 1)),
+        "final_uniforms": np.zeros(1),
+    }
+    assert verify_batched(**given).emitted.shape == (1, 2)
+    for name, kind in {"p": "floats", "q": "floats", "draft_tokens": "integers", "lengths": "integers"}.items():
+        other = given | {name: given[name].astype(np.int64 if kind == "floats" else np.float64)}
+        assert re.match(f"{name} holds .*, expected {kind}", refused(lambda other=other: verify_batched(**other)))
+    assert "q is [0.5, 0.5], expected an array" in refused(lambda: verify_batched(**given | {"q": [0.5, 0.5]}))
+    assert "weights has shape (2,)" in refused(lambda: inverse_cdf_batched(np.ones(2), np.zeros(1)))
+    assert "uniforms has shape (2,)" in refused(lambda: inverse_cdf_batched(np.ones((1, 2)), np.zeros(2)))

@@ -1,0 +1,137 @@
+"""One time limit for a subject: what is reached when it is over, what is said then, in any thread."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import misbehaving
+import pytest
+
+from specverify.checks import CHECKS
+from specverify.limit import OutOfTime, time_limit
+from specverify.subjects.external import decode_subject
+from specverify.testing import check_decoder, check_engine
+from specverify.verdict import Status
+from specverify.verify import Plan, verify_subject
+
+HERE = r"misbehaving.py:\d+"
+BUSY = rf"it was looping or waiting, not drawing, at {HERE}, 0 draws into the run going on and none in the last"
+
+
+def in_another_thread(work):
+    """Return what ``work`` returns in a thread that is not the main thread."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def statements(name, seconds=0.4):
+    """Return what every check says of a subject that has little time."""
+    verdicts = check_decoder(getattr(misbehaving, name), on_fail=None, seconds=seconds)
+    assert {verdict.status for verdict in verdicts} == {Status.UNKNOWN}
+    return [verdict.statement for verdict in verdicts]
+
+
+@pytest.mark.parametrize("name", ["loops", "sleeps"])
+def test_a_subject_that_never_comes_back_is_told_by_file_and_line(name):
+    for statement in statements(name):
+        assert re.match(f"its first decode did not finish within 0.4 s: {BUSY}", statement), statement
+
+
+def test_a_loop_is_ended_in_a_thread_that_is_not_the_main_thread_too():
+    for statement in in_another_thread(lambda: statements("loops")):
+        assert re.match(f"its first decode did not finish within 0.4 s: {BUSY}", statement), statement
+
+
+def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():
+    said = rf"not finished after 0.5 s: it was drawing, at {HERE}, \d+ draws into the run going on"
+    subject = decode_subject(misbehaving.draws_for_ever, "misbehaving:draws_for_ever")._replace(probe=None)
+    first, *others = verify_subject(subject, Plan(CHECKS, seconds=0.5))
+    assert re.match(said, first.statement), first.statement
+    unreached = [verdict for verdict in others if verdict.status is not Status.NOT_APPLICABLE]
+    assert {(verdict.status, verdict.statement) for verdict in unreached} == {
+        (Status.UNKNOWN, "not reached: the 0.5 s for the subject were over in program_is_its_draws")
+    }
+
+
+def test_an_engine_that_loops_has_a_verdict_of_every_check():
+    def engine():
+        while True:
+            pass
+
+    verdicts = check_engine(engine, {(0,): 1.0}, seconds=0.4, on_fail=None)
+    assert {verdict.status for verdict in verdicts} == {Status.UNKNOWN}
+    said = r"its first decode did not finish within 0.4 s: it was at test_time_limits.py:\d+, and the generators of"
+    assert all(re.match(said, verdict.statement) for verdict in verdicts), verdicts
+    unready = check_engine(lambda: [0], engine, seconds=0.4, on_fail=None)
+    assert {verdict.status for verdict in unready} == {Status.UNKNOWN}
+    assert [verdict.check for verdict in unready] == [verdict.check for verdict in verdicts]
+
+
+def test_a_right_subject_with_time_enough_holds():
+    verdicts = check_decoder(misbehaving.right, seconds=600.0)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+# The limit itself
+
+
+def swallowing_once():
+    """Swallow the first exception, and go on until the next."""
+    with suppress(OutOfTime):
+        time.sleep(600)
+    return "went on"
+
+
+def test_the_limit_is_told_again_and_again_and_at_the_end():
+    with pytest.raises(OutOfTime), time_limit(0.1):
+        assert swallowing_once() == "went on"
+
+    def turned_into_another():
+        try:
+            time.sleep(600)
+        except BaseException as error:
+            raise RuntimeError from error
+
+    with pytest.raises(OutOfTime), time_limit(0.1):
+        turned_into_another()
+
+
+def test_what_is_done_in_time_is_left_alone():
+    with time_limit(600.0):
+        assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    with pytest.raises(ZeroDivisionError), time_limit(600.0):
+        raise ZeroDivisionError
+
+    def quick():
+        with time_limit(600.0):
+            return threading.active_count()
+
+    assert in_another_thread(quick) >= 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "specverify time limit"]
+
+
+def test_another_timer_of_the_process_is_kept_and_is_in_time():
+    rang = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rang.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 600.0)
+        with time_limit(300.0):
+            pass
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert 0 < left <= 600
+        with pytest.raises(OutOfTime), time_limit(300.0):
+            time.sleep(200)
+        while not rang:
+            time.sleep(0.01)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,74 @@
+"""What callers hand in: each look raises ``ValueError`` in one sentence, what was got and what was expected."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+from reference.types import Tokens
+
+
+def refusal(name: str, value: Any, expected: str) -> ValueError:
+    """Return the error to raise: ``name`` is how the message calls the argument."""
+    return ValueError(f"{name} is {shown(value)}, expected {expected}")
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: as Python writes it, on one line, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether ``value`` is an integer, of Python or NumPy, and no ``bool``."""
+    return type(value) is int or (not isinstance(value, bool) and isinstance(value, Integral))
+
+
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a real number, neither NaN nor a ``bool``."""
+    return not isinstance(value, bool) and isinstance(value, Real) and bool(value == value)  # noqa: PLR0124 - NaN
+
+
+def check_integers(**values: Any) -> None:
+    """Raise ``ValueError`` for the first of ``values`` that is no integer."""
+    for name, value in values.items():
+        if not is_integer(value):
+            raise refusal(name, value, "an integer")
+
+
+def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bool]) -> None:
+    """Raise ``ValueError`` unless ``value`` is a real number, no NaN and no ``bool``, for which ``holds`` is true."""
+    if not is_number(value) or not holds(value):
+        raise refusal(name, value, expected)
+
+
+def check_integer(value: Any, name: str, least: int = 1, most: float = float("inf")) -> None:
+    """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``."""
+    if not is_integer(value) or not least <= value <= most:
+        raise refusal(name, value, f"an integer {range_of(least, most)}")
+
+
+def range_of(least: int, most: float) -> str:
+    """Return the bounds of a whole number in words."""
+    return f"of at least {least}" if most == float("inf") else f"from {least} to {most:g}"
+
+
+def checked_token(token: Any, size: int) -> int:
+    """Return ``token`` as an ``int``. Raises ``ValueError`` unless it is an integer in 0..size - 1, and no ``bool``."""
+    if not is_integer(token) or not 0 <= token < size:
+        raise ValueError(f"token {shown(token)} is outside the vocabulary 0..{size - 1}, expected an integer of it")
+    return operator.index(token)
+
+
+def checked_tokens(tokens: Any, name: str) -> Tokens:
+    """Return ``tokens`` as a tuple of ``int``. Raises ``ValueError`` unless it is a sequence of integers >= 0."""
+    try:
+        found = tuple(tokens)
+    except TypeError:
+        raise refusal(name, tokens, "a sequence of token ids") from None
+    for token in found:
+        if not is_integer(token) or token < 0:
+            raise refusal(f"a token of {name}", token, "an integer of at least 0")
+    return found

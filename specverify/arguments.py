@@ -1,0 +1,122 @@
+"""What callers hand in, looked at before any work begins: every refusal is one sentence, what, got and expected."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from reference.arguments import check_integer, check_number, is_integer, is_number, range_of, refusal, shown
+
+__all__ = [
+    "check_callable",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_integer",
+    "check_law",
+    "check_number",
+    "check_positive",
+    "check_probability",
+    "check_seconds",
+    "check_seed",
+    "is_number",
+    "is_token",
+    "nearest",
+    "refusal",
+    "shown",
+]
+
+LONGEST = 1e7
+"""Seconds that a time limit can have at most: 116 days."""
+MOST_SEEDS = 2**63
+
+
+def check_positive(value: Any, name: str, what: str) -> None:
+    """Raise ``ValueError`` unless ``value`` is a positive and finite number of ``what``."""
+    check_number(value, name, f"a positive number of {what}", lambda number: 0 < number < math.inf)
+
+
+def check_probability(value: Any, name: str) -> None:
+    """Raise ``ValueError`` unless ``0 < value < 1``."""
+    check_number(value, name, "a probability strictly between 0 and 1", lambda number: 0 < number < 1)
+
+
+def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -> None:
+    """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least`` and at most ``most``."""
+    if type(value) is int and least <= value <= most:
+        return  # counts are looked at by the thousand
+    check_number(value, name, f"a whole number {range_of(least, most)}", lambda number: _is_whole(number, least, most))
+
+
+def check_seed(value: Any, name: str = "the seed") -> None:
+    """Raise ``ValueError`` unless ``value`` is an integer that every generator takes as a seed."""
+    if not is_integer(value) or not 0 <= value < MOST_SEEDS:
+        raise refusal(name, value, "a whole number of at least 0 and below 2**63")
+
+
+def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
+    """Raise ``ValueError`` unless ``value`` is a time limit."""
+    expected = f"a number of seconds from {least:g} to {LONGEST:g}"
+    check_number(value, name, expected, lambda seconds: least <= seconds <= LONGEST)
+
+
+def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the nearest is suggested."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise refusal(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
+
+
+def nearest(value: Any, choices: Iterable[Any]) -> str:
+    """Return ``, did you mean ...?`` for the choice that is most like ``value``, or nothing if none is."""
+    words = [choice for choice in choices if isinstance(choice, str)]
+    found = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
+    return f", did you mean {found[0]}?" if found else ""
+
+
+def check_flag(value: Any, name: str) -> None:
+    """Raise ``ValueError`` unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise refusal(name, value, "True or False")
+
+
+def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
+    """Raise ``ValueError`` unless ``value`` can be called, with so many arguments where its signature can be read."""
+    number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
+    wanted = "" if arguments is None else number
+    if not callable(value):
+        raise refusal(name, value, f"something to call{wanted}")
+    if arguments is None:
+        return
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        raise ValueError(f"{name} takes {signature}, expected something to call{wanted}: {error}") from None
+
+
+def check_law(law: Any, name: str) -> None:
+    """Raise ``ValueError`` unless ``law`` maps tuples of token ids to probabilities that sum to 1 within 1e-6."""
+    if not isinstance(law, Mapping):
+        raise refusal(name, law, "a mapping from tuples of token ids to probabilities")
+    for tokens, mass in law.items():
+        if not (isinstance(tokens, tuple) and tokens and all(map(is_token, tokens))):
+            raise ValueError(f"{name} has the key {shown(tokens)}, expected a non-empty tuple of token ids, each >= 0")
+        check_number(mass, f"{name} at {tokens}", "a probability from 0 to 1", lambda value: 0 <= value <= 1 + 1e-6)
+    total = math.fsum(law.values())
+    if not abs(total - 1) <= 1e-6:
+        raise ValueError(f"{name} sums to {total:.6g}, expected probabilities that sum to 1")
+
+
+def is_token(value: Any) -> bool:
+    """Return whether ``value`` is a token id: an integer of at least 0, and no ``bool``."""
+    return is_integer(value) and value >= 0
+
+
+def _is_whole(number: Any, least: int, most: float) -> bool:
+    return math.isfinite(number) and least <= number <= most and bool(number == int(number))

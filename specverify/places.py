@@ -1,0 +1,92 @@
+"""Which line of the foreign code is meant: in a traceback, in a frame that runs, in what a dying process wrote."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import FrameType, TracebackType
+
+import reference
+from specverify.intercept.caller import is_ours as is_library
+from specverify.intercept.caller import standard_library
+
+Place = tuple[str, int]
+"""A file and a line."""
+
+_OWN = (Path(__file__).parent, Path(reference.__file__).parent)
+_REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
+
+
+def place_of_error(trace: TracebackType | None) -> str:
+    """Return ``file:line`` of the innermost foreign frame of a traceback, else of its innermost frame."""
+    return innermost((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace))
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return an error in one sentence: what it is, what it says, and the line of the foreign code it comes from."""
+    message = " ".join(str(error).split())
+    if isinstance(error, ValueError) and "read-only" in message:
+        message += ", because the arrays that a subject is handed are not its own: it writes into one"
+    return f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"
+
+
+def place_of_frame(frame: FrameType | None) -> str:
+    """Return ``file:line`` of the innermost foreign frame at or below a frame that runs; nothing if there is none."""
+    running = [(found.f_code.co_filename, line) for found, line in traceback.walk_stack(frame)] if frame else []
+    return _foreign(reversed(running))
+
+
+def place_in_report(report: str) -> str:
+    """Return ``file:line`` of the innermost foreign frame that ``faulthandler`` wrote down; nothing if there is none.
+
+    Of several threads the one that died of it, else the one in which a subject was examined.
+    """
+    threads = re.split(r"\n\s*\n", report)
+    return _foreign(_reported(max(threads, key=lambda thread: ("Current thread" in thread, _ours_in(thread)))))
+
+
+def innermost(places: Iterable[Place]) -> str:
+    """Return the innermost foreign place of ``places``, outermost first; else the last that is not ours; else the last.
+
+    Foreign is what belongs neither to specverify nor to NumPy, torch or the standard library.
+    """
+    listed = list(places)
+    others = [place for place in listed if not is_ours(place[0])] or listed
+    return _foreign(listed) or (shown(others[-1]) if others else "unknown place")
+
+
+def shown(place: Place) -> str:
+    """Return a place for a reader: the name of the file and the line."""
+    return f"{Path(place[0]).name}:{place[1]}"
+
+
+@cache
+def is_ours(filename: str) -> bool:
+    """Return whether a file belongs to specverify or to the reference, planted bugs excepted."""
+    path = Path(filename)
+    return any(path.is_relative_to(folder) for folder in _OWN) and not path.is_relative_to(_OWN[0] / "mutants")
+
+
+def is_foreign(filename: str) -> bool:
+    """Return whether a file belongs neither to specverify nor to NumPy, torch or the standard library."""
+    if is_ours(filename) or filename.startswith("<frozen"):
+        return False
+    return not (is_library(filename) or standard_library(filename))
+
+
+def _foreign(places: Iterable[Place]) -> str:
+    foreign = [place for place in places if is_foreign(place[0])]
+    return shown(foreign[-1]) if foreign else ""
+
+
+def _reported(thread: str) -> list[Place]:
+    """Return the places of one thread, outermost first; ``faulthandler`` writes the innermost first."""
+    found = [(match["file"], int(match["line"])) for match in _REPORTED.finditer(thread)]
+    return found[::-1]
+
+
+def _ours_in(thread: str) -> int:
+    return sum(is_ours(file) for file, _ in _reported(thread))

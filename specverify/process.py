@@ -1,0 +1,200 @@
+"""What a process is besides its variables, and what a subject made of it: directory, signals, streams, workers.
+
+A subject is called again and again in one process, and in somebody's tests between other tests. It may start a pool of
+workers: that is noted, and they are left alone, because it may rely on them. It may not leave another directory,
+another handler of a signal, a timer, other or closed standard streams, or ever more workers: those are faults, and all
+but the workers are put back. What libraries change when they are imported, such as ``os.environ``, ``sys.path`` and the
+filters of warnings, is not looked at: a right subject may import late, and rely on it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+STREAMS = ("stdin", "stdout", "stderr")
+MOST_WORKERS = 64
+"""Threads or child processes beyond which they are no pool of workers, but some for each call."""
+ENDING = 0.2
+"""Seconds that threads and child processes have to end after a call."""
+_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
+_own: set[Any] = set()
+"""The threads and child processes that specverify itself started."""
+
+
+class ProcessState(NamedTuple):
+    """What ``changes_since`` compares."""
+
+    directory: str | None
+    handlers: Mapping[signal.Signals, Any]
+    timers: Mapping[str, tuple[float, float]]
+    streams: Mapping[str, tuple[Any, bool]]
+    """With whether it was closed."""
+    descriptors: Mapping[int, tuple[tuple[int, int], int]]
+    """Of 0, 1 and 2: the device and inode behind it, and a second descriptor for the same."""
+    threads: frozenset[threading.Thread]
+    children: frozenset[int]
+    """Process ids."""
+
+
+class Changes(NamedTuple):
+    """What became of a process, in words that follow ``it``."""
+
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a right subject may do."""
+
+
+NOTHING = Changes()
+
+
+def both(one: Changes, other: Changes) -> Changes:
+    """Return the changes of two blocks, each named once."""
+    return Changes(
+        tuple(dict.fromkeys(one.faults + other.faults)),
+        tuple(dict.fromkeys(one.notes + other.notes)),
+    )
+
+
+def process_state() -> ProcessState:
+    """Return what the process is now. ``changes_since`` must be told of it, once: it holds open descriptors."""
+    return ProcessState(
+        directory=_directory(),
+        handlers={number: signal.getsignal(number) for number in signal.Signals},
+        timers=_timers(),
+        streams={name: (getattr(sys, name), _is_closed(getattr(sys, name))) for name in STREAMS},
+        descriptors={fd: (behind, os.dup(fd)) for fd in range(3) if (behind := _behind(fd))},
+        threads=_threads(),
+        children=_children(),
+    )
+
+
+def changes_since(before: ProcessState) -> Changes:
+    """Return what has changed since ``before``, and put back what can be."""
+    faults = [*_directory_fault(before), *_signal_faults(before), *_timer_faults(before), *_stream_faults(before)]
+    many, few = _left_running(before)
+    return Changes(tuple(faults) + many, few)
+
+
+@contextmanager
+def own_workers() -> Iterator[None]:
+    """Take the threads and child processes that are started in the block, by specverify, for its own."""
+    threads, children = _threads(), _children()
+    try:
+        yield
+    finally:
+        _own.update(_threads() - threads, _children() - children)
+
+
+def _directory() -> str | None:
+    with suppress(OSError):
+        return str(Path.cwd())
+    return None
+
+
+def _directory_fault(before: ProcessState) -> Iterator[str]:
+    now = _directory()
+    if before.directory is not None and now != before.directory:
+        with suppress(OSError):
+            os.chdir(before.directory)
+        yield f"changes the working directory to {now}"
+
+
+def _signal_faults(before: ProcessState) -> Iterator[str]:
+    for number, handler in before.handlers.items():
+        if signal.getsignal(number) is not handler:
+            if handler is not None and threading.current_thread() is threading.main_thread():
+                signal.signal(number, handler)
+            yield f"changes the handler of {number.name}"
+
+
+def _timers() -> dict[str, tuple[float, float]]:
+    return {name: signal.getitimer(getattr(signal, name)) for name in _TIMERS if hasattr(signal, name)}
+
+
+def _timer_faults(before: ProcessState) -> Iterator[str]:
+    """A timer that was stopped is no fault: whoever needs one has to, and there was none but that of the limit."""
+    for name, (left, every) in _timers().items():
+        was, interval = before.timers[name]
+        if left and (not was or every != interval):
+            signal.setitimer(getattr(signal, name), 0)
+            yield f"leaves a timer running ({name}, {left:.3g} s to go)"
+
+
+def _stream_faults(before: ProcessState) -> Iterator[str]:
+    for fd, (behind, second) in before.descriptors.items():
+        if _behind(fd) != behind:
+            with suppress(OSError):
+                os.dup2(second, fd)
+            yield f"closes or redirects file descriptor {fd}, the standard {STREAMS[fd][3:]}put"
+        with suppress(OSError):
+            os.close(second)
+    for fd, (name, (stream, closed)) in enumerate(before.streams.items()):
+        if getattr(sys, name) is not stream:
+            setattr(sys, name, stream)
+            yield f"replaces sys.{name}"
+        if not closed and _is_closed(stream):
+            setattr(sys, name, _opened(fd))
+            yield f"closes sys.{name}"
+
+
+def _opened(fd: int) -> Any:
+    """Return a new text stream for a standard descriptor, or for nothing where it is closed too."""
+    mode = "r" if fd == 0 else "w"
+    try:
+        return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    except OSError:
+        return Path(os.devnull).open(mode, encoding="utf-8")
+
+
+def _is_closed(stream: Any) -> bool:
+    return bool(getattr(stream, "closed", False))
+
+
+def _behind(fd: int) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = os.fstat(fd)
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the faults and the notes of what still runs, after a moment in which it may end."""
+    until = time.monotonic() + ENDING
+    threads, children = _threads() - before.threads, _children() - before.children
+    while (threads or children) and time.monotonic() < until:
+        time.sleep(ENDING / 10)
+        threads, children = threads & _threads(), children & _children()
+    names = sorted(thread.name for thread in threads)[:3] + ["..."] * (len(threads) > 3)
+    found = [
+        (len(threads), f"leaves {len(threads)} thread{'s' * (len(threads) > 1)} running ({', '.join(names)})"),
+        (len(children), f"leaves {len(children)} child process{'es' * (len(children) > 1)} running"),
+    ]
+    many = tuple(f"{said}, more than a pool of workers" for number, said in found if number > MOST_WORKERS)
+    return many, tuple(said for number, said in found if 0 < number <= MOST_WORKERS)
+
+
+def _threads() -> frozenset[threading.Thread]:
+    return frozenset(thread for thread in threading.enumerate() if thread not in _own)
+
+
+def _children() -> frozenset[int]:
+    """Return the child processes that are alive; none where the system does not list them."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found.update(map(int, task.read_text("ascii").split()))
+    return frozenset(child for child in found if child not in _own and _is_alive(child))
+
+
+def _is_alive(child: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{child}/stat").read_text("utf-8").rpartition(") ")[2][:1] not in {"Z", "X"}
+    return False

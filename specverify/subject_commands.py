@@ -1,0 +1,200 @@
+"""The commands that examine subjects: ``verify``, ``replay`` and ``reproduce``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich.status import Status as RichStatus
+
+from specverify.catalogue import default_subjects, expanded, find_subject, is_external
+from specverify.checks import CHECKS, Check, Conditions
+from specverify.identifier import decode
+from specverify.options import (
+    HOLDS,
+    REFUTED,
+    UNKNOWN,
+    UNUSABLE,
+    AlarmOption,
+    ChecksOption,
+    IdentifierArgument,
+    JobsOption,
+    JsonOption,
+    MarkdownOption,
+    OutputOption,
+    RunsOption,
+    SeedOption,
+    TimeoutOption,
+    console,
+    errors,
+    processes,
+    stop,
+    write,
+)
+from specverify.replays import case_of
+from specverify.report.data import as_data
+from specverify.report.markdown import verdict_table
+from specverify.report.prose import failure
+from specverify.report.terminal import print_failures, print_subject, print_summary
+from specverify.reproduce import printed_by, reproduction
+from specverify.several import Listed, Workers
+from specverify.statistics import divide_alarm
+from specverify.subjects.subject import UnusableSubject
+from specverify.verdict import Evidence, Status, Verdict
+from specverify.verify import Plan, verify_subject
+from specverify.worker import Loaded, Message, Refusal, Stopped, replay
+
+SECONDS = Plan(()).seconds
+
+
+def verify_command(
+    subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, hf:NAME or module:callable")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every reference algorithm.")] = False,
+    check: ChecksOption = None,
+    alarm: AlarmOption = 1e-6,
+    seed: SeedOption = 0,
+    json_file: JsonOption = None,
+    markdown: MarkdownOption = None,
+    runs: RunsOption = 200_000,
+    timeout: TimeoutOption = SECONDS,
+    jobs: JobsOption = 0,
+) -> None:
+    """Examine subjects and say what holds, how strongly, and what does not."""
+    if json_file is not None and json_file == markdown:
+        stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
+    names, checks = _names(subjects or (), every), _checks(check)
+    with Workers(processes(jobs), timeout) as workers:
+        with errors.status("loading"):
+            listed = _listed(workers, names)
+        sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
+        tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
+        each = divide_alarm(alarm, tests).each if tests else alarm
+        plan = Plan(checks, Conditions(runs, seed, each, jobs=processes(jobs)), timeout)
+        verdicts: list[Verdict] = []
+        for subject, mine in zip(listed, _verdicts(workers, listed, plan), strict=True):
+            print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
+            verdicts += mine
+    print_failures(console, verdicts)
+    print_summary(console, verdicts, alarm, tests, seed)
+    if json_file is not None:
+        write(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+    if markdown is not None:
+        write(markdown, verdict_table(verdicts), "the file of --markdown")
+    raise typer.Exit(exit_status(verdicts))
+
+
+def replay_command(identifier: IdentifierArgument) -> None:
+    """Repeat the one case that a failure was found in."""
+    verdict = _replayed(identifier)
+    if verdict.status is Status.REFUTED:
+        console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
+    else:
+        console.print(f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}", markup=False)
+    raise typer.Exit(exit_status([verdict]))
+
+
+def reproduce_command(
+    identifier: IdentifierArgument,
+    output: OutputOption = None,
+) -> None:
+    """Write a failure of an engine as a script that needs the engine alone."""
+    try:
+        wanted = decode(identifier)
+        if is_external(wanted.subject):
+            stop(f"{wanted.subject} is not a call of transformers, and only those are written as scripts")
+        with errors.status("looking for the smallest setting that shows it") as status:
+            found = reproduction(*case_of(identifier))
+            status.update(
+                f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without"
+            )
+            printed = printed_by(found.script)
+    except (ValueError, UnusableSubject) as error:
+        stop(str(error))
+    if output is None:
+        typer.echo(found.script, nl=False)
+    else:
+        write(output, found.script, "the file of --output")
+    smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
+    errors.print(f"{printed}\n{output or 'the script'}{smaller} was run and shows it", soft_wrap=True, markup=False)
+
+
+def exit_status(verdicts: Sequence[Verdict]) -> int:
+    """Return the exit status of a run: unusable before refuted before unknown; 0 only where something was examined."""
+    found = {verdict.status for verdict in verdicts}
+    if Status.UNUSABLE in found:
+        return UNUSABLE
+    if Status.REFUTED in found:
+        return REFUTED
+    examined = found - {Status.NOT_APPLICABLE, Status.REFUSED}
+    return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+
+
+def _names(subjects: Sequence[str], every: bool) -> list[str]:
+    """Return the names of the subjects that were asked for."""
+    if not subjects and not every:
+        stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
+    for place, name in enumerate(subjects):
+        if not name.strip():
+            stop(f"the name of subject {place + 1} is empty: expected reference:NAME, hf:NAME or module:callable")
+        if name in subjects[:place]:
+            stop(f"{name} is named twice, expected each subject once")
+    try:
+        wanted = [name for item in subjects for name in expanded(item)]
+    except UnusableSubject as error:
+        stop(str(error))
+    return list(dict.fromkeys([*wanted, *(default_subjects() if every else ())]))
+
+
+def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
+    """Return the checks that were asked for, all of them if none was."""
+    return tuple(check for check in CHECKS if check.name in names) if names else CHECKS
+
+
+def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:
+    try:
+        return workers.listed(names)
+    except UnusableSubject as error:
+        stop(str(error))
+
+
+def _summary(subject: Listed) -> str:
+    return subject.found.summary if isinstance(subject.found, Loaded) else "it could not be loaded"
+
+
+def _verdicts(workers: Workers, listed: Sequence[Listed], plan: Plan) -> Iterator[list[Verdict]]:
+    """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
+    with errors.status("") as status:
+        if any(is_external(subject.name) for subject in listed) or min(len(listed), plan.conditions.jobs) > 1:
+            alone = plan.conditions._replace(jobs=1) if len(listed) > 1 else plan.conditions
+            yield from workers.examined(listed, plan._replace(conditions=alone), status.update)
+            return
+        for name, _ in listed:
+            yield list(verify_subject(find_subject(name), plan, partial(_tell, status, name)))
+
+
+def _tell(status: RichStatus, subject: str, check: str) -> None:
+    status.update(f"{subject}: {check}")
+
+
+def _replayed(identifier: str) -> Verdict:
+    """Return the verdict of one case again, a foreign subject's in a process of its own."""
+    answers: list[Message] = []
+    try:
+        wanted = decode(identifier)
+    except ValueError as error:
+        stop(str(error))
+    if is_external(wanted.subject):
+        with Workers(1, SECONDS) as workers:
+            answers.append(workers.replayed(identifier))
+    else:
+        replay(identifier, SECONDS, answers.append)
+    answer = answers[-1]
+    if isinstance(answer, Refusal):
+        stop(answer.sentence)
+    if isinstance(answer, Stopped):
+        return Verdict(wanted.subject, wanted.check, answer.status, answer.statement)
+    assert isinstance(answer, Verdict)
+    return answer
