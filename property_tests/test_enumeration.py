@@ -11,9 +11,8 @@ from rational import P, Q, as_law, examples, law_of, pmf, project
 
 from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
-from specverify.draws import Decision, NotAFunctionOfItsDraws
+from specverify.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
 from specverify.enumeration import (
-    MOST_DECISIONS,
     EnumerationTooLarge,
     decoder_law,
     estimated_paths,

@@ -10,16 +10,62 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reference import Draws, Pmf, Sampled, Site, check_pmf, inverse_cdf
+import numpy as np
+
+from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-__all__ = ["Decision", "FromHypothesis", "Narrated", "NotAFunctionOfItsDraws", "Replayed", "Sampled", "Tape"]
+__all__ = [
+    "Decision",
+    "FromHypothesis",
+    "Narrated",
+    "NotAFunctionOfItsDraws",
+    "Question",
+    "Replayed",
+    "Sampled",
+    "Tape",
+]
+
+MOST_DECISIONS = 10_000
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
     """The program did something else although its draws were answered alike."""
+
+
+class Question:
+    """What one draw asked, to be recognised when a program that is run again asks it again."""
+
+    def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
+        """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        if depth == MOST_DECISIONS:
+            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        self.site, self.depth = site, depth
+        self.weights: tuple[Any, ...] = tuple(pmf.tolist())
+        self.possible = support(pmf)
+        self._content = _content(pmf)
+
+    def check_repeated(self, pmf: Pmf, site: Site) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
+        pmf = as_pmf(pmf)
+        content = _content(pmf)
+        alike = content is not None and content == self._content  # entries of objects are the same objects then
+        if site != self.site or not (alike or self.weights == tuple(pmf.tolist())):
+            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
+            raise NotAFunctionOfItsDraws(
+                f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
+                f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
+            )
+
+    def check_made(self, draws: int) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
+        if draws <= self.depth:
+            raise NotAFunctionOfItsDraws(
+                f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
+            )
 
 
 class Decision(NamedTuple):
@@ -109,4 +155,15 @@ class Narrated:
 
 def support(pmf: Pmf) -> tuple[int, ...]:
     """Return the outcomes of positive probability."""
+    if isinstance(pmf, np.ndarray) and pmf.dtype != object:
+        return tuple(np.flatnonzero(pmf > 0).tolist())
     return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)
+
+
+def _content(pmf: Pmf) -> tuple[Any, bytes] | None:
+    """Return what tells one array from another at the price of a copy, None where only its values do."""
+    return (pmf.dtype, pmf.tobytes()) if isinstance(pmf, np.ndarray) else None
+
+
+def _shown(weights: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(str(weight) for weight in weights) + ")"

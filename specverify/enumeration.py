@@ -15,14 +15,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
-from specverify.draws import Decision, NotAFunctionOfItsDraws, support
+from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, check_pmf
+from specverify.draws import Decision, Question, support
 from specverify.law import Coverage, Law
 
 Outcome = TypeVar("Outcome")
 
 DEFAULT_RUNS = 200_000
-MOST_DECISIONS = 10_000
 PROBES = 16
 """Random runs that estimate the number of paths; rounds of no more paths than that are not estimated."""
 
@@ -49,9 +48,9 @@ class Undecided(NamedTuple):
 class _Branch:
     """A draw on the current path, and which of its possible outcomes is being followed."""
 
-    def __init__(self, site: Site, weights: tuple[Any, ...]) -> None:
-        self.site, self.weights, self.index = site, weights, 0
-        self.possible = tuple(outcome for outcome, mass in enumerate(weights) if mass > 0)
+    def __init__(self, question: Question, index: int) -> None:
+        self.question, self.index = question, index
+        self.site, self.weights, self.possible = question.site, question.weights, question.possible
 
     @property
     def outcome(self) -> int:
@@ -68,23 +67,13 @@ class Enumerated:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
-        pmf = as_pmf(pmf)
-        branch = self._branches[self.depth] if self.depth < len(self._branches) else None
-        if branch is None or branch.site != site or branch.weights != tuple(pmf.tolist()):
-            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
-            if branch is not None:
-                raise NotAFunctionOfItsDraws(
-                    f"draw {self.depth} was at {branch.site} with pmf {_shown(branch.weights)} and is at {site} with "
-                    f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
-                )
-            if self.depth == MOST_DECISIONS:
-                raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
-            branch = _Branch(site, weights)
-            if self.depth < len(self._first):
-                branch.index = branch.possible.index(self._first[self.depth])
-            self._branches.append(branch)
+        if self.depth < len(self._branches):
+            self._branches[self.depth].question.check_repeated(pmf, site)
+        else:
+            question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
+            self._branches.append(_Branch(question, question.possible.index(*fixed) if fixed else 0))
         self.depth += 1
-        return branch.outcome
+        return self._branches[self.depth - 1].outcome
 
 
 def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
@@ -97,10 +86,7 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
         draws = Enumerated(branches, first)
         outcome = program(draws)
         if draws.depth < len(branches):
-            raise NotAFunctionOfItsDraws(
-                f"draw {draws.depth} at {branches[draws.depth].site} was not made on replay, although all draws before "
-                "it were answered alike"
-            )
+            branches[draws.depth].question.check_made(draws.depth)
         weight: Any = 1
         for branch in branches:
             weight = weight * branch.weights[branch.outcome]
@@ -267,7 +253,3 @@ def _wider(one: Coverage, other: Coverage) -> Coverage:
     return Coverage(
         max(one.rounds, other.rounds), max(one.rounds_of_two, other.rounds_of_two), one.outcomes | other.outcomes
     )
-
-
-def _shown(weights: tuple[Any, ...]) -> str:
-    return "(" + ", ".join(str(weight) for weight in weights) + ")"
