@@ -14,7 +14,7 @@ the method, ``specverify stats`` keeps rows that are sampled run by run.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from specverify.draws import Question
 from specverify.enumeration import outcomes_of
 
 Outcome = TypeVar("Outcome")
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Split:
@@ -31,8 +32,11 @@ class _Split:
 
     def __init__(self, question: Question, number: int, rng: np.random.Generator) -> None:
         self.question, self.index = question, 0
-        shares = divided([question.weights[outcome] for outcome in question.possible], number, rng)
-        self.taken = [pair for pair in zip(question.possible, shares, strict=True) if pair[1]]
+        masses = question.masses
+        possible = np.flatnonzero(masses)
+        shares = np.array(divided(masses[possible], number, rng))
+        some = np.flatnonzero(shares)
+        self.taken: list[tuple[int, int]] = list(zip(possible[some].tolist(), shares[some].tolist(), strict=True))
 
 
 class Divided:
@@ -109,17 +113,14 @@ def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.
     counts: Counter[Any] = Counter()
     for end, here in divided_runs(program, number, rng) if number else ():
         outcomes, weights = zip(*outcomes_of(end), strict=True)
-        counts.update(dict(zip(outcomes, divided(weights, here, rng), strict=True)))
+        shares = divided(np.array(weights, dtype=np.float64), here, rng)
+        counts.update(dict(zip(outcomes, shares.tolist(), strict=True)))
     return +counts
 
 
-def divided(weights: Sequence[Any], number: int, rng: np.random.Generator) -> list[int]:
+def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
     """Return one multinomial of ``number`` and ``weights``, which are positive and scaled to sum to 1 here.
 
     Weights of 0 are left out by the caller: what rounding leaves over goes to the last one, and must be possible.
     """
-    if len(weights) == 1:
-        return [number]
-    masses = np.array(weights, dtype=np.float64)
-    shares: list[int] = rng.multinomial(number, masses / masses.sum()).tolist()
-    return shares
+    return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,21 +45,39 @@ class Question:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
         pmf = check_pmf(pmf, f"the pmf at {site}")
         self.site, self.depth = site, depth
-        self.weights: tuple[Any, ...] = tuple(pmf.tolist())
-        self.possible = support(pmf)
-        self._content = _content(pmf)
+        self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
+        self._bytes = self._content.tobytes()
+
+    @cached_property
+    def weights(self) -> tuple[Any, ...]:
+        """The probability of each outcome."""
+        return tuple(self._content.tolist())
+
+    @cached_property
+    def possible(self) -> tuple[int, ...]:
+        """The outcomes of positive probability."""
+        return support(self._content)
+
+    @property
+    def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability of each outcome in float64."""
+        return np.asarray(self._content, dtype=np.float64)
 
     def check_repeated(self, pmf: Pmf, site: Site) -> None:
         """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
         pmf = as_pmf(pmf)
-        content = _content(pmf)
-        alike = content is not None and content == self._content  # entries of objects are the same objects then
-        if site != self.site or not (alike or self.weights == tuple(pmf.tolist())):
+        if site != self.site or not self._has_content(pmf):
             weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
             raise NotAFunctionOfItsDraws(
                 f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
                 f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
             )
+
+    def _has_content(self, pmf: Pmf) -> bool:
+        """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
+        if isinstance(pmf, np.ndarray) and pmf.dtype == self._content.dtype and pmf.tobytes() == self._bytes:
+            return True
+        return self.weights == tuple(pmf.tolist())
 
     def check_made(self, draws: int) -> None:
         """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
@@ -158,11 +177,6 @@ def support(pmf: Pmf) -> tuple[int, ...]:
     if isinstance(pmf, np.ndarray) and pmf.dtype != object:
         return tuple(np.flatnonzero(pmf > 0).tolist())
     return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)
-
-
-def _content(pmf: Pmf) -> tuple[Any, bytes] | None:
-    """Return what tells one array from another at the price of a copy, None where only its values do."""
-    return (pmf.dtype, pmf.tobytes()) if isinstance(pmf, np.ndarray) else None
 
 
 def _shown(weights: tuple[Any, ...]) -> str:

@@ -1,9 +1,8 @@
 """The statistics by which engines test their own rejection samplers, written from their descriptions.
 
 Each takes one round over pmfs that do not depend on the context, as those tests do, with their vocabulary sizes,
-numbers of samples and thresholds. All rounds of a sample are run at once: at each draw their number is divided among
-the outcomes by a multinomial, and a branch that no round takes is not run. They stand beside our own checks in the kill
-matrix: what they miss, and what they cannot even express.
+numbers of samples and thresholds. All rounds of a sample are run at once, by ``specverify.divided``. They stand beside
+our own checks in the kill matrix: what they miss, and what they cannot even express.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import rel_entr, softmax
 
-from reference import Decoder, Pmf, Sampled, Site, Task, Tokens
+from reference import Decoder, Sampled, Task, Tokens
+from specverify.divided import divided_runs
 from specverify.subjects.subject import Subject
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -64,34 +64,11 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     return statistic.accepts(partial(_run, decoder, rng), p, statistic.samples, rng)
 
 
-class _Divided:
-    """Draws of many rounds at once: replays ``answers``, divides the rounds, follows one branch, notes the others."""
-
-    def __init__(self, answers: Tokens, count: int, rng: np.random.Generator) -> None:
-        self.count = count
-        self.others: list[tuple[Tokens, int]] = []
-        self._answers, self._rng, self._asked = answers, rng, 0
-
-    def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - rounds are told apart by their answers alone
-        if self._asked == len(self._answers):
-            masses = np.array(pmf, dtype=float)
-            counts = self._rng.multinomial(self.count, masses / masses.sum())
-            taken = [int(outcome) for outcome in np.flatnonzero(counts)]
-            self.others += [((*self._answers, outcome), int(counts[outcome])) for outcome in taken[1:]]
-            self._answers, self.count = (*self._answers, taken[0]), int(counts[taken[0]])
-        self._asked += 1
-        return self._answers[self._asked - 1]
-
-
 def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
-    start, found = decoder.init(PROMPT), Counter[Tokens]()
-    waiting: list[tuple[Tokens, int]] = [((), number)]
-    begun, done = time.process_time(), 0
-    while waiting:
-        draws = _Divided(*waiting.pop(), rng)
-        found[decoder.step(draws, start)[1].tokens] += draws.count
-        waiting += draws.others
-        done += draws.count
+    start, found, done, begun = decoder.init(PROMPT), Counter[Tokens](), 0, time.process_time()
+    for block, here in divided_runs(lambda draws: decoder.step(draws, start)[1].tokens, number, rng):
+        found[block] += here
+        done += here
         spent = time.process_time() - begun
         if spent > PROBE_SECONDS and spent * number / done > MOST_SECONDS:
             raise TimeoutError(f"{number} rounds would take {spent * number / done:.0f} s, more than {MOST_SECONDS}")

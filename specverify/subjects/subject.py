@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from reference import Claim, Decoder, Draws, Task, Tokens
@@ -27,6 +28,17 @@ class Variant(NamedTuple):
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
 
 
+class Method(StrEnum):
+    """How a sample comes about."""
+
+    DIVIDED = "divided"
+    """The counts of many runs are divided at every draw: see ``specverify.divided``."""
+    PLAIN = "run by run"
+    """Every run makes all its draws, which a generator of ours answers."""
+    OWN = "own numbers"
+    """Run by run, with the subject's own random numbers."""
+
+
 class SampledSetting(NamedTuple):
     """A subject at one setting, which can only be sampled; its law is known from elsewhere."""
 
@@ -41,6 +53,12 @@ class SampledSetting(NamedTuple):
     """For a declared bias: the target's law, which the samples must *not* fit."""
     activity: Callable[[], str] | None = None
     """Says how much was drafted and accepted: a subject that never drafts proves nothing."""
+    method: Method = Method.OWN
+    """How ``sample`` draws."""
+    divided: Callable[[int, int], Mapping[Tokens, int]] | None = None
+    """The same setting with its random calls answered by a divided sample, where ``sample`` uses its own numbers."""
+    milliseconds: float = 0.0
+    """What one more sample takes, roughly; 0 where more samples take no more runs. It orders a long run."""
 
 
 class Refused(Exception):  # noqa: N818 - reads as the sentence it is
