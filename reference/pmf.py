@@ -34,6 +34,8 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
     negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats).
     """
     pmf = as_pmf(pmf)
+    if isinstance(pmf, np.ndarray) and pmf.dtype == np.float64 and _is_rounded_pmf(pmf):
+        return pmf
     if getattr(pmf, "ndim", None) != 1 or pmf.shape[0] == 0:
         shape = getattr(pmf, "shape", type(pmf).__name__)
         raise ValueError(f"{what} must be a 1-D array of probabilities [vocabulary], but got {shape}")
@@ -54,6 +56,11 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
     if abs(total - 1) > tolerance:
         raise ValueError(f"{what} sums to {total}, expected 1")
     return pmf
+
+
+def _is_rounded_pmf(pmf: Any) -> bool:
+    """Return whether float64 entries are >= 0 and sum to 1, by two reductions: this runs for every draw."""
+    return bool(pmf.ndim == 1 and abs(np.add.reduce(pmf) - 1) <= _TOLERANCE[8] and np.minimum.reduce(pmf) >= 0)
 
 
 def _is_exact_pmf(values: list[Any]) -> bool:

@@ -12,7 +12,6 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from reference import ALGORITHMS
 from specverify import __version__
@@ -26,12 +25,12 @@ from specverify.report.data import as_data
 from specverify.report.markdown import verdict_table
 from specverify.report.prose import failure
 from specverify.report.systems import algorithms_table, systems_markdown
-from specverify.report.terminal import print_failures, print_subject, print_summary, statistics_table
+from specverify.report.terminal import print_failures, print_subject, print_summary
 from specverify.reproduce import printed_by, reproduction
 from specverify.scenarios import scenario_named
 from specverify.several import verdicts_of_several
 from specverify.statistics import divide_alarm
-from specverify.stats import plan_statistics, run_statistics
+from specverify.stats_command import stats_command
 from specverify.subjects.subject import Case, Subject, UnusableSubject
 from specverify.verdict import Evidence, Status, Verdict
 from specverify.verify import Plan, run_case, settled, verify_subject
@@ -160,41 +159,6 @@ def reproduce(
 
 
 @app.command()
-def stats(
-    alarm: AlarmOption = 1e-6,
-    seed: SeedOption = 0,
-    jobs: JobsOption = 0,
-    engines: Annotated[bool, typer.Option(help="Also sample the engines (needs the extra hf).")] = True,
-) -> None:
-    """Sample every algorithm and engine beyond enumerable sizes; print one table."""
-    try:
-        plan = plan_statistics(_alarm(alarm), seed, engines)
-    except UnusableSubject as error:
-        _stop(f"{error}; or leave engines out with --no-engines")
-    tests = plan.budget.parts
-    console.print(
-        f"alarm budget {alarm:g} over {tests} planned tests: {plan.budget.each:.2g} each; "
-        f"miss {plan.miss:g} at the detectable TV; seed {seed}"
-    )
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=errors, transient=True) as progress:
-        task = progress.add_task("sampling", total=len(plan.settings))
-        rows = run_statistics(
-            plan,
-            jobs or os.cpu_count() or 1,
-            lambda item: progress.update(task, advance=1, description=f"{item.subject} {item.setting.name}"),
-        )
-    console.print(statistics_table(rows, seed))
-    unexpected = [row for row in rows if not row.as_expected]
-    for row in unexpected:
-        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
-    console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
-    if not unexpected:
-        raise typer.Exit(HOLDS)
-    raise typer.Exit(UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED)
-
-
-@app.command()
 def prove(
     algorithm: Annotated[str, typer.Argument(help="An algorithm's name, mutant:NAME, or coupling.")],
     vocabulary: Annotated[int, typer.Option("--vocab", help="Tokens in the vocabulary, at least 2.")] = 2,
@@ -219,6 +183,7 @@ def prove(
 
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
+app.command("stats")(stats_command)
 
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:

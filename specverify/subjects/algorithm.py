@@ -10,13 +10,13 @@ from typing import Any
 from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
 from specverify.divided import divided_counts
 from specverify.law import target_law
-from specverify.subjects.subject import Method, SampledSetting, Subject, Variant
+from specverify.subjects.subject import Cost, Method, SampledSetting, Subject, Variant
 from specverify.tables import mixed_with, softmax_table
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""
-MILLISECONDS_OF_A_DECODE = 0.2
-DETECT = 0.15
+SECONDS_OF_A_DECODE = 1e-4
+DETECT = 0.02
 """Total variation that a sample beside the exact checks must see; ``specverify stats`` plans finer ones."""
 
 
@@ -54,7 +54,7 @@ def sampled_setting(
         detect=detect,
         target=None if declared is None else partial(_target_law, make),
         method=method,
-        milliseconds=0.0 if method is Method.DIVIDED else MILLISECONDS_OF_A_DECODE,
+        cost=Cost() if method is Method.DIVIDED else Cost(each=SECONDS_OF_A_DECODE),
     )
 
 

@@ -39,6 +39,15 @@ class Method(StrEnum):
     """Run by run, with the subject's own random numbers."""
 
 
+class Cost(NamedTuple):
+    """Seconds of one processor, roughly."""
+
+    once: float = 0.3
+    """However many runs there are: all of a divided sample."""
+    each: float = 0.0
+    """What one more run adds."""
+
+
 class SampledSetting(NamedTuple):
     """A subject at one setting, which can only be sampled; its law is known from elsewhere."""
 
@@ -56,9 +65,9 @@ class SampledSetting(NamedTuple):
     method: Method = Method.OWN
     """How ``sample`` draws."""
     divided: Callable[[int, int], Mapping[Tokens, int]] | None = None
-    """The same setting with its random calls answered by a divided sample, where ``sample`` uses its own numbers."""
-    milliseconds: float = 0.0
-    """What one more sample takes, roughly; 0 where more samples take no more runs. It orders a long run."""
+    """Where ``sample`` uses the subject's own numbers: its random calls answered by a divided sample instead."""
+    cost: Cost = Cost()
+    """What a sample takes: it orders a long run, and tells what remains."""
 
 
 class Refused(Exception):  # noqa: N818 - reads as the sentence it is

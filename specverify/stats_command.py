@@ -1,0 +1,112 @@
+"""``specverify stats``: the main job. Rows as they are judged, then the table; an interrupt prints what is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from specverify.checks.samples_fit_law import FitRow
+from specverify.report.progress import Told, told
+from specverify.report.statistics import row_line, statistics_csv, statistics_data, statistics_table
+from specverify.stats import QUICK, THOROUGH, USUAL, Judged, StatisticsPlan, in_order, plan_statistics, run_statistics
+from specverify.subjects.subject import UnusableSubject
+
+HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
+
+
+def stats_command(
+    alarm: Annotated[float, typer.Option(help="False-alarm budget of the whole run.")] = 1e-6,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is sampled.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes; 0 means one per core.")] = 0,
+    subject: Annotated[list[str] | None, typer.Option(help="Sample this subject only; repeatable.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Total variation 0.02, engines left out.")] = False,
+    thorough: Annotated[bool, typer.Option("--thorough", help="Total variation 0.001, every size.")] = False,
+    engines: Annotated[bool, typer.Option(help="Also sample the engines (needs the extra hf).")] = True,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write the rows to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the rows to this file (needs the extra plot).")] = None,
+) -> None:
+    """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
+    if not 0 < alarm < 1:
+        _stop(f"the alarm budget is {alarm}, expected a probability between 0 and 1")
+    if quick and thorough:
+        _stop("--quick and --thorough were both given, expected one of them")
+    scope = QUICK if quick else THOROUGH if thorough else USUAL
+    try:
+        plan = plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
+    except UnusableSubject as error:
+        _stop(str(error) if subject else f"{error}; or leave engines out with --no-engines")
+    console = Console(width=None if sys.stdout.isatty() else 220)
+    console.print(
+        f"alarm budget {alarm:g} over {plan.budget.parts} planned tests: {plan.budget.each:.2g} each; "
+        f"miss {plan.miss:g} at the detectable TV; seed {seed}",
+        soft_wrap=True,
+    )
+    judged = _judged(plan, jobs or os.cpu_count() or 1, console)
+    rows = in_order(judged)
+    complete = len(judged) == len(plan.settings)
+    console.print(statistics_table(rows, seed))
+    if json_file is not None:
+        json_file.write_text(json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "utf-8")
+    if csv_file is not None:
+        csv_file.write_text(statistics_csv(rows), "utf-8")
+    if plot is not None:
+        _draw(rows, plot)
+    raise typer.Exit(_told(rows, console, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
+
+
+def _judged(plan: StatisticsPlan, jobs: int, console: Console) -> list[Judged]:
+    """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
+    done: list[Judged] = []
+    total = sum(item.cost for item in plan.settings)
+    shown = console if console.is_terminal else Console(quiet=True)
+    with told("sampling", total, shown, expected=total / jobs) as progress:
+        try:
+            for item in run_statistics(plan, jobs):
+                done.append(item)
+                progress.done(plan.settings[item.place].cost, f"{len(done)} of {len(plan.settings)}")
+                for row in item.rows:
+                    _print_row(row, progress, console)
+        except KeyboardInterrupt:
+            console.print("interrupted: what follows is what was done until then")
+    return done
+
+
+def _print_row(row: FitRow, progress: Told, console: Console) -> None:
+    line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
+    console.print(Text(line, style="" if row.as_expected else "bold red"), soft_wrap=True)
+    console.file.flush()
+
+
+def _draw(rows: list[FitRow], file: Path) -> None:
+    from specverify.report.statistics_plot import write_plot  # noqa: PLC0415 - needs the extra plot
+
+    try:
+        write_plot(rows, file)
+    except (ImportError, ValueError) as error:
+        _stop(str(error))
+
+
+def _told(rows: list[FitRow], console: Console, interrupted: str) -> int:
+    """Say what is not as it must be; return the exit status."""
+    unexpected = [row for row in rows if not row.as_expected]
+    for row in unexpected:
+        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
+    console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
+    if interrupted:
+        console.print(f"interrupted: {interrupted} settings were judged, nothing is known of the others")
+    if not unexpected:
+        return UNKNOWN if interrupted else HOLDS
+    return UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED
+
+
+def _stop(sentence: str) -> NoReturn:
+    Console(stderr=True).print(f"specverify: {sentence}", markup=False, soft_wrap=True, highlight=False)
+    raise typer.Exit(UNUSABLE)
