@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -42,7 +43,13 @@ def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tu
     parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1)
     with _not_interrupted():
         found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
-    yield from found
+    while True:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)  # joblib's, of work given up in an interrupt
+            following: tuple[int, Result] | None = next(found, None)
+        if following is None:
+            return
+        yield following
 
 
 def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:

@@ -19,6 +19,8 @@ from specverify.stats import QUICK, THOROUGH, USUAL, Judged, StatisticsPlan, in_
 from specverify.subjects.subject import UnusableSubject
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
+WIDTH = 220
+"""Columns that the table takes: a narrower terminal wraps its lines."""
 
 
 def stats_command(
@@ -43,7 +45,7 @@ def stats_command(
         plan = plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
     except UnusableSubject as error:
         _stop(str(error) if subject else f"{error}; or leave engines out with --no-engines")
-    console = Console(width=None if sys.stdout.isatty() else 220)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(
         f"alarm budget {alarm:g} over {plan.budget.parts} planned tests: {plan.budget.each:.2g} each; "
         f"miss {plan.miss:g} at the detectable TV; seed {seed}",
@@ -52,7 +54,8 @@ def stats_command(
     judged = _judged(plan, jobs or os.cpu_count() or 1, console)
     rows = in_order(judged)
     complete = len(judged) == len(plan.settings)
-    console.print(statistics_table(rows, seed))
+    wide = Console(width=max(console.width, WIDTH))
+    wide.print(statistics_table(rows, seed), crop=False)
     if json_file is not None:
         json_file.write_text(json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "utf-8")
     if csv_file is not None:
