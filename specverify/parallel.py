@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -43,13 +43,18 @@ def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tu
     parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1)
     with _not_interrupted():
         found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
-    while True:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)  # joblib's, of work given up in an interrupt
-            following: tuple[int, Result] | None = next(found, None)
-        if following is None:
-            return
-        yield following
+    try:
+        while (following := _quietly(lambda: next(found, None))) is not None:
+            yield following
+    finally:
+        _quietly(found.close)
+
+
+def _quietly(action: Callable[[], Any]) -> Any:
+    """Do it without joblib's warning about work that was given up."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)
+        return action()
 
 
 def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
