@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,16 +46,22 @@ class Question:
         self.site, self.depth = site, depth
         self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
         self._bytes = self._content.tobytes()
+        self._weights: tuple[Any, ...] | None = None
+        self._possible: tuple[int, ...] | None = None
 
-    @cached_property
+    @property
     def weights(self) -> tuple[Any, ...]:
         """The probability of each outcome."""
-        return tuple(self._content.tolist())
+        if self._weights is None:
+            self._weights = tuple(self._content.tolist())
+        return self._weights
 
-    @cached_property
+    @property
     def possible(self) -> tuple[int, ...]:
         """The outcomes of positive probability."""
-        return support(self._content)
+        if self._possible is None:
+            self._possible = support(self._content)
+        return self._possible
 
     @property
     def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
