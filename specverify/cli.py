@@ -23,6 +23,7 @@ from specverify.identifier import decode
 from specverify.listing import described, everything
 from specverify.report.data import as_data
 from specverify.report.markdown import verdict_table
+from specverify.report.progress import told
 from specverify.report.prose import failure
 from specverify.report.systems import algorithms_table, systems_markdown
 from specverify.report.terminal import print_failures, print_subject, print_summary
@@ -142,11 +143,9 @@ def reproduce(
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
     try:
-        with errors.status("looking for the smallest setting that shows it") as status:
-            found = reproduction(*_replayed(identifier))
-            status.update(
-                f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without"
-            )
+        with told("reproduce", console=errors) as progress:
+            found = reproduction(*_replayed(identifier), progress=progress.now)
+            progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
     except ValueError as error:
         _stop(str(error))
@@ -172,8 +171,8 @@ def prove(
         from specverify import proof  # noqa: PLC0415 - needs the extra proof
         from specverify.proof.text import proof_text  # noqa: PLC0415
 
-        with errors.status(f"{algorithm}: {what}"):
-            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache)
+        with told(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
+            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
     except (ImportError, ValueError) as error:
         _stop(str(error))
     console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
@@ -199,13 +198,17 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 def _verdicts(names: Sequence[str], found: Sequence[Subject], plan: Plan) -> Iterator[list[Verdict]]:
     """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
-    with errors.status("") as status:
-        if len(found) > 1 and plan.conditions.jobs > 1:
-            status.update(f"{len(found)} subjects on {plan.conditions.jobs} processes")
-            yield from verdicts_of_several(names, plan)
-            return
+    if len(found) > 1 and plan.conditions.jobs > 1:
+        with told("verify", len(found), errors) as progress:
+            yield from verdicts_of_several(names, plan, lambda place: progress.done(1, names[place]))
+        return
+    with told("verify", len(found) * len(plan.checks), errors) as progress:
         for subject in found:
-            yield list(verify_subject(subject, plan, lambda name: status.update(f"{subject.name}: {name}")))  # noqa: B023
+            mine = []
+            for verdict in verify_subject(subject, plan, lambda check: progress.now(f"{subject.name} {check}")):  # noqa: B023
+                progress.done(1, f"{subject.name} {verdict.check}")
+                mine.append(verdict)
+            yield mine
 
 
 def _expanded(name: str) -> tuple[str, ...]:

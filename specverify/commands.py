@@ -10,14 +10,14 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from specverify.checks import CHECKS, Conditions
-from specverify.false_alarms import exact_alarms, statistical_alarms
+from specverify.false_alarms import SHARES, exact_alarms, statistical_alarms
 from specverify.kills import kill_matrix
 from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.report.false_alarms import alarms_page
 from specverify.report.kills import kill_data, kill_page, kill_table
+from specverify.report.progress import told
 
 AS_EXPECTED, OTHERWISE, UNUSABLE = 0, 1, 2
 errors = Console(stderr=True)
@@ -46,15 +46,14 @@ def mutants_command(
         if (not category or mutant.category in category) and (not check or mutant.killed_by in check)
     ]
     console = Console(width=None if os.isatty(1) else 200)
-    with _bar() as progress:
-        task = progress.add_task("", total=len(chosen) + len(suspects()))
+    with told("mutants", len(chosen) + len(suspects())) as progress:
         matrix = kill_matrix(
             chosen,
             checks,
             Conditions(seed=seed),
             peers,
             jobs or os.cpu_count() or 1,
-            lambda name: progress.update(task, advance=1, description=name),
+            lambda name: progress.done(1, name),
         )
     console.print(kill_table(matrix))
     rows = len(matrix.mutants) + len(matrix.controls)
@@ -81,10 +80,10 @@ def alarms_command(
     if runs < 1 or configurations < 1 or not 0 < budget < 1:
         _stop("expected at least one run and one configuration, and a budget between 0 and 1")
     processes = jobs or os.cpu_count() or 1
-    with errors.status(f"{runs} statistical runs"):
-        statistical = statistical_alarms(runs, budget, seed, processes)
-    with errors.status(f"{configurations} exact configurations"):
-        exact = exact_alarms(configurations, seed, processes)
+    with told("alarms, the statistical layer", min(runs, SHARES)) as progress:
+        statistical = statistical_alarms(runs, budget, seed, processes, lambda index: progress.done())
+    with told("alarms, the exact layer", min(configurations, SHARES)) as progress:
+        exact = exact_alarms(configurations, seed, processes, lambda index: progress.done())
     found: Sequence[str] = [
         f"{item.what}: {item.accused} of {item.runs}, declared {item.declared:g}" for item in (*statistical, exact)
     ]
@@ -93,11 +92,6 @@ def alarms_command(
         markdown.write_text(alarms_page(statistical, exact, budget, seed), "utf-8")
     fine = exact.accused == 0 and all(item.as_declared for item in statistical)
     raise typer.Exit(AS_EXPECTED if fine else OTHERWISE)
-
-
-def _bar() -> Progress:
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    return Progress(*columns, console=errors, transient=True)
 
 
 def _stop(sentence: str) -> NoReturn:

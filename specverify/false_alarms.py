@@ -6,7 +6,7 @@ exact layer examines random correct configurations, and must accuse none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from specverify.verify import Plan, verify_subject
 DETECTABLE = (0.05, 0.1, 0.2, 0.4)
 """Total variations that the counted tests are planned for: many samples and few."""
 EXACT = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
+SHARES = 64
 ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
@@ -56,28 +57,35 @@ class _Tally(NamedTuple):
     accused: int
 
 
-def statistical_alarms(runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1) -> list[CountedAlarms]:
+def statistical_alarms(
+    runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> list[CountedAlarms]:
     """Judge ``runs`` correct subjects at ``false_alarm`` each; return the rate of each stage and of the accusation.
 
     The subjects are the registry rows, sampled by dividing the count and judged against their own output laws,
     enumerated in float64, at several planned sample sizes.
     """
-    shares = np.array_split(np.arange(runs), max(8 * jobs, 1))
-    works = [partial(_tally, tuple(map(int, share)), false_alarm, seed) for share in shares if len(share)]
-    tallies: list[_Tally] = list(in_parallel(works, jobs))
-    done, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
+    works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
+    tallies: list[_Tally] = list(in_parallel(works, jobs, done))
+    judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
-        _counted("the first stage rejects", done, float(np.sqrt(false_alarm)), suspicions),
-        _counted("both stages reject: an accusation", done, false_alarm, accused),
+        _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
+        _counted("both stages reject: an accusation", judged, false_alarm, accused),
     ]
 
 
-def exact_alarms(configurations: int, seed: int = 0, jobs: int = 1) -> CountedAlarms:
+def exact_alarms(
+    configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> CountedAlarms:
     """Examine random correct configurations by every exact check that applies; none may be accused."""
-    shares = np.array_split(np.arange(configurations), max(8 * jobs, 1))
-    works = [partial(_accusations, tuple(map(int, share)), seed) for share in shares if len(share)]
-    found = [line for lines in in_parallel(works, jobs) for line in lines]
+    works = [partial(_accusations, share, seed) for share in _shares(configurations)]
+    found = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
+
+
+def _shares(number: int) -> list[tuple[int, ...]]:
+    """Return 0 .. number - 1 in ``SHARES`` parts at most; each is told of when it is done."""
+    return [tuple(map(int, share)) for share in np.array_split(np.arange(number), min(number, SHARES))]
 
 
 def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlarms:

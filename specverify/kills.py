@@ -101,14 +101,14 @@ def kill_matrix(
     jobs: int = 1,
     progress: Callable[[str], None] = lambda name: None,
 ) -> KillMatrix:
-    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes."""
-    names = tuple(check.name for check in checks)
+    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
+
+    ``progress`` is told the name of each that is done.
+    """
+    names, told = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
     works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
-    works += [partial(control_row, item.name, names, conditions) for item in suspects()]
-    rows = []
-    for row in in_parallel(works, jobs):
-        progress(row.name)
-        rows.append(row)
+    works += [partial(control_row, name, names, conditions) for name in told[len(chosen) :]]
+    rows = list(in_parallel(works, jobs, lambda index: progress(told[index])))
     return KillMatrix(
         tuple(row for row in rows if isinstance(row, MutantRow)),
         tuple(row for row in rows if isinstance(row, ControlRow)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from specverify.catalogue import find_subject
@@ -13,12 +13,17 @@ from specverify.verdict import Verdict
 from specverify.verify import Plan, verify_subject
 
 
-def verdicts_of_several(names: Sequence[str], plan: Plan) -> Iterator[list[Verdict]]:
-    """Yield the verdicts of each named subject, on ``plan.conditions.jobs`` processes."""
+def verdicts_of_several(
+    names: Sequence[str], plan: Plan, done: Callable[[int], None] = lambda index: None
+) -> Iterator[list[Verdict]]:
+    """Yield the verdicts of each named subject in their order, on ``plan.conditions.jobs`` processes.
+
+    ``done`` is told the place of each as it is finished.
+    """
     checks = tuple(check.name for check in plan.checks)
     alone = plan.conditions._replace(jobs=1)
     works = [partial(_examined, name, checks, alone, plan.seconds) for name in names]
-    yield from in_parallel(works, plan.conditions.jobs)
+    yield from in_parallel(works, plan.conditions.jobs, done)
 
 
 def _examined(name: str, checks: tuple[str, ...], conditions: Conditions, seconds: float) -> list[Verdict]:
