@@ -60,9 +60,8 @@ def prove(
         algorithm_name = COUPLING
     if cache is not None:
         asked = dict(name=algorithm_name, vocabulary=vocabulary, gamma=gamma, what=what, options=repr(options))
-        return remembered(
-            cache, asked, lambda: prove(algorithm_name, vocabulary, gamma, what, timeout, options, None, progress)
-        )
+        now = partial(prove, algorithm_name, vocabulary, gamma, what, timeout, options, progress=progress)
+        return remembered(cache, asked, now)
     if what in LINEAR:
         return prove_linear(what, vocabulary, timeout)
     length = _LENGTHS.get(what, OWN)
