@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
 from reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.checks import CHECKS
@@ -89,6 +88,8 @@ def _shares(number: int) -> list[tuple[int, ...]]:
 
 
 def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlarms:
+    from scipy.stats import binomtest  # noqa: PLC0415 - half a second, and only where something is sampled
+
     interval = binomtest(accused, runs).proportion_ci(0.99)
     return CountedAlarms(what, runs, declared, accused, float(interval.low), float(interval.high))
 

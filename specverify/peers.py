@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr, softmax
 
-from reference import Decoder, Sampled, Task, Tokens
+from reference import Decoder, Sampled, Task, Tokens, softmax
 from specverify.divided import divided_runs
 from specverify.subjects.subject import Subject
 
@@ -121,7 +120,7 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 def _distance_shrinks(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.random.Generator) -> bool:
     """The L2 distance to p shrinks 20 times as much as that to 100 random references, from 10 samples to all."""
-    references = softmax(rng.random((100, len(p))), axis=1)
+    references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, blocks(10))) - 1 or 1)
 
     def distances(number: int) -> tuple[float, float]:
@@ -154,7 +153,8 @@ def _kl_alike(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.r
 
     def divergence(counts: Array) -> float:
         share = counts / counts.sum()
-        return float(rel_entr(p, share)[share > 0].sum())
+        seen = (share > 0) & (p > 0)
+        return float((p[seen] * np.log(p[seen] / share[seen])).sum())
 
     direct = rng.multinomial(samples, p).astype(float)
     return abs(divergence(_counts(blocks(samples), len(p), range(1))) - divergence(direct)) < 0.01

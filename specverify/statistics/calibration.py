@@ -21,7 +21,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import chi2, poisson
 
 from specverify.statistics.checks import check_minimum_expected, check_probability
 
@@ -35,6 +34,8 @@ def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
     """
     check_probability(level, "level")
     check_minimum_expected(minimum_expected)
+    from scipy.stats import chi2  # noqa: PLC0415 - half a second, and only where something is sampled
+
     low = high = float(chi2.isf(level, 1))
     while rare_cell_size(high, minimum_expected) > level:
         low, high = high, high * 1.5
@@ -51,6 +52,8 @@ def rare_cell_size(critical: float, minimum_expected: float) -> float:
     one falls: the maximum is at ``minimum_expected`` or at an e that puts a threshold exactly on an integer. The first
     64 of either kind are tried; further up the size approaches that of the limit.
     """
+    from scipy.stats import poisson  # noqa: PLC0415 - half a second, and only where something is sampled
+
     root = math.sqrt(critical)
     reach = root * math.sqrt(minimum_expected)
     above = np.ceil(minimum_expected + reach) + np.arange(64)

@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final, NamedTuple
 
-from scipy.special import chdtrc
-
 from specverify.statistics.checks import check_count, check_probability
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
@@ -57,6 +55,8 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
     the level to declare where that matters. Raises ``ValueError`` if there is no sample, a count is negative or
     fractional, or the law is not one.
     """
+    from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
+
     observed = observed_counts(counts)
     samples = sum(observed.values())
     if samples == 0:

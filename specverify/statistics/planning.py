@@ -28,9 +28,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2
-
 from specverify.statistics.checks import check_count, check_probability
 
 
@@ -69,6 +66,9 @@ def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     The miss falls from ``1 - false_alarm`` at 0 towards 0, so there is one root; the bracket is found by doubling from
     the scale on which it lies, the standard deviation ``sqrt(2 (cells - 1))`` of the statistic under the null.
     """
+    from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
+    from scipy.stats import chi2, ncx2  # noqa: PLC0415 - as above
+
     check_plan(cells, false_alarm, miss)
     check_count(cells, "cells", least=2)
     freedom = cells - 1
