@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reference import ALGORITHMS
-from specverify import stats_command
+from specverify import stats
 from specverify.checks.samples_fit_law import FitRow
 from specverify.cli import app
 from specverify.report.statistics_plot import write_plot
@@ -139,7 +139,7 @@ def test_an_interrupt_prints_what_is_done_and_says_so(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     data = tmp_path / "rows.json"
-    monkeypatch.setattr(stats_command, "run_statistics", interrupted)
+    monkeypatch.setattr(stats, "run_statistics", interrupted)
     result = run(*TWO, "--quick", "--json", str(data))
     assert result.exit_code == UNKNOWN
     assert "interrupted: 1 of 2 settings were judged, nothing is known of the others" in result.output

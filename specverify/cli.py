@@ -7,34 +7,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
-from reference import ALGORITHMS
 from specverify import __version__
-from specverify.catalogue import default_subjects, expanded, find_subject
-from specverify.checks import CHECKS, Check, Conditions
-from specverify.checks.samples_fit_law import tests_of
 from specverify.commands import alarms_command, mutants_command
-from specverify.identifier import decode
-from specverify.listing import described, everything
-from specverify.report.data import as_data
-from specverify.report.markdown import verdict_table
-from specverify.report.progress import told
-from specverify.report.prose import failure
-from specverify.report.systems import algorithms_table, systems_markdown
-from specverify.report.terminal import print_failures, print_subject, print_summary
-from specverify.reproduce import printed_by, reproduction
-from specverify.scenarios import scenario_named
-from specverify.several import verdicts_of_several
-from specverify.statistics import divide_alarm
 from specverify.stats_command import stats_command
-from specverify.subjects.subject import Case, Subject, UnusableSubject
-from specverify.verdict import Evidence, Status, Verdict
-from specverify.verify import Plan, run_case, settled, verify_subject
+
+if TYPE_CHECKING:
+    from specverify.checks import Check, Conditions
+    from specverify.subjects.subject import Case, Subject
+    from specverify.verdict import Verdict
+    from specverify.verify import Plan
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 
@@ -68,6 +54,10 @@ def list_everything(
     markdown: Annotated[Path | None, typer.Option(help="Write the page of all systems to this file instead.")] = None,
 ) -> None:
     """List algorithms with the systems that decode so, engines, checks and mutants."""
+    from reference import ALGORITHMS
+    from specverify.listing import described, everything
+    from specverify.report.systems import algorithms_table, systems_markdown
+
     if markdown is not None:
         markdown.write_text(systems_markdown(), "utf-8")
         return
@@ -82,8 +72,8 @@ def list_everything(
             continue
         console.print(f"\n[bold]{title}[/bold]")
         width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            console.print(f"  {escape(row['name']):<{width}}  {escape(described(row))}", soft_wrap=True)
+        lines = (f"  {row['name']:<{width}}  {described(row)}" for row in rows)
+        console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
 
 
 @app.command()
@@ -100,6 +90,16 @@ def verify(
     jobs: JobsOption = 0,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
+    from specverify.catalogue import default_subjects
+    from specverify.checks import Conditions
+    from specverify.checks.samples_fit_law import tests_of
+    from specverify.report.data import as_data
+    from specverify.report.markdown import verdict_table
+    from specverify.report.terminal import print_failures, print_subject, print_summary
+    from specverify.statistics import divide_alarm
+    from specverify.verdict import Evidence
+    from specverify.verify import Plan
+
     wanted = [*(subjects or ()), *(default_subjects() if every else ())]
     if not wanted:
         _stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
@@ -127,6 +127,10 @@ def verify(
 @app.command()
 def replay(identifier: IdentifierArgument) -> None:
     """Repeat the one case that a failure was found in."""
+    from specverify.report.prose import failure
+    from specverify.verdict import Status
+    from specverify.verify import run_case
+
     case, check, conditions = _replayed(identifier)
     verdict = run_case(case, check, conditions)
     if verdict.status is Status.REFUTED:
@@ -142,6 +146,9 @@ def reproduce(
     output: Annotated[Path | None, typer.Option(help="Write the script to this file.")] = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
+    from specverify.report.progress import told
+    from specverify.reproduce import printed_by, reproduction
+
     try:
         with told("reproduce", console=errors) as progress:
             found = reproduction(*_replayed(identifier), progress=progress.now)
@@ -168,8 +175,9 @@ def prove(
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
     try:
-        from specverify import proof  # noqa: PLC0415 - needs the extra proof
-        from specverify.proof.text import proof_text  # noqa: PLC0415
+        from specverify import proof  # needs the extra proof
+        from specverify.proof.text import proof_text
+        from specverify.report.progress import told
 
         with told(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
             found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
@@ -187,6 +195,8 @@ app.command("stats")(stats_command)
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:
     """Return the exit status of a run: unusable before refuted before unknown."""
+    from specverify.verdict import Status
+
     found = {verdict.status for verdict in verdicts}
     if Status.UNUSABLE in found:
         return UNUSABLE
@@ -198,6 +208,10 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 def _verdicts(names: Sequence[str], found: Sequence[Subject], plan: Plan) -> Iterator[list[Verdict]]:
     """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
+    from specverify.report.progress import told
+    from specverify.several import verdicts_of_several
+    from specverify.verify import verify_subject
+
     if len(found) > 1 and plan.conditions.jobs > 1:
         with told("verify", len(found), errors) as progress:
             yield from verdicts_of_several(names, plan, lambda place: progress.done(1, names[place]))
@@ -212,6 +226,9 @@ def _verdicts(names: Sequence[str], found: Sequence[Subject], plan: Plan) -> Ite
 
 
 def _expanded(name: str) -> tuple[str, ...]:
+    from specverify.catalogue import expanded
+    from specverify.subjects.subject import UnusableSubject
+
     try:
         return expanded(name)
     except UnusableSubject as error:
@@ -219,6 +236,9 @@ def _expanded(name: str) -> tuple[str, ...]:
 
 
 def _subject(name: str) -> Subject:
+    from specverify.catalogue import find_subject
+    from specverify.subjects.subject import UnusableSubject
+
     try:
         return find_subject(name)
     except UnusableSubject as error:
@@ -226,6 +246,8 @@ def _subject(name: str) -> Subject:
 
 
 def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
+    from specverify.checks import CHECKS
+
     known = {check.name: check for check in CHECKS}
     for name in names or ():
         if name not in known:
@@ -234,6 +256,10 @@ def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
 
 
 def _replayed(identifier: str) -> tuple[Case, Check, Conditions]:
+    from specverify.checks import Conditions
+    from specverify.identifier import decode
+    from specverify.verify import settled
+
     try:
         wanted = decode(identifier)
         case = _case(settled(_subject(wanted.subject)), wanted.variant, wanted.scenario, wanted.setting)
@@ -243,6 +269,9 @@ def _replayed(identifier: str) -> tuple[Case, Check, Conditions]:
 
 
 def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:
+    from specverify.scenarios import scenario_named
+    from specverify.subjects.subject import Case
+
     if setting:
         sampled = next((item for item in subject.settings if item.name == setting), None)
         program = next((item for item in subject.programs if item.name == setting), None)

@@ -11,14 +11,6 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from specverify.checks import CHECKS, Conditions
-from specverify.false_alarms import SHARES, exact_alarms, statistical_alarms
-from specverify.kills import kill_matrix
-from specverify.mutants import CATEGORIES, left_out, mutants, suspects
-from specverify.report.false_alarms import alarms_page
-from specverify.report.kills import kill_data, kill_page, kill_table
-from specverify.report.progress import told
-
 AS_EXPECTED, OTHERWISE, UNUSABLE = 0, 1, 2
 errors = Console(stderr=True)
 
@@ -33,6 +25,12 @@ def mutants_command(
     jobs: Annotated[int, typer.Option(help="Processes; 0 means one per core.")] = 0,
 ) -> None:
     """Run every check on every planted bug: the kill matrix. Exit 1 if a bug survives or a control is accused."""
+    from specverify.checks import CHECKS, Conditions
+    from specverify.kills import kill_matrix
+    from specverify.mutants import CATEGORIES, left_out, mutants, suspects
+    from specverify.report.kills import kill_data, kill_page, kill_table
+    from specverify.report.progress import told
+
     unknown = [letter for letter in category or () if letter not in CATEGORIES]
     unknown += [name for name in check or () if name not in {item.name for item in CHECKS}]
     if unknown:
@@ -77,6 +75,10 @@ def alarms_command(
     jobs: Annotated[int, typer.Option(help="Processes; 0 means one per core.")] = 0,
 ) -> None:
     """Count how often correct subjects are accused. Exit 1 if it is more often than declared."""
+    from specverify.false_alarms import SHARES, exact_alarms, statistical_alarms
+    from specverify.report.false_alarms import alarms_page
+    from specverify.report.progress import told
+
     if runs < 1 or configurations < 1 or not 0 < budget < 1:
         _stop("expected at least one run and one configuration, and a budget between 0 and 1")
     processes = jobs or os.cpu_count() or 1

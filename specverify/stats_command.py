@@ -6,17 +6,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from specverify.checks.samples_fit_law import FitRow
-from specverify.report.progress import Told, told
-from specverify.report.statistics import row_line, statistics_csv, statistics_data, statistics_table
-from specverify.stats import QUICK, THOROUGH, USUAL, Judged, StatisticsPlan, in_order, plan_statistics, run_statistics
-from specverify.subjects.subject import UnusableSubject
+if TYPE_CHECKING:
+    from specverify.checks.samples_fit_law import FitRow
+    from specverify.report.progress import Told
+    from specverify.stats import Judged, StatisticsPlan
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 WIDTH = 220
@@ -36,13 +35,17 @@ def stats_command(
     plot: Annotated[Path | None, typer.Option(help="Also draw the rows to this file (needs the extra plot).")] = None,
 ) -> None:
     """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
+    from specverify import stats
+    from specverify.report.statistics import statistics_csv, statistics_data, statistics_table
+    from specverify.subjects.subject import UnusableSubject
+
     if not 0 < alarm < 1:
         _stop(f"the alarm budget is {alarm}, expected a probability between 0 and 1")
     if quick and thorough:
         _stop("--quick and --thorough were both given, expected one of them")
-    scope = QUICK if quick else THOROUGH if thorough else USUAL
+    scope = stats.QUICK if quick else stats.THOROUGH if thorough else stats.USUAL
     try:
-        plan = plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
+        plan = stats.plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
     except UnusableSubject as error:
         _stop(str(error) if subject else f"{error}; or leave engines out with --no-engines")
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
@@ -52,7 +55,7 @@ def stats_command(
         soft_wrap=True,
     )
     judged = _judged(plan, jobs or os.cpu_count() or 1, console)
-    rows = in_order(judged)
+    rows = stats.in_order(judged)
     complete = len(judged) == len(plan.settings)
     wide = Console(width=max(console.width, WIDTH))
     wide.print(statistics_table(rows, seed), crop=False)
@@ -67,6 +70,9 @@ def stats_command(
 
 def _judged(plan: StatisticsPlan, jobs: int, console: Console) -> list[Judged]:
     """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
+    from specverify.report.progress import told
+    from specverify.stats import run_statistics
+
     done: list[Judged] = []
     total = sum(item.cost for item in plan.settings)
     shown = console if console.is_terminal else Console(quiet=True)
@@ -83,13 +89,15 @@ def _judged(plan: StatisticsPlan, jobs: int, console: Console) -> list[Judged]:
 
 
 def _print_row(row: FitRow, progress: Told, console: Console) -> None:
+    from specverify.report.statistics import row_line
+
     line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
     console.print(Text(line, style="" if row.as_expected else "bold red"), soft_wrap=True)
     console.file.flush()
 
 
 def _draw(rows: list[FitRow], file: Path) -> None:
-    from specverify.report.statistics_plot import write_plot  # noqa: PLC0415 - needs the extra plot
+    from specverify.report.statistics_plot import write_plot
 
     try:
         write_plot(rows, file)
