@@ -99,6 +99,7 @@ def test_the_committed_table_has_a_row_for_every_class_and_model(committed: dict
     assert [name for name in committed if HAS_FP8 or "fp8" not in name] == ROW_NAMES
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(("of", "architecture"), ROWS, ids=ROW_NAMES)
 def test_verdicts_are_those_of_the_committed_table(
     of: Kind, architecture: str, device: torch.device, committed: dict[str, list[str]], is_of_this_version: bool
@@ -124,6 +125,7 @@ def test_every_class_can_be_pruned_by_some_way_that_is_exact(committed: dict[str
 # Windows that fill up during the round
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("known", range(1, len(KNOWN)))
 @pytest.mark.parametrize("architecture", WINDOWS)

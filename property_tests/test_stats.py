@@ -73,14 +73,14 @@ def test_a_name_that_cannot_be_sampled_is_refused():
 
 
 def test_cheap_settings_come_first_and_rows_are_told_in_the_order_of_the_registry():
-    names = ["reference:rsd", "reference:egag", "reference:autoregressive"]
+    names = ["reference:nasd", "reference:egag", "reference:autoregressive"]
     plan = plan_statistics(1e-6, 0, QUICK, names)
     judged = list(run_statistics(plan, jobs=1))
     assert [plan.settings[item.place].control for item in judged] == [False, False, False, True]
     rows = in_order(judged)
     assert [(row.subject, row.method) for row in rows] == [
-        ("reference:rsd", "divided"),
-        ("reference:rsd", "run by run"),
+        ("reference:nasd", "divided"),
+        ("reference:nasd", "run by run"),
         ("reference:egag", "divided"),
         ("reference:autoregressive", "divided"),
     ]
