@@ -39,9 +39,9 @@ class Scope(NamedTuple):
     every_size: bool = False
 
 
-USUAL = Scope(divided=0.002, control=0.03, finer=1.0)
+USUAL = Scope(divided=0.002, control=0.03, finer=0.75)
 QUICK = Scope(divided=0.02, control=0.1, finer=None)
-THOROUGH = Scope(divided=0.001, control=0.02, finer=0.4, every_size=True)
+THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):

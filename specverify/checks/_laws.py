@@ -15,7 +15,7 @@ from specverify.parallel import in_parallel
 from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Examination
 
-WORTH_SHARING = 3000
+WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
 

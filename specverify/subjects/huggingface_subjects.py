@@ -21,9 +21,9 @@ from specverify.subjects.huggingface_models import SETTINGS, EngineSetting
 from specverify.subjects.huggingface_programs import assisted_programs, engine_program, prompt_lookup_programs
 from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject
 
-DETECT = 0.15
+DETECT = 0.2
 """Total variation to be seen in an engine's own random numbers: every halving takes four times as long."""
-DETECT_PLAIN = 0.02
+DETECT_PLAIN = 0.03
 """The same for target-only generation, which is batched."""
 OF_A_CALL, OF_A_BATCHED_CALL = Cost(0.5, 7e-3), Cost(0.5, 2e-5)
 ACTIVITY_CALLS = 100
