@@ -33,21 +33,27 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:
-        table.add_row(
-            row.subject,
-            row.setting,
-            row.against,
-            row.method,
-            str(row.samples),
-            str(row.cells),
-            str(row.pooled),
-            f"{row.statistic:.1f}",
-            f"{row.p_value:.2g}",
-            f"{row.tv_observed:.4f}",
-            f"{row.tv_detectable:.4f}",
-            Text(_verdict(row), style="green" if row.as_expected else "bold red"),
-        )
+        *figures, verdict = cells(row)
+        table.add_row(*map(Text, figures), Text(verdict, style="green" if row.as_expected else "bold red"))
     return table
+
+
+def cells(row: FitRow) -> tuple[str, ...]:
+    """Return a row as the table shows it."""
+    return (
+        row.subject,
+        row.setting.strip(),
+        row.against,
+        row.method,
+        str(row.samples),
+        str(row.cells),
+        str(row.pooled),
+        f"{row.statistic:.1f}",
+        f"{row.p_value:.2g}",
+        f"{row.tv_observed:.4f}",
+        f"{row.tv_detectable:.4f}",
+        _verdict(row),
+    )
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
