@@ -94,6 +94,19 @@ def test_what_is_no_pmf_is_refused_in_a_sentence():
         program_counts(lambda draws: draws.categorical(pmf("1/2", "1/4"), ("row",)), 10, 0)
 
 
+def test_a_program_that_swallows_what_was_wrong_with_a_draw_is_refused_all_the_same():
+    rows = iter([P, pmf("1/2", "1/2"), P])
+
+    def program(draws):
+        try:
+            return draws.categorical(next(rows), ("row",))
+        except NotAFunctionOfItsDraws:
+            return 0
+
+    with pytest.raises(NotAFunctionOfItsDraws, match="on replay"):
+        program_counts(program, 100, 0)
+
+
 def test_a_round_that_commits_nothing_is_refused():
     stuck = CERTAIN._replace(step=lambda draws, state: (state, None))
     with pytest.raises(ValueError, match=r"a round committed no token after \(0,\)"):

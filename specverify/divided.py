@@ -46,9 +46,18 @@ class Divided:
         """``splits`` is shared by the paths of ``number`` runs, and grows as the program draws."""
         self._splits, self._rng = splits, rng
         self.number, self.depth = number, 0
+        self.failure: Exception | None = None
+        """What was wrong with a draw, also where the program swallowed it."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        try:
+            return self._outcome(pmf, site)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _outcome(self, pmf: Pmf, site: Site) -> int:
         if self.depth < len(self._splits):
             self._splits[self.depth].question.check_repeated(pmf, site)
         else:
@@ -70,6 +79,8 @@ def divided_runs(
     while True:
         draws = Divided(splits, number, rng)
         outcome = program(draws)
+        if draws.failure is not None:
+            raise draws.failure
         if draws.depth < len(splits):
             splits[draws.depth].question.check_made(draws.depth)
         yield outcome, draws.number
