@@ -28,7 +28,6 @@ MACHINES = [
 ]
 
 
-@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("architecture", "kind_name"), MACHINES)
 def test_any_interleaving_leaves_prefills_of_the_committed_tokens(
     architecture: str, kind_name: str, device: torch.device

@@ -97,7 +97,6 @@ KERNELS = {
 }
 
 
-@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_grid_law_is_the_exact_law_of_hundreds_of_tables(kernel):
     """Gamma = 2. No tolerance; and filled up by the target it is the target's law, which no verifier computed."""
@@ -117,7 +116,6 @@ def test_other_draft_lengths(gamma):
         assert law.probabilities == enumerated(models, gamma)
 
 
-@pytest.mark.thorough
 def test_more_cells_give_the_same_law():
     """Twelve cells hold every breakpoint of quarters, and so do all multiples."""
     models = grid_tables(3, 4, seed=1)
