@@ -14,8 +14,8 @@ LEAST_TV = 1e-6
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     """Write the picture to ``file``, whose ending names the format.
 
-    Left, by row: total variation seen and detectable. Right: the p-values of the rows that fit, sorted, which lie near
-    the diagonal if the samples come from the laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an
+    Left, by row: total variation seen and detectable. Right: the p-values of the rows that fit and have more than one
+    outcome, sorted, which lie near the diagonal if the samples come from the laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an
     ending that it does not know.
     """
     try:
@@ -26,14 +26,19 @@ def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     figure = Figure(figsize=(14, max(4.0, 1.5 + 0.16 * len(rows))), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     places = range(len(rows))
-    left.plot([max(row.tv_observed, LEAST_TV) for row in rows], places, "o", ms=3, label="seen")
+    kinds = (
+        ("o", "seen, fits", lambda row: row.as_expected and row.verdict == "fits"),
+        ("s", "seen, refuted as it must", lambda row: row.as_expected and row.verdict != "fits"),
+        ("rx", "seen, not as it must be", lambda row: not row.as_expected),
+    )
+    for marker, label, chosen in kinds:
+        some = [place for place in places if chosen(rows[place])]
+        left.plot([max(rows[place].tv_observed, LEAST_TV) for place in some], some, marker, ms=3, label=label)
     left.plot([row.tv_detectable for row in rows], places, "|", ms=6, color="black", label="detectable")
-    wrong = [place for place in places if not rows[place].as_expected]
-    left.plot([max(rows[place].tv_observed, LEAST_TV) for place in wrong], wrong, "rx", label="not as it must be")
     left.set_yticks(list(places), [f"{row.subject} {row.against}, {row.method}" for row in rows], fontsize=6)
     left.set(xscale="log", xlabel="total variation", ylim=(len(rows) - 0.5, -0.5))
     left.legend(loc="lower left", fontsize=7)
-    p_values = sorted(row.p_value for row in rows if row.verdict == "fits")
+    p_values = sorted(row.p_value for row in rows if row.verdict == "fits" and row.cells > 1)
     ranks = [(place + 0.5) / len(p_values) for place in range(len(p_values))]
     right.plot(ranks, p_values, "o", ms=3)
     right.plot([0, 1], [0, 1], color="black", lw=0.8)
