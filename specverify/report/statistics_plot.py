@@ -15,8 +15,9 @@ def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     """Write the picture to ``file``, whose ending names the format.
 
     Left, by row: total variation seen and detectable. Right: the p-values of the rows that fit and have more than one
-    outcome, sorted, which lie near the diagonal if the samples come from the laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an
-    ending that it does not know.
+    outcome, sorted, which lie near the diagonal if the samples come from the laws.
+
+    Raises ``ImportError`` without matplotlib, ``ValueError`` for an ending that it does not know.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone
