@@ -16,7 +16,7 @@ from rich.console import Console
 
 from specverify.parallel import as_finished, in_parallel
 from specverify.report import progress
-from specverify.report.progress import Told, told
+from specverify.report.progress import Progress, progress_shown
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -31,7 +31,7 @@ def test_results_come_in_order_and_each_is_told_as_it_finishes(jobs):
 def test_what_remains_is_what_the_rest_takes_at_this_rate(monkeypatch):
     clock = iter([100.0, 110.0, 110.0, 110.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    state = Told("mutants", total=40)
+    state = Progress("mutants", total=40)
     assert state.remaining is None
     state.done(10, "one of them")
     assert state.remaining == 30
@@ -39,14 +39,14 @@ def test_what_remains_is_what_the_rest_takes_at_this_rate(monkeypatch):
 
 
 def test_before_anything_is_done_the_expectation_is_told():
-    assert Told("sampling", total=80, expected=40).remaining == pytest.approx(40, abs=0.1)
-    assert Told("sampling", total=None).left == ""
+    assert Progress("sampling", total=80, expected=40).remaining == pytest.approx(40, abs=0.1)
+    assert Progress("sampling", total=None).left == ""
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.02)
     text = io.StringIO()
-    with told("alarms", 4, Console(file=text, width=40)) as state:
+    with progress_shown("alarms", 4, Console(file=text, width=40)) as state:
         state.done(1, "the first [of four], which has a rather long name")
         while text.getvalue().count("\n") < 2:
             time.sleep(0.01)
@@ -56,7 +56,7 @@ def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch):
 
 def test_on_a_terminal_there_is_a_bar_that_goes_away():
     text = io.StringIO()
-    with told("alarms", 4, Console(file=text, force_terminal=True, width=120)) as state:
+    with progress_shown("alarms", 4, Console(file=text, force_terminal=True, width=120)) as state:
         state.done(1, "the first")
     assert "alarms: the first" in text.getvalue()
 

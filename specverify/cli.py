@@ -146,11 +146,11 @@ def reproduce(
     output: Annotated[Path | None, typer.Option(help="Write the script to this file.")] = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
-    from specverify.report.progress import told
+    from specverify.report.progress import progress_shown
     from specverify.reproduce import printed_by, reproduction
 
     try:
-        with told("reproduce", console=errors) as progress:
+        with progress_shown("reproduce", console=errors) as progress:
             found = reproduction(*_replayed(identifier), progress=progress.now)
             progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
@@ -177,9 +177,9 @@ def prove(
     try:
         from specverify import proof  # needs the extra proof
         from specverify.proof.text import proof_text
-        from specverify.report.progress import told
+        from specverify.report.progress import progress_shown
 
-        with told(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
+        with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
             found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
     except (ImportError, ValueError) as error:
         _stop(str(error))
@@ -208,15 +208,15 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 def _verdicts(names: Sequence[str], found: Sequence[Subject], plan: Plan) -> Iterator[list[Verdict]]:
     """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
-    from specverify.report.progress import told
+    from specverify.report.progress import progress_shown
     from specverify.several import verdicts_of_several
     from specverify.verify import verify_subject
 
     if len(found) > 1 and plan.conditions.jobs > 1:
-        with told("verify", len(found), errors) as progress:
+        with progress_shown("verify", len(found), errors) as progress:
             yield from verdicts_of_several(names, plan, lambda place: progress.done(1, names[place]))
         return
-    with told("verify", len(found) * len(plan.checks), errors) as progress:
+    with progress_shown("verify", len(found) * len(plan.checks), errors) as progress:
         for subject in found:
             mine = []
             for verdict in verify_subject(subject, plan, lambda check: progress.now(f"{subject.name} {check}")):  # noqa: B023

@@ -29,7 +29,7 @@ def mutants_command(
     from specverify.kills import kill_matrix
     from specverify.mutants import CATEGORIES, left_out, mutants, suspects
     from specverify.report.kills import kill_data, kill_page, kill_table
-    from specverify.report.progress import told
+    from specverify.report.progress import progress_shown
 
     unknown = [letter for letter in category or () if letter not in CATEGORIES]
     unknown += [name for name in check or () if name not in {item.name for item in CHECKS}]
@@ -44,7 +44,7 @@ def mutants_command(
         if (not category or mutant.category in category) and (not check or mutant.killed_by in check)
     ]
     console = Console(width=None if os.isatty(1) else 200)
-    with told("mutants", len(chosen) + len(suspects())) as progress:
+    with progress_shown("mutants", len(chosen) + len(suspects())) as progress:
         matrix = kill_matrix(
             chosen,
             checks,
@@ -77,14 +77,14 @@ def alarms_command(
     """Count how often correct subjects are accused. Exit 1 if it is more often than declared."""
     from specverify.false_alarms import SHARES, exact_alarms, statistical_alarms
     from specverify.report.false_alarms import alarms_page
-    from specverify.report.progress import told
+    from specverify.report.progress import progress_shown
 
     if runs < 1 or configurations < 1 or not 0 < budget < 1:
         _stop("expected at least one run and one configuration, and a budget between 0 and 1")
     processes = jobs or os.cpu_count() or 1
-    with told("alarms, the statistical layer", min(runs, SHARES)) as progress:
+    with progress_shown("alarms, the statistical layer", min(runs, SHARES)) as progress:
         statistical = statistical_alarms(runs, budget, seed, processes, lambda index: progress.done())
-    with told("alarms, the exact layer", min(configurations, SHARES)) as progress:
+    with progress_shown("alarms, the exact layer", min(configurations, SHARES)) as progress:
         exact = exact_alarms(configurations, seed, processes, lambda index: progress.done())
     found: Sequence[str] = [
         f"{item.what}: {item.accused} of {item.runs}, declared {item.declared:g}" for item in (*statistical, exact)

@@ -107,10 +107,10 @@ def kill_matrix(
 
     ``progress`` is told the name of each that is done.
     """
-    names, told = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
+    names, rows_named = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
     works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
-    works += [partial(control_row, name, names, conditions) for name in told[len(chosen) :]]
-    rows = list(in_parallel(works, jobs, lambda index: progress(told[index])))
+    works += [partial(control_row, name, names, conditions) for name in rows_named[len(chosen) :]]
+    rows = list(in_parallel(works, jobs, lambda index: progress(rows_named[index])))
     return KillMatrix(
         tuple(row for row in rows if isinstance(row, MutantRow)),
         tuple(row for row in rows if isinstance(row, ControlRow)),

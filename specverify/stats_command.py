@@ -14,7 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from specverify.checks.samples_fit_law import FitRow
-    from specverify.report.progress import Told
+    from specverify.report.progress import Progress
     from specverify.stats import Judged, StatisticsPlan
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
@@ -65,18 +65,18 @@ def stats_command(
         csv_file.write_text(statistics_csv(rows), "utf-8")
     if plot is not None:
         _draw(rows, plot)
-    raise typer.Exit(_told(rows, console, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
+    raise typer.Exit(_summed_up(rows, console, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
 
 
 def _judged(plan: StatisticsPlan, jobs: int, console: Console) -> list[Judged]:
     """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
-    from specverify.report.progress import told
+    from specverify.report.progress import progress_shown
     from specverify.stats import run_statistics
 
     done: list[Judged] = []
     total = sum(item.cost for item in plan.settings)
     shown = console if console.is_terminal else Console(quiet=True)
-    with told("sampling", total, shown, expected=total / jobs) as progress:
+    with progress_shown("sampling", total, shown, expected=total / jobs) as progress:
         try:
             for item in run_statistics(plan, jobs):
                 done.append(item)
@@ -88,7 +88,7 @@ def _judged(plan: StatisticsPlan, jobs: int, console: Console) -> list[Judged]:
     return done
 
 
-def _print_row(row: FitRow, progress: Told, console: Console) -> None:
+def _print_row(row: FitRow, progress: Progress, console: Console) -> None:
     from specverify.report.statistics import row_line
 
     line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
@@ -105,7 +105,7 @@ def _draw(rows: list[FitRow], file: Path) -> None:
         _stop(str(error))
 
 
-def _told(rows: list[FitRow], console: Console, interrupted: str) -> int:
+def _summed_up(rows: list[FitRow], console: Console, interrupted: str) -> int:
     """Say what is not as it must be; return the exit status."""
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:

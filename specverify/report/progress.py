@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 SECONDS_BETWEEN_LINES = 20.0
 SECONDS_OF_EXPECTATION = 10.0
 """How much running time counts as much as what was expected beforehand."""
 
 
-class Told:
+class Progress:
     """What is being done, how much of it is done, and how long it took. Amounts are in whatever unit fits."""
 
     def __init__(self, what: str, total: float | None, expected: float | None = None) -> None:
@@ -64,17 +65,17 @@ class Told:
 
 
 @contextmanager
-def told(
+def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
-) -> Iterator[Told]:
+) -> Iterator[Progress]:
     """Show on ``console``, standard error unless given, how far the block is."""
-    console, state = console or Console(stderr=True), Told(what, total, expected)
+    console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):
         yield state
 
 
 @contextmanager
-def _bar(state: Told, console: Console) -> Iterator[None]:
+def _bar(state: Progress, console: Console) -> Iterator[None]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -82,7 +83,7 @@ def _bar(state: Told, console: Console) -> Iterator[None]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
     )
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+    bar = Bar(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(state.what, total=state.total, left="")
     state.changed = lambda: bar.update(
         task, completed=state.amount, description=f"{state.what}: {state.doing}", left=state.left
@@ -92,7 +93,7 @@ def _bar(state: Told, console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _lines(state: Told, console: Console) -> Iterator[None]:
+def _lines(state: Progress, console: Console) -> Iterator[None]:
     ended = threading.Event()
 
     def tell() -> None:
