@@ -10,12 +10,17 @@ from rational import P, always, pmf
 
 from reference import Task
 from reference.algorithms import speculative_sampling
+from specverify.checks import CHECKS
 from specverify.divided import divided_counts, divided_runs, program_counts
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import Undecided
 from specverify.statistics import goodness_of_fit
+from specverify.subjects.external import external_subject
+from specverify.verdict import Status
+from specverify.verify import Plan, run_check
 
 IMPROBABLE = 1e-9
+SAMPLED = next(check for check in CHECKS if check.name == "samples_fit_law")
 CERTAIN = speculative_sampling.build(Task(always(P), always(P), horizon=2), gamma=1)
 
 
@@ -111,3 +116,29 @@ def test_a_round_that_commits_nothing_is_refused():
     stuck = CERTAIN._replace(step=lambda draws, state: (state, None))
     with pytest.raises(ValueError, match=r"a round committed no token after \(0,\)"):
         divided_counts(stuck, (0,), 3, 0)
+
+
+def wearing_out(task, gamma=1):
+    """Build a decoder that is right for two thousand rounds, and then always says token 0."""
+    right, rounds = speculative_sampling.build(task, gamma), []
+
+    def step(draws, state):
+        rounds.append(None)
+        after, done = right.step(draws, state)
+        if len(rounds) <= 2000:
+            return after, done
+        return after._replace(tokens=(*after.tokens[:-1], 0)), done
+
+    return right._replace(step=step)
+
+
+WORN = speculative_sampling.ALGORITHM._replace(name="worn", build=wearing_out, examples=({"gamma": 1},))
+
+
+def test_somebody_elses_row_is_sampled_run_by_run_as_well():
+    """What is kept from run to run may not show in the few runs of a divided sample."""
+    subject = external_subject(f"{__name__}:WORN")
+    divided, plain = (subject._replace(settings=(setting,)) for setting in subject.settings)
+    assert run_check(plain, SAMPLED, Plan((SAMPLED,))).status is Status.REFUTED
+    coarse = divided._replace(settings=(divided.settings[0]._replace(detect=0.2),))
+    assert run_check(coarse, SAMPLED, Plan((SAMPLED,))).status is Status.HOLDS

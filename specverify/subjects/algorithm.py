@@ -18,16 +18,25 @@ SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 SECONDS_OF_A_DECODE = 1e-4
 DETECT = 0.02
 """Total variation that a sample beside the exact checks must see; ``specverify stats`` plans finer ones."""
+DETECT_RUN_BY_RUN = 0.15
+"""The same where every run is made."""
 
 
-def algorithm_subject(algorithm: Algorithm, prefix: str = "reference") -> Subject:
-    """Return the subject ``prefix:name`` of a registry row."""
+def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
+    """Return the subject ``prefix:name`` of a registry row.
+
+    A row that is not ``ours`` is sampled run by run as well: what it might keep from run to run shows there alone.
+    """
+    plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
         name=f"{prefix}:{algorithm.name}",
         summary=algorithm.summary,
         claims=algorithm.claims,
         variants=tuple(_variant(algorithm, options) for options in algorithm.examples),
-        settings=(sampled_setting(algorithm, *SAMPLED_SIZE),),
+        settings=(
+            sampled_setting(algorithm, *SAMPLED_SIZE),
+            *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
+        ),
         paper=algorithm.paper,
     )
 
