@@ -136,6 +136,11 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(m
     assert KILLED not in dict(row.peers).values()
 
 
+def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
+    """The peers' tests draw: to them such a bug is what it is, and its law is right; dividing its count would not be."""
+    assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
+
+
 def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():
     row = mutant_row("only-last-token-stops", (), Conditions(), peers=True)
     assert {said for _, said in row.peers} == {NOT_EXPRESSED}

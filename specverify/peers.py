@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Decoder, Sampled, Task, Tokens, softmax
+from reference import Decoder, Draws, Sampled, Task, Tokens, softmax
 from specverify.divided import divided_runs
+from specverify.draws import NotAFunctionOfItsDraws
 from specverify.subjects.subject import Subject
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -64,8 +65,22 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
 
 
 def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
-    start, found, done, begun = decoder.init(PROMPT), Counter[Tokens](), 0, time.process_time()
-    for block, here in divided_runs(lambda draws: decoder.step(draws, start)[1].tokens, number, rng):
+    """Return what ``number`` rounds emit: all at once, or one by one if they are no function of their draws."""
+    start = decoder.init(PROMPT)
+
+    def one_round(draws: Draws) -> Tokens:
+        return decoder.step(draws, start)[1].tokens
+
+    try:
+        return _counted(divided_runs(one_round, number, rng), number)
+    except NotAFunctionOfItsDraws:
+        draws = Sampled(rng)
+        return _counted(((one_round(draws), 1) for _ in range(number)), number)
+
+
+def _counted(blocks: Iterable[tuple[Tokens, int]], number: int) -> Blocks:
+    found, done, begun = Counter[Tokens](), 0, time.process_time()
+    for block, here in blocks:
         found[block] += here
         done += here
         spent = time.process_time() - begun
