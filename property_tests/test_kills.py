@@ -137,7 +137,7 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(m
 
 
 def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
-    """The peers' tests draw: to them such a bug is what it is, and its law is right; dividing its count would not be."""
+    """Its law is right, which a count that is divided would not show."""
     assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
 
 
