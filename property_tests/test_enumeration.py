@@ -22,6 +22,7 @@ from specverify.enumeration import (
     whole_run,
 )
 from specverify.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.rounding import FLOAT64
 from specverify.strategies import pmfs, prompts, tasks
 from specverify.tables import as_float64, table_pair
 
@@ -117,7 +118,7 @@ def test_float64_laws_stay_within_their_rounding_bound(shape):
     task = Task(as_float64(target), as_float64(draft), horizon=4)
     law = decoder_law(speculative_sampling.build(task, gamma=2), (0,))
     assert not is_rational(law)
-    assert total_variation(law, target_law(task, (0,))).high <= rounding_bound(law, 3) < 1e-10
+    assert total_variation(law, target_law(task, (0,))).high <= rounding_bound(law, FLOAT64) < 1e-10
     assert project(law.probabilities, lambda new: new[0]) == pytest.approx(
         {token: float(mass) for token, mass in project(exact, lambda new: new[0]).items()}
     )

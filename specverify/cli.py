@@ -275,9 +275,10 @@ def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:
     if setting:
         sampled = next((item for item in subject.settings if item.name == setting), None)
         program = next((item for item in subject.programs if item.name == setting), None)
-        if sampled is None and program is None:
+        pair = next((item for item in subject.pairs if item.name == setting), None)
+        if sampled is None and program is None and pair is None:
             raise ValueError(f"{subject.name} has no setting {setting!r} any more")
-        return Case(subject, setting=sampled, program=program)
+        return Case(subject, setting=sampled, program=program, pair=pair)
     option = next((item for item in subject.variants if item.label == variant), None)
     if option is None:
         raise ValueError(f"{subject.name} has no variant {variant!r} any more")

@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, check_pmf
+from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
 from specverify.draws import Decision, Question, support
 from specverify.law import Coverage, Law
+from specverify.rounding import NEGLIGIBLE, Rounding, collected, saw, worst
+from specverify.rounding import after as one_after
 
 Outcome = TypeVar("Outcome")
 
@@ -37,12 +40,22 @@ class Path(NamedTuple, Generic[Outcome]):
     weight: Any
     choices: tuple[int, ...]
     decisions: tuple[Decision, ...]
+    rounding: Rounding = Rounding()
 
 
 class Undecided(NamedTuple):
     """The end of a run in which some draws were never looked at: every outcome with its share of the path."""
 
     outcomes: tuple[tuple[Any, Any], ...]
+
+
+class _Reached(NamedTuple):
+    """How a state is reached, on all paths to it together."""
+
+    weight: Any = 0
+    draws: int = 0
+    coverage: Coverage = Coverage()
+    rounding: Rounding = Rounding()
 
 
 class _Branch:
@@ -64,9 +77,19 @@ class Enumerated:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
         self._branches, self._first = branches, first
         self.depth = 0
+        self.failure: Exception | None = None
+        """What was wrong with a draw, also where the program swallowed it."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        try:
+            return self._outcome(as_pmf(pmf), site)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _outcome(self, pmf: Pmf, site: Site) -> int:
+        saw(pmf.dtype)
         if self.depth < len(self._branches):
             self._branches[self.depth].question.check_repeated(pmf, site)
         else:
@@ -79,24 +102,52 @@ class Enumerated:
 def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
 
-    ``first`` restricts to the paths whose first draws have these outcomes.
+    ``first`` restricts to the paths whose first draws have these outcomes. A path of floats that ends in an exception
+    and has less probability than float64 rounding makes is passed over.
     """
     branches: list[_Branch] = []
     while True:
         draws = Enumerated(branches, first)
-        outcome = program(draws)
+        try:
+            with collected() as seen:
+                outcome = program(draws)
+        except Exception:
+            if draws.failure is not None or not _happens_by_rounding(branches):
+                raise
+            if not _next_branch(branches, first):
+                return
+            continue
+        if draws.failure is not None:
+            raise draws.failure
         if draws.depth < len(branches):
             branches[draws.depth].question.check_made(draws.depth)
         weight: Any = 1
         for branch in branches:
             weight = weight * branch.weights[branch.outcome]
         decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
-        yield Path(outcome, weight, tuple(branch.outcome for branch in branches), decisions)
-        while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
-            branches.pop()
-        if len(branches) <= len(first):
+        choices = tuple(branch.outcome for branch in branches)
+        yield Path(outcome, weight, choices, decisions, seen.rounding(len(choices)))
+        if not _next_branch(branches, first):
             return
-        branches[-1].index += 1
+
+
+def _next_branch(branches: list[_Branch], first: tuple[int, ...]) -> bool:
+    """Turn to the next path. Return whether there is one."""
+    while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
+        branches.pop()
+    if len(branches) <= len(first):
+        return False
+    branches[-1].index += 1
+    return True
+
+
+def _happens_by_rounding(branches: list[_Branch]) -> bool:
+    """Return whether a path of floats is so rare that it is there because they are rounded.
+
+    An inverse CDF whose last bound is 1 - 2**-53 has a run in which it finds nothing.
+    """
+    weight: Any = math.prod(branch.weights[branch.outcome] for branch in branches)
+    return isinstance(weight, float) and weight < NEGLIGIBLE
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
@@ -123,6 +174,7 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     runs = decisions = 0
     exhausted = False
     share: Any = 1
+    rounding = Rounding()
     for path in paths(program, first):
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
@@ -131,10 +183,11 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
             law[outcome] = law.get(outcome, 0) + path.weight * part
         found = found + path.weight
         decisions = max(decisions, len(path.choices))
+        rounding = worst(rounding, path.rounding)
         if runs == budget:
             exhausted = True
             break
-    return Law(law, share - found if exhausted else 0, runs, decisions)
+    return Law(law, share - found if exhausted else 0, runs, decisions, rounding=rounding)
 
 
 def complete_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> dict[Any, Any]:
@@ -162,19 +215,20 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     """
     start = decoder.init(prompt)
     few = min(PROBES, budget)
-    waiting: dict[int, dict[State, tuple[Any, int, Coverage]]] = defaultdict(dict)
-    waiting[len(start.tokens)][start] = (1, 0, Coverage())
+    waiting: dict[int, dict[State, _Reached]] = defaultdict(dict)
+    waiting[len(start.tokens)][start] = _Reached(1)
     law: dict[Tokens, Any] = {}
     missing: Any = 0
     runs = decisions = 0
-    coverage = Coverage()
+    coverage, rounding = Coverage(), Rounding()
     while waiting:
         length = min(waiting)
-        for state, (weight, drawn, seen) in waiting.pop(length).items():
+        for state, (weight, drawn, seen, rounded) in waiting.pop(length).items():
             if state.remaining <= 0:
                 new = state.tokens[len(prompt) :]
                 law[new] = law.get(new, 0) + weight
                 decisions, coverage = max(decisions, drawn), _wider(coverage, seen)
+                rounding = worst(rounding, rounded)
                 continue
             left: Any = 1
             for path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
@@ -189,13 +243,14 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 if len(after.tokens) <= length and after.remaining > 0:
                     raise ValueError(f"a round committed no token after {state.tokens}, expected at least one")
                 through = _after_round(seen, len(done.draft), done.accepted)
-                mass, most, before = waiting[len(after.tokens)].get(after, (0, 0, Coverage()))
-                waiting[len(after.tokens)][after] = (
-                    mass + weight * path.weight,
-                    max(most, drawn + len(path.choices)),
-                    _wider(before, through),
+                before = waiting[len(after.tokens)].get(after, _Reached())
+                waiting[len(after.tokens)][after] = _Reached(
+                    before.weight + weight * path.weight,
+                    max(before.draws, drawn + len(path.choices)),
+                    _wider(before.coverage, through),
+                    worst(before.rounding, one_after(rounded, path.rounding)),
                 )
-    return Law(law, missing, runs, decisions, coverage)
+    return Law(law, missing, runs, decisions, coverage, rounding)
 
 
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
@@ -230,7 +285,8 @@ def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
             product *= len(possible)
             return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
 
-    program(Probe())
+    with suppress(Exception):  # the enumeration itself will meet it, if it is worth a word
+        program(Probe())
     return product
 
 

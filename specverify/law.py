@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any, NamedTuple
 
 from reference import Task, Tokens
+from specverify.rounding import FLOAT32, Rounding, allowed, of_enumeration, worst
 
 
 class Coverage(NamedTuple):
@@ -31,6 +32,8 @@ class Law(NamedTuple):
     decisions: int = 0
     """The most draws on one path."""
     coverage: Coverage = Coverage()
+    rounding: Rounding = Rounding()
+    """What the paths were seen to compute with."""
 
 
 class Distance(NamedTuple):
@@ -51,6 +54,7 @@ def combined_law(parts: Sequence[Law]) -> Law:
         sum(part.missing for part in parts),
         sum(part.runs for part in parts),
         max(part.decisions for part in parts),
+        rounding=reduce(worst, (part.rounding for part in parts)),
     )
 
 
@@ -71,19 +75,14 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
     return Distance(min(low, high), max(low, high))
 
 
-def rounding_bound(law: Law, vocabulary: int, epsilon: float = sys.float_info.epsilon) -> float:
+def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
     """Return how far in total variation rounding can move an enumerated law; 0 for rationals.
 
-    ``epsilon`` is the spacing of the floats near 1 that pmfs are computed in, float64 unless told.
-
-    One decision is computed from its pmfs by at most 2 V additions and V + 4 other roundings, so its conditional law is
-    off by at most (4 V + 16) epsilon in total variation (a residual's relative error grows as its mass shrinks, but it
-    is weighted by that mass). Total variation adds up over the decisions of a path, and summing ``runs`` weights adds
-    at most ``runs`` epsilon.
+    It follows from the floats and look-ups that were seen (``rounding``), taken to be ``coarsest`` at least.
     """
     if is_rational(law):
         return 0.0
-    return epsilon * law.decisions * (4 * vocabulary + 16) + sys.float_info.epsilon * law.runs
+    return allowed(law.rounding, coarsest) + of_enumeration(law.rounding, law.runs)
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:

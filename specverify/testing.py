@@ -10,10 +10,10 @@ Each function raises ``SpeculationRefuted`` with the counterexample, or returns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from reference import Algorithm, Tokens
+from reference import Algorithm, Claim, Tokens
 from specverify.checks import CHECKS, Conditions
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
@@ -35,6 +35,7 @@ def check_verifier(
     *,
     form: Form | None = None,
     gammas: tuple[int, ...] | None = None,
+    claims: Collection[Claim] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
 ) -> Sequence[Verdict]:
@@ -44,9 +45,11 @@ def check_verifier(
     ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
     ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
     A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
-    tells it; without one of them it is a row.
+    tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
+    lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
     """
-    return check_subject(verifier_subject_of(verify, _name(verify), form, gammas), sampled=sampled, on_fail=on_fail)
+    subject = verifier_subject_of(verify, _name(verify), form, gammas)
+    return check_subject(_claiming(subject, claims), sampled=sampled, on_fail=on_fail)
 
 
 def check_decoder(
@@ -62,20 +65,26 @@ def check_engine(
     plain: Callable[[], Any] | Mapping[Tokens, float],
     *,
     models: tuple[Any, ...] = (),
+    claims: Collection[Claim] | None = None,
+    sampled: bool = False,
     on_fail: OnFail = "raise",
 ) -> Sequence[Verdict]:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
     Both take no arguments and return the new token ids (see ``subjects.engine``). ``models`` are transformers models
-    whose forward passes may be remembered from run to run.
+    whose forward passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it
+    GREEDY and SUPPORTED, unless told otherwise. With ``sampled`` both calls are sampled as well, some ten thousand
+    times each; that decides where the draws of an engine cannot be answered.
     """
-    return check_subject(engine_subject(speculative, plain, _name(speculative), models), on_fail=on_fail)
+    subject = engine_subject(speculative, plain, _name(speculative), models)
+    return check_subject(_claiming(subject, claims), sampled=sampled, on_fail=on_fail)
 
 
 def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise") -> Sequence[Verdict]:
     """Run every exact check on a subject, and with ``sampled`` the statistical one too.
 
-    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, unless ``on_fail`` is None.
+    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, unless ``on_fail`` is None. Where the
+    draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the sample has decided.
     """
     checks = tuple(check for check in CHECKS if sampled or check.evidence is not Evidence.STATISTICAL)
     verdicts = [
@@ -83,10 +92,17 @@ def check_subject(subject: Subject, *, sampled: bool = False, on_fail: OnFail = 
         for verdict in verify_subject(subject, Plan(checks, Conditions()))
         if verdict.status is not Status.NOT_APPLICABLE
     ]
-    wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.DECLARED_BIAS)]
+    good = {Status.HOLDS, Status.DECLARED_BIAS}
+    if any(verdict.evidence is Evidence.STATISTICAL and verdict.status in good for verdict in verdicts):
+        good.add(Status.UNKNOWN)
+    wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
         raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
     return verdicts
+
+
+def _claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
+    return subject if claims is None else subject._replace(claims=frozenset(claims))
 
 
 def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:

@@ -16,16 +16,19 @@ from typing import Any, NamedTuple
 import reference
 from reference import Claim
 from specverify.checks import Check, Conditions
+from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach
+from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.moved import look_around
 from specverify.parallel import in_parallel
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
-SUMMED = ("runs", "unmerged_runs", "samples")
+SUMMED = ("runs", "unmerged_runs", "samples", "replays")
 
 
 class _OutOfTime(BaseException):  # a subject's `except Exception` must not swallow it
@@ -47,26 +50,43 @@ def verify_subject(
     """Yield the verdict of every check of the plan, also of those that do not apply."""
     blocked: str | None = None
     refused: str | None = None
+    hidden = False
     try:
         with _time_limit(plan.seconds):
             subject = settled(subject)
     except _OutOfTime:
         blocked = f"its first decode did not finish within {plan.seconds:g} s"
-    for check in plan.checks:
+    for check in _guarded(subject, plan.checks):
         progress(check.name)
         started = time.perf_counter()
+        stopped = blocked and not (hidden and check.evidence is Evidence.STATISTICAL)
         verdict = _not_applicable(subject, check, refused) or (
-            _verdict(subject, check, Status.UNKNOWN, blocked) if blocked else run_check(subject, check, plan)
+            _verdict(subject, check, Status.UNKNOWN, blocked) if stopped else run_check(subject, check, plan)
         )
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
-        if verdict.status is Status.REFUTED and check.name == "program_is_its_draws":
-            blocked = "it is not a function of its draws, so it has no law to compare"
-        yield verdict._replace(seconds=time.perf_counter() - started)
+        if verdict.figures.get("function_of_draws") is False:
+            blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
+        elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
+            blocked, hidden = verdict.statement, True
+        if check in plan.checks or hidden:
+            yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def _guarded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """Return the checks with the one that all exact ones of foreign code rest on, said only if it fails."""
+    foreign = subject.programs or subject.intercepted
+    resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
+    needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
+    return (PROGRAM_IS_ITS_DRAWS, *checks) if needed else checks
 
 
 def settled(subject: Subject) -> Subject:
-    """Return the subject with the arithmetic it can do found out."""
+    """Return the subject with the arithmetic it can do found out; what foreign code draws from is looked for."""
+    if subject.warm is not None:
+        subject.warm()
+    if subject.intercepted or subject.programs:
+        look_around()
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 
@@ -162,7 +182,7 @@ def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
         check.name,
         case.variant.label if case.variant else "",
         case.scenario.name if case.scenario else "",
-        case.setting.name if case.setting else case.program.name if case.program else "",
+        next((part.name for part in (case.setting, case.program, case.pair) if part), ""),
         conditions.seed,
     )
 
@@ -177,7 +197,7 @@ def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 merged[name] = merged[name] + value
             elif isinstance(value, (int, float)):
                 merged[name] = max(merged[name], value)
-    return merged
+    return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
 
 
 def _one_sentence(error: Exception) -> str:

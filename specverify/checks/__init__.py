@@ -16,6 +16,7 @@ from specverify.checks import (
     processors_see_their_prefix,
     program_is_its_draws,
     rows_are_independent,
+    samples_agree,
     samples_fit_law,
     scores_match,
     stop_law,
@@ -45,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     scores_match.CHECK,
     inputs_unchanged.CHECK,
     samples_fit_law.CHECK,
+    samples_agree.CHECK,
 )
 
 __all__ = ["CHECKS", "Check", "Conditions"]

@@ -4,36 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference import Draws
-from specverify.checks.check import Conditions, case_law, vocabulary_of
+from specverify.checks.check import Conditions, case_law
 from specverify.enumeration import estimated_paths, first_outcomes, program_law
 from specverify.explain import law_counterexample, program_counterexample, shown
 from specverify.law import Law, combined_law, is_rational, rounding_bound, total_variation
 from specverify.parallel import in_parallel
+from specverify.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
 from specverify.subjects.subject import Case, EngineProgram
-from specverify.verdict import Examination
+from specverify.verdict import Counterexample, Examination
 
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
 
+class Comparison(NamedTuple):
+    """How an enumerated law and an expected one compare."""
+
+    refuted: bool
+    unknown: bool
+    statement: str
+    figures: Mapping[str, Any]
+    rational: bool
+
+
+def compared(law: Law, expected: Mapping[Any, Any], what: str) -> Comparison:
+    """Compare a law with ``expected``, which ``what`` names.
+
+    Rationals are equal or not. Floats are equal if only the enumeration's own rounding is between them; they are
+    refuted where the distance is beyond what rounding can do in the floats that were seen. Between the two they hold
+    if rounding can do little and the distance is small even for that.
+    """
+    distance, bound = total_variation(law, expected), rounding_bound(law)
+    figures = {
+        "runs": law.runs,
+        "draws": law.decisions,
+        "tv": float(distance.high),
+        "rounding": bound,
+        "missing": float(law.missing),
+    }
+    rational = is_rational(law)
+    exactly = 0 if rational else of_enumeration(law.rounding, law.runs)
+    if distance.low > bound:
+        return Comparison(True, False, f"TV = {shown(distance.low)} from {what}", figures, rational)
+    if distance.high <= exactly:
+        return Comparison(False, False, f"the law is {what}", {**figures, "rounding": exactly}, rational)
+    if law.missing > exactly:
+        cut = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
+        return Comparison(False, True, cut, figures, rational)
+    if bound > LARGEST or distance.high > bound / 4:
+        return Comparison(False, True, _too_coarse(law, float(distance.high), bound, what), figures, rational)
+    return Comparison(False, False, f"the law is {what}", figures, rational)
+
+
+def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
+    fine = law._replace(rounding=law.rounding._replace(epsilon=FLOAT64))
+    return (
+        f"TV = {shown(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
+        f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, is up to {bound:.1g}; in float64 it would be "
+        f"{rounding_bound(fine, FLOAT64):.1g}"
+    )
+
+
 def compare_program(program: EngineProgram, conditions: Conditions, what: str = "the target's") -> Examination:
     """Enumerate an engine at one setting and compare with the law it promises, which ``what`` names."""
     expected, law = program.law(), enumerated(program, conditions)
-    distance = total_variation(law, expected)
-    bound = rounding_bound(law, program.vocabulary, program.epsilon)
-    figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
-    if distance.low > bound:
+    found = compared(law, expected, what)
+    if found.refuted:
         with program.open() as run:
             example = program_counterexample(program.name, run, law.probabilities, expected)
-        statement = f"{program.name}: TV = {shown(distance.low)} from {what}"
-        return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
-    if distance.high > bound:
-        cut = f"{program.name}: probability {shown(law.missing)} was not enumerated within {law.runs} runs"
-        return Examination(cut, unknown=True, rational=False, figures=figures)
-    return Examination(f"the law is {what}", rational=False, figures=figures)
+        return _examined(found, f"{program.name}: {found.statement}", example)
+    return _examined(found, f"{program.name}: {found.statement}" if found.unknown else found.statement)
+
+
+def _examined(found: Comparison, statement: str, example: Counterexample | None = None) -> Examination:
+    return Examination(statement, found.refuted, found.unknown, found.rational, example, found.figures)
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
@@ -65,31 +112,11 @@ def _share_of_law(program: EngineProgram, shares: list[tuple[int, ...]], runs: i
 def compare_law(case: Case, conditions: Conditions, expected: Mapping[Any, Any], what: str) -> Examination:
     """Compare the law of a case with ``expected``, which ``what`` names: equal, refuted, or unknown where cut off."""
     law = case_law(case, conditions.runs)
-    distance = total_variation(law, expected)
-    bound = rounding_bound(law, vocabulary_of(case), case.subject.epsilon)
-    figures = {
-        "runs": law.runs,
+    found = compared(law, expected, what)
+    more = {
         "rounds": law.coverage.rounds,
         "rounds_of_two": law.coverage.rounds_of_two,
         "gamma": max((drafted for drafted, _ in law.coverage.outcomes), default=0),
-        "tv": float(distance.high),
-        "rounding": bound,
-        "missing": float(law.missing),
     }
-    rational = is_rational(law)
-    if distance.low > bound:
-        return Examination(
-            f"TV = {shown(distance.low)} from {what}",
-            failed=True,
-            rational=rational,
-            counterexample=law_counterexample(case, law.probabilities, expected),
-            figures=figures,
-        )
-    if distance.high > bound:
-        return Examination(
-            f"probability {shown(law.missing)} was not enumerated within {law.runs} runs",
-            unknown=True,
-            rational=rational,
-            figures=figures,
-        )
-    return Examination(f"the law is {what}", rational=rational, figures=figures)
+    example = law_counterexample(case, law.probabilities, expected) if found.refuted else None
+    return _examined(found._replace(figures={**found.figures, **more}), found.statement, example)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from reference import Draws, Tokens
 from specverify.checks.check import Conditions
 from specverify.enumeration import EnumerationTooLarge, outcomes_of, paths
+from specverify.rounding import Rounding
 from specverify.subjects.subject import Case, EngineProgram, Observed, Subject
 from specverify.verdict import Counterexample, Examination
 
@@ -21,6 +22,7 @@ class Run(NamedTuple):
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
+    rounding: Rounding = Rounding()
 
 
 class Seen(NamedTuple):
@@ -95,7 +97,9 @@ def _followed(program: Callable[[Draws], Observed]) -> tuple[Run, ...]:
         if len(runs) == MOST_RUNS:
             raise EnumerationTooLarge(f"it has more than {MOST_RUNS} runs, the most that are looked into")
         ends = outcomes_of(path.outcome.new)
-        runs.append(Run(path.outcome, tuple((tuple(new), float(path.weight * share)) for new, share in ends)))
+        runs.append(
+            Run(path.outcome, tuple((tuple(new), float(path.weight * share)) for new, share in ends), path.rounding)
+        )
     return tuple(runs)
 
 

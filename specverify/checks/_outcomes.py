@@ -8,6 +8,7 @@ from reference import Task, Tokens
 from specverify.checks.check import Conditions, case_law
 from specverify.explain import outcome_counterexample, shown
 from specverify.law import is_rational
+from specverify.rounding import Rounding
 from specverify.subjects.subject import Case, case_task
 from specverify.verdict import Examination
 
@@ -15,13 +16,19 @@ Fault = Callable[[Task, Tokens, Tokens], str | None]
 """``fault(task, prompt, new)``: what is wrong with the new tokens, or None."""
 
 
-def examine_outcomes(fault: Fault, held: str) -> Callable[[Case, Conditions], Examination]:
-    """Return the examination that finds the heaviest outcome with a fault."""
+def examine_outcomes(
+    fault: Fault, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
+) -> Callable[[Case, Conditions], Examination]:
+    """Return the examination that finds the heaviest outcome with a fault.
+
+    Outcomes of floats whose probability ``forgives`` what rounding did to them are left out.
+    """
 
     def examine(case: Case, conditions: Conditions) -> Examination:
         assert case.scenario is not None
         law, task, prompt = case_law(case, conditions.runs), case_task(case), case.scenario.prompt
-        faulty = {new: mass for new, mass in law.probabilities.items() if mass > 0 and fault(task, prompt, new)}
+        least = 0 if is_rational(law) else forgives(law.rounding)
+        faulty = {new: mass for new, mass in law.probabilities.items() if mass > least and fault(task, prompt, new)}
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
         if faulty:
             worst = max(faulty, key=lambda new: (faulty[new], new))

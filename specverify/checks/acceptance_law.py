@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import reduce
 
 from reference import Claim, Tokens
 from specverify.checks._observed import (
@@ -19,11 +20,9 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
+from specverify.rounding import allowed, worst
 from specverify.subjects.subject import Case, committed_before, drafts_of
 from specverify.verdict import Evidence, Examination
-
-MOST_DECISIONS = 32
-"""Decisions on a path, for the rounding of a rate: (4 V + 16) epsilon each, as in ``law.rounding_bound``."""
 
 Place = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
@@ -35,7 +34,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     program, seen = case.program, seen_in(case.program)
     promised = _prefix_masses(program.law())
     drafted, emitted = _masses(seen)
-    bound = MOST_DECISIONS * (4 * program.vocabulary + 16) * program.epsilon
+    bound = allowed(reduce(worst, (run.rounding for run in seen.runs)))
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
@@ -44,7 +43,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
         for token, mass in sorted(masses.items()):
             p, q = promised.get((*prefix, token), 0.0) / promised[prefix], mass / reached
             rate = emitted[rounds, prefix][token] / reached
-            if abs(rate - min(p, q)) > bound:
+            if abs(rate - min(p, q)) * min(reached, promised[prefix]) > bound:
                 then = (
                     f"after {prefix} draft {token} has p = {p:.6g} and q = {q:.6g}: it should be emitted with "
                     f"probability {min(p, q):.6g}, but is with {rate:.6g}"

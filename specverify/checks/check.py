@@ -9,8 +9,9 @@ from typing import NamedTuple
 from reference import Claim, Decoder, State
 from specverify.enumeration import decoder_law, estimated_paths, paths, whole_run
 from specverify.law import Law
+from specverify.rounding import of_decision
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, Subject, case_decoder, case_task
+from specverify.subjects.subject import Case, Subject, case_decoder
 from specverify.verdict import Evidence, Examination
 
 
@@ -85,14 +86,5 @@ def states_after_one_round(decoder: Decoder, start: State, most: int = 4) -> lis
 
 
 def slack(case: Case, decisions: int) -> float:
-    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals.
-
-    See ``law.rounding_bound``: (4 V + 16) epsilon per decision.
-    """
-    return 0.0 if case.subject.rational else decisions * (4 * vocabulary_of(case) + 16) * case.subject.epsilon
-
-
-def vocabulary_of(case: Case) -> int:
-    """Return the number of tokens in a case."""
-    assert case.scenario is not None
-    return len(case_task(case).target(case.scenario.prompt))
+    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals."""
+    return 0.0 if case.subject.rational else decisions * of_decision()

@@ -6,10 +6,11 @@ wrong law, so at sizes where every path can be followed the two must agree.
 
 from __future__ import annotations
 
-from specverify.checks.check import Check, Conditions, case_law, exact_cases, needs_variants, vocabulary_of
+from specverify.checks.check import Check, Conditions, case_law, exact_cases, needs_variants
 from specverify.enumeration import program_law, whole_run
 from specverify.explain import law_counterexample
-from specverify.law import is_rational, rounding_bound, total_variation
+from specverify.law import is_rational, total_variation
+from specverify.rounding import of_enumeration
 from specverify.subjects.subject import Case, case_decoder
 from specverify.verdict import Evidence, Examination
 
@@ -20,9 +21,9 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     merged = case_law(case, conditions.runs)
     unmerged = program_law(whole_run(case_decoder(case), case.scenario.prompt), conditions.runs)
     distance = total_variation(merged, unmerged.probabilities)
-    bound = sum(rounding_bound(law, vocabulary_of(case), case.subject.epsilon) for law in (merged, unmerged))
-    figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     rational = is_rational(merged) and is_rational(unmerged)
+    bound = 0 if rational else sum(of_enumeration(law.rounding, law.runs) for law in (merged, unmerged))
+    figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     if merged.missing > 0 or unmerged.missing > 0:
         return Examination("the budget ran out before every path was followed", unknown=True, figures=figures)
     if distance.high > bound:

@@ -1,24 +1,63 @@
-"""The subject is a function of its draws: answered alike, it does the same. Without this no law can be computed."""
+"""The subject is a function of its draws: answered alike, it does the same. Without this no law can be computed.
+
+A subject that is handed its draws by name and keeps randomness to itself breaks its contract, and is refuted. Foreign
+code may draw as it likes. Where it draws unseen, in native code, from the operating system, in another process, its
+law is not known here: UNKNOWN, with what was seen. Every exact verdict rests on this check.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
-from reference import Tokens
+from reference import Draws, Tokens
+from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
 from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
 from specverify.explain import describe_case
-from specverify.subjects.subject import Case, case_decoder
+from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.located import named
+from specverify.intercept.probe import Found
+from specverify.scenarios import Scenario
+from specverify.subjects.subject import Case, EngineProgram, Subject, case_decoder
 from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 40
 TAPES = 4
+REPLAYS_IN_A_SCENARIO = 4
+
+
+def obstacle(subject: Subject) -> str | None:
+    """It must be enumerated, by its own draws or by its library's."""
+    return None if subject.programs else needs_variants(subject)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every variant in every short scenario, foreign code in those with drafts, and every engine program."""
+    yield from exact_cases(_drafting if subject.intercepted else _short)(subject)
+    yield from (Case(subject, program=program) for program in subject.programs)
+
+
+def _short(scenario: Scenario) -> bool:
+    return scenario.horizon <= 3
+
+
+def _drafting(scenario: Scenario) -> bool:
+    return 1 < scenario.horizon <= 3 and scenario.seed != 1
 
 
 def examine(case: Case, conditions: Conditions) -> Examination:
-    """Run paths again by their recorded choices, and decoders rebuilt from scratch on the same tape."""
+    """Run paths again by their recorded choices, those of foreign code with everything moved that might draw unseen."""
+    if case.program is not None:
+        return _examine_program(case.program, conditions)
     assert case.scenario is not None
+    decoder = case_decoder(case)
+    if case.subject.intercepted:
+        run = whole_run(decoder, case.scenario.prompt)
+        probe = case.scenario.shape == "generic"
+        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe), describe_case(case))
     try:
         fault = _difference(case, case.scenario.prompt, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -30,7 +69,54 @@ def examine(case: Case, conditions: Conditions) -> Examination:
         failed=True,
         rational=case.subject.rational,
         counterexample=Counterexample(let=(describe_case(case),), then=fault),
+        figures={"function_of_draws": False},
     )
+
+
+def _examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
+    opened = [("with speculation", program.open), ("without", program.plain)]
+    examinations = []
+    for which, made in opened:
+        if made is not None:
+            with made() as run:
+                found = _in_the_open(run, program.replays, conditions.seed)
+            examinations.append(_said(*found, f"setting {program.name}, {which}"))
+            if examinations[-1].unknown:
+                return examinations[-1]
+    figures = {
+        "replays": min(item.figures["replays"] for item in examinations),
+        "probe": [line for item in examinations for line in item.figures["probe"]],
+        "miss": MISS,
+    }
+    return examinations[0]._replace(figures=figures)
+
+
+def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
+    """Look at a foreign program once from outside, if it is to be probed, then replay it ``number`` times."""
+    try:
+        found = looked_at(run, seed) if probe else Found()
+        return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+    except NeedsValue as refusal:
+        return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
+
+
+def _said(replays: Replays, found: Found, where: str) -> Examination:
+    figures = {
+        "replays": replays.number,
+        "probe": [*found.unanswered, *found.sources, *found.native],
+        "miss": MISS,
+    }
+    if replays.refusal:
+        said = f"cannot be enumerated, only sampled: {replays.refusal}"
+        return Examination(said, unknown=True, rational=False, figures=figures)
+    if not found.unanswered and not replays.fault:
+        held = "the same draws give the same output, whatever else is moved"
+        return Examination(held, rational=False, figures=figures)
+    seen = ", ".join(found.unanswered or (*found.sources, *found.native)) or "nothing that draws"
+    why = [replays.fault, f"{seen} was not answered" if found.unanswered else f"seen: {seen}"]
+    what = "it is not a function of the draws that are answered"
+    statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {WAY_OUT}"
+    return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
 def _difference(case: Case, prompt: Tokens, seed: int) -> str | None:
@@ -51,7 +137,7 @@ CHECK = Check(
     summary="answered alike, the program makes the same draws and emits the same tokens",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: scenario.horizon <= 3),
+    obstacle=obstacle,
+    cases=cases,
     examine=examine,
 )

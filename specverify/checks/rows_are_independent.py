@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from reference import Claim
+from specverify.checks._laws import compared
 from specverify.checks.check import Check, Conditions, exact_cases
 from specverify.enumeration import estimated_paths, program_law
 from specverify.explain import describe_case, program_counterexample, shown
-from specverify.law import Law, rounding_bound, total_variation
+from specverify.law import Law
 from specverify.scenarios import Scenario
 from specverify.subjects.subject import Case, EngineProgram, Subject, case_task
 from specverify.verdict import Evidence, Examination
@@ -49,22 +50,18 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     expected = program.law()
     with program.open() as run:
         law = program_law(run, conditions.runs)
-        distance = total_variation(law, expected)
-        bound = rounding_bound(law, program.vocabulary, program.epsilon)
-        figures = {"runs": law.runs, "tv": float(distance.high), "rounding": bound, "missing": float(law.missing)}
-        if distance.low > bound:
+        found = compared(law, expected, "the product of the rows' laws")
+        if found.refuted:
             example = program_counterexample(program.name, run, law.probabilities, expected)
             return Examination(
-                f"TV = {shown(distance.low)} from the product of the rows' laws; {_alone(law, expected)}",
+                f"{found.statement}; {_alone(law, expected)}",
                 failed=True,
                 rational=False,
                 counterexample=example._replace(let=(describe_case(case), *example.let)),
-                figures=figures,
+                figures=found.figures,
             )
-    if distance.high > bound:
-        cut = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
-        return Examination(cut, unknown=True, rational=False, figures=figures)
-    return Examination("two rows have the product of their targets' laws", rational=False, figures=figures)
+    said = found.statement if found.unknown else "two rows have the product of their targets' laws"
+    return Examination(said, unknown=found.unknown, rational=False, figures=found.figures)
 
 
 def _in_company(subject: Subject) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from specverify.intercept.block import tried
 from specverify.intercept.deferred import Categorical, Chosen, is_open, known
 from specverify.intercept.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
 
@@ -61,7 +62,10 @@ def for_each_outcome(
             return _at(value, source, outcome)
 
         try:
-            found[outcome] = function(*in_all(given, args), **{name: in_all(given, kwargs[name]) for name in kwargs})
+            with tried():
+                found[outcome] = function(
+                    *in_all(given, args), **{name: in_all(given, kwargs[name]) for name in kwargs}
+                )
         except Exception as error:  # in the run in which this outcome is drawn it is raised again
             raise Apart from error
     return merged(source, found)

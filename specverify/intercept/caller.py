@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
+import sysconfig
+import threading
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -11,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+NOWHERE = "unknown place"
+
 
 def caller(trace: TracebackType | None = None) -> str:
-    """Return file and line of the innermost frame outside torch, NumPy, ``random`` and this package.
+    """Return file and line of the innermost frame outside torch, NumPy, the standard library and this package.
 
     With ``trace`` the innermost such frame of a traceback.
     """
@@ -23,7 +27,7 @@ def caller(trace: TracebackType | None = None) -> str:
         if name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
-    found = "unknown place"
+    found = NOWHERE
     while trace is not None:
         name = _foreign_name(trace.tb_frame.f_code.co_filename)
         found = f"{name}:{trace.tb_lineno}" if name else found
@@ -32,10 +36,27 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 @cache
-def _foreign_name(filename: str) -> str:
-    """Return the name of a file that belongs to the foreign code, or nothing."""
-    ours = [Path(np.__file__).parent, Path(__file__).parent, Path(random.__file__)]
+def is_ours(filename: str) -> bool:
+    """Return whether a file is this package's, or of a library whose random calls are answered."""
+    path, package = Path(filename), Path(__file__).parent.parent
+    ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
     if "torch" in sys.modules:
         ours.append(Path(str(sys.modules["torch"].__file__)).parent)
-    path = Path(filename)
-    return "" if any(path.is_relative_to(place) for place in ours) else path.name
+    planted = path.is_relative_to(package / "mutants")  # stands for somebody else's
+    return not planted and any(path.is_relative_to(place) for place in ours)
+
+
+@cache
+def standard_library(filename: str) -> tuple[str, ...]:
+    """Return the parts of the path of a file inside the standard library; none for another file."""
+    library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
+    inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
+    return path.relative_to(library).parts if inside else ()
+
+
+@cache
+def _foreign_name(filename: str) -> str:
+    """Return the name of a file that belongs to the foreign code, or nothing."""
+    if is_ours(filename) or standard_library(filename) or filename.startswith("<frozen "):
+        return ""
+    return Path(filename).name

@@ -15,12 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Site
-from specverify.intercept import audit
+from specverify import rounding
+from specverify.intercept import audit, block
 from specverify.intercept.audit import Cell, Draw, Question, Raced
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The code asked for the value of a continuous random number, which an enumeration cannot answer."""
+    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
+
+    def __init__(self, sentence: str = "") -> None:
+        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
+        super().__init__(sentence)
+        block.refused(self)
 
 
 class Known:
@@ -79,7 +85,9 @@ class Uniform:
             audit.compared_after(self.draw, known.raced)
         if known.raced or (masses < 0).any():
             raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
-        drawn = np.count_nonzero(masses) > 1
+        cells = np.count_nonzero(masses)
+        drawn = cells > 1
+        rounding.looked_up(int(cells))
         found = self._ask(masses / masses.sum()) if drawn else int(masses.argmax())
         cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
@@ -89,6 +97,7 @@ class Uniform:
     def _ask(self, pmf: Any) -> int:
         known = self.known
         known.asked += 1
+        rounding.asked(again=known.asked > 1)
         return self.draws.categorical(pmf, (*known.site, known.asked))
 
 

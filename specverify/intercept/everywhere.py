@@ -1,29 +1,59 @@
-"""All random calls of the libraries that are loaded, answered together."""
+"""All random calls of the libraries that are loaded, answered together, and what is not answered seen."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
 
 from reference import Draws
+from specverify.intercept.aliases import aliases_answered
+from specverify.intercept.block import opened
+from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.numpy_calls import numpy_answered_by
 from specverify.intercept.random_calls import random_answered_by
+from specverify.intercept.threads import threads_enter
 
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
-    """Answer the random calls of ``random``, NumPy and, if it has been imported, torch.
+    """Answer the random calls of ``random``, NumPy and, if it has been imported, torch, in all threads.
 
-    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it.
+    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. Raises
+    ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed on its way.
     """
-    if "torch" in sys.modules:
+    torch = "torch" in sys.modules
+    if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with ExitStack() as stack:
+        block = stack.enter_context(opened())
         stack.enter_context(random_answered_by(draws, forced_uniform))
         stack.enter_context(numpy_answered_by(draws, forced_uniform))
-        if "torch" in sys.modules:
+        stack.enter_context(aliases_answered())
+        mode: AbstractContextManager[Any] = nullcontext()
+        if torch:
             from specverify.intercept.torch_calls import answered_by  # noqa: PLC0415 - torch is there already
 
-            stack.enter_context(answered_by(draws, forced_uniform))
+            stack.enter_context(_one_thread())
+            mode = stack.enter_context(answered_by(draws, forced_uniform))
+        stack.enter_context(threads_enter(block, lambda: mode))
         yield
+        if not torch and "torch" in sys.modules:
+            raise NeedsValue(
+                "torch was imported in the middle of a run, after it had begun unanswered: import it before"
+            )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: waking the others takes longer than a few numbers do."""
+    library = sys.modules["torch"]
+    threads = library.get_num_threads()
+    if threads > 1:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if threads > 1:
+            library.set_num_threads(threads)

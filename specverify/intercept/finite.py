@@ -9,26 +9,13 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
+from specverify import rounding
 from specverify.intercept.scalars import refusal
-from specverify.intercept.streams import SeededStream, Streams
 
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
 ONE_BELOW_ONE = 1 - 2**-53
-
-
-class Answers:
-    """Who answers in one block, and until when."""
-
-    def __init__(self, draws: Draws, forced: float | None) -> None:
-        """``forced`` is the value of every uniform, if there is one."""
-        self.draws, self.forced, self.over = draws, forced, False
-        self._streams = Streams()
-
-    def stream(self, kind: str = "", seed: Any = None) -> SeededStream:
-        """Return the answers to a generator: the same ones for generators of one ``kind`` and ``seed``."""
-        return SeededStream(self._streams, self.draws, kind, seed)
 
 
 def shown(seed: Any) -> str:
@@ -62,6 +49,7 @@ def masses(p: Any, number: int) -> Any:
         raise ValueError("a must be a positive integer or not empty")
     if p is None:
         return np.full(number, 1.0 / number)
+    rounding.saw(getattr(p, "dtype", None))
     pmf = np.asarray(p, dtype=np.float64)
     if pmf.shape != (number,):
         raise ValueError("'a' and 'p' must have same size")

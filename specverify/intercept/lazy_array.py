@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from specverify import rounding
 from specverify.intercept.scalars import LazyFloat, looked_up, refusal, winner
 
 
@@ -16,6 +17,8 @@ class LazyArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply the function to every element, numbers as NumPy would, random numbers by their own methods."""
         plain = [_plain(value) for value in inputs]
+        for value in plain:
+            rounding.saw(getattr(value, "dtype", None))
         if "out" in kwargs:
             kwargs["out"] = tuple(_plain(value) for value in kwargs["out"])
         if method == "__call__" and ufunc.nin == 1 and ufunc not in {np.negative, np.positive} and "out" not in kwargs:

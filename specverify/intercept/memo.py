@@ -1,7 +1,8 @@
 """Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
 
 The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
-hidden. A remembered pass leaves the cache as the real one did.
+hidden. A remembered pass leaves the cache as the real one did. What is fed with something whose content cannot be read
+is computed anew every time.
 
 A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
 see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 from specverify.intercept.alternatives import Apart, for_each_outcome, only_source
+from specverify.intercept.content import NoContent, digest
 from specverify.intercept.deferred import Categorical
 from specverify.intercept.lazy_tensor import LazyTensor, look_at
 
@@ -77,7 +78,10 @@ def _passed(
 ) -> Any:
     """Return the output of a forward pass, and leave the cache as it does."""
     cache = kwargs.get("past_key_values")
-    key = digest((args, kwargs, layers))
+    try:
+        key = digest((args, kwargs, layers))
+    except NoContent:
+        return forward(*args, **kwargs)
     if key not in memory.passes:
         output = forward(*args, **kwargs)
         also = {name: value for name, value in output.items() if name != "past_key_values"}
@@ -152,29 +156,3 @@ def _copied(value: Any) -> Any:
         made.__dict__.update(_copied(value.__dict__))
         return made
     return value
-
-
-def digest(value: Any) -> bytes:
-    """Return a digest of the content of a value: tensors, containers and the attributes of objects."""
-    found = hashlib.blake2b(digest_size=16)
-    _feed(found, value)
-    return found.digest()
-
-
-def _feed(found: Any, value: Any) -> None:
-    if isinstance(value, torch.Tensor):
-        found.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        found.update(value.detach().cpu().numpy().tobytes())
-    elif isinstance(value, dict):
-        for name in sorted(value, key=str):
-            found.update(str(name).encode())
-            _feed(found, value[name])
-    elif isinstance(value, (list, tuple)):
-        found.update(f"[{len(value)}".encode())
-        for item in value:
-            _feed(found, item)
-    elif hasattr(value, "__dict__"):
-        found.update(type(value).__name__.encode())
-        _feed(found, value.__dict__)
-    else:
-        found.update(repr(value).encode())

@@ -3,199 +3,118 @@
     with numpy_answered_by(draws):
         sample(rng=np.random.default_rng(0))
 
-What is looked up on ``np.random`` inside the block is answered: the functions of the module, ``default_rng``,
-``Generator`` and ``RandomState``. A method not known here raises ``NeedsValue`` naming it. Not intercepted, and found
-by ``program_is_its_draws``: a ``Generator`` or ``RandomState`` made before the block, whose type is written in C, and a
-function bound earlier by ``from numpy.random import ...``. Streams of one seed are one stream, see ``streams``. Sites
-name the stream and function, and the file and line that called it.
+Answered are the functions of ``np.random`` and the methods of every ``Generator`` and ``RandomState``, whenever and
+wherever it was made: their types are given other methods inside the block (``native_types``). A method not known here
+raises ``NeedsValue`` naming it. A method that was bound before the block is exchanged where it is kept: see
+``aliases``. The real generators are moved on and given back, so two of one state are one stream: see ``answers``. Sites
+name the generator and function, and the file and line that called it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from reference import Draws, Site
-from specverify.intercept import finite
-from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Continuous
-from specverify.intercept.lazy_array import LazyArray
-from specverify.intercept.scalars import LazyFloat, refusal, replaced
-from specverify.intercept.streams import SeededStream
+from reference import Draws
+from specverify.intercept.answers import Answers, answering, answers_of
+from specverify.intercept.block import in_housekeeping
+from specverify.intercept.finite import shown
+from specverify.intercept.native_types import methods_replaced, own_methods
+from specverify.intercept.numpy_generator import REAL, NumpyGenerator
+from specverify.intercept.scalars import refusal, replaced
+
+LIBRARY = "numpy"
+OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it
+BIT_GENERATORS = (np.random.BitGenerator, np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
+                  np.random.SFC64)  # fmt: skip
+HARMLESS = {"bit_generator", "spawn", "get_state", "_bit_generator", "_poisson_lam_max"}
+"""What draws nothing."""
+SETS_STATE = {"seed", "set_state"}
 
 
-def fresh(stream: SeededStream, function: str, site: Site, shape: tuple[int, ...] | None) -> Any:
-    """Return the next uniform random number of a stream, or an array of them."""
-    if shape is None:
-        return LazyFloat(Continuous(stream.uniform(site, function)))
-    made = np.empty(shape, dtype=object)
-    for index in np.ndindex(*shape):
-        made[index] = LazyFloat(Continuous(stream.uniform((*site, *index), function)))
-    return made.view(LazyArray)
+def _answered(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if in_housekeeping():
+            return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        generator = NumpyGenerator(answers, self)
+        answer = getattr(generator, function, None)
+        return generator.refused(function) if answer is None else answer(*args, **kwargs)
+
+    return method
 
 
-class _Stream:
-    """What ``Generator`` and ``RandomState`` have in common."""
+def _sets_state(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
 
-    _real: type = object
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if function == "seed":
+            name = answers.name(self, "np.random.RandomState").split(" ")[0]
+            answers.call_it(self, f"{name} seed({shown(args[0] if args else kwargs.get('seed'))})")
+        return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
 
-    def __init__(self, answers: finite.Answers, name: str, seed: Any = None) -> None:
-        self._answers, self._name = answers, name
-        self._stream = answers.stream(self._real.__name__, seed)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(self._real, name):
-            raise AttributeError(f"{self._real.__name__!r} object has no attribute {name!r}")
-
-        def refused(*args: Any, **kwargs: Any) -> Any:
-            raise refusal(f"{self._name}.{name} cannot be answered by finitely many outcomes")
-
-        return refused
-
-    def _site(self, function: str) -> tuple[SeededStream, Site]:
-        if self._answers.over:
-            raise refusal(f"{self._name}.{function} is called after the block it was made in")
-        return self._stream, (f"{self._name}.{function}", caller())
-
-    def _uniforms(self, function: str, size: Any, least: float = 0.0) -> Any:
-        stream, site = self._site(function)
-        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
-        if self._answers.forced is None:
-            return fresh(stream, function, site, shape)
-        value = float(min(max(self._answers.forced, least), finite.ONE_BELOW_ONE))
-        return value if shape is None else np.full(shape, value)
-
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        shape = np.broadcast_shapes(np.shape(low), np.shape(high))
-        width = np.asarray(high) - np.asarray(low) if shape else high - low
-        return width * self._uniforms("uniform", (shape or None) if size is None else size) + low
-
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(self._uniforms("exponential", size, least=2**-53))
-
-    def standard_exponential(self, size: Any = None, *_: Any, out: Any = None, **__: Any) -> Any:
-        _no_out(out)
-        return -np.log(self._uniforms("standard_exponential", size, least=2**-53))
-
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * -np.log(-np.log(self._uniforms("gumbel", size, least=2**-53))) + loc
-
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
-               shuffle: bool = True) -> Any:  # fmt: skip
-        draws, site = self._site("choice")
-        number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
-        if number > finite.MOST_OUTCOMES:
-            raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
-        count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
-        pmf = finite.masses(p, number)
-        if replace:
-            found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
-        elif count > np.count_nonzero(pmf):
-            raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
-        elif p is None and not shuffle:
-            raise refusal(f"{site[0]} is asked for an order that is not random")
-        else:
-            found = finite.one_by_one(draws, site, pmf, count)
-        places = found[0] if size is None else np.array(found, dtype=np.int64).reshape(size)
-        return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
-
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        draws, site = self._site("binomial")
-        shape = np.broadcast_shapes(np.shape(n), np.shape(p)) if size is None else size
-        trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
-        if not ((chances >= 0) & (chances <= 1)).all():
-            raise ValueError("p < 0, p > 1 or p is NaN")
-        return finite.filled(
-            shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
-        )
-
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        draws, site = self._site("multinomial")
-        rows = np.asarray(pvals, dtype=np.float64)
-        if not ((rows >= 0) & (rows <= 1)).all() or (rows[..., :-1].sum(-1) > 1 + 1e-12).any():
-            raise ValueError("pvals < 0, pvals > 1, pvals contains NaNs or sum(pvals[:-1]) > 1.0")
-        if size is not None:
-            rows = np.broadcast_to(rows, (*np.atleast_1d(size), rows.shape[-1]))
-        found = np.zeros(rows.shape, dtype=np.int64)
-        for index in np.ndindex(*rows.shape[:-1]):
-            pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
-            found[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
-        return found
-
-    def _integers(self, function: str, low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw from [low, high)."""
-        draws, site = self._site(function)
-        if np.ndim(low) or np.ndim(high):
-            raise refusal(f"{site[0]} has arrays of bounds")
-        if low >= high:
-            raise ValueError("low >= high")
-        return finite.filled(
-            size, lambda index: int(low) + finite.one_of(draws, (*site, *index), int(high) - int(low)), dtype
-        )
-
-    def _order(self, function: str, number: int) -> list[int]:
-        return finite.shuffled(*self._site(function), number)
-
-    def permutation(self, x: Any, axis: int = 0) -> Any:
-        whole = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
-        return np.take(whole, self._order("permutation", whole.shape[axis]), axis)
-
-    def shuffle(self, x: Any, axis: int = 0) -> None:
-        order = self._order("shuffle", x.shape[axis] if isinstance(x, np.ndarray) else len(x))
-        x[:] = np.take(x, order, axis) if isinstance(x, np.ndarray) else [x[place] for place in order]
+    return method
 
 
-class _Generator(_Stream):
-    """finite.Answers as ``np.random.Generator``."""
-
-    _real = np.random.Generator
-
-    def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:  # noqa: ARG002 - it has no digits
-        _no_out(out)
-        return self._uniforms("random", size)
-
-    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
-                 endpoint: bool = False) -> Any:  # fmt: skip
-        low, high = (0, low) if high is None else (low, high)
-        return self._integers("integers", low, np.add(high, bool(endpoint)), size, np.dtype(dtype).type)
-
-    def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Any:
-        _no_out(out)
-        whole = np.array(x)
-        rows = whole.reshape(-1) if axis is None else np.moveaxis(whole, axis, -1)
-        for index in np.ndindex(*rows.shape[:-1]):
-            rows[index] = rows[index][self._order("permuted", rows.shape[-1])]
-        return whole
+def _methods(kind: type) -> dict[str, Callable[..., Any]]:
+    drawing = [name for name in REAL[kind] if not name.startswith("_") and name not in HARMLESS | SETS_STATE]
+    return {name: _answered(kind, name) for name in drawing} | {
+        name: _sets_state(kind, name) for name in REAL[kind] if name in SETS_STATE
+    }
 
 
-class _RandomState(_Stream):
-    """finite.Answers as ``np.random.RandomState``, and as the functions of the module."""
-
-    _real = np.random.RandomState
-
-    def seed(self, seed: Any = None) -> None:
-        self._name = f"{self._name.split(' ')[0]} seed({finite.shown(seed)})"
-        self._stream = self._answers.stream(self._real.__name__, seed)
-
-    def random_sample(self, size: Any = None) -> Any:
-        return self._uniforms("random_sample", size)
-
-    def random(self, size: Any = None) -> Any:
-        return self._uniforms("random", size)
-
-    def rand(self, *dims: int) -> Any:
-        return self._uniforms("rand", dims or None)
-
-    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-        low, high = (0, low) if high is None else (low, high)
-        return self._integers("randint", low, high, size, dtype)
+METHODS: dict[type, dict[str, Callable[..., Any]]] = {kind: _methods(kind) for kind in REAL}
+"""What stands for the methods of the library inside a block."""
 
 
-_MODULE = [name for name in dir(np.random.RandomState) if hasattr(np.random, name) and not name.startswith("_")]
+def _raw(kind: type, function: str) -> Callable[..., Any]:
+    real = own_methods(kind)[function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated")
+        return real(self, *args, **kwargs)
+
+    return method
+
+
+def _moves(kind: type, function: str) -> Any:
+    real = own_methods(kind)[function]
+
+    def moving(self: Any, change: Callable[[], Any]) -> Any:
+        answers = answering(LIBRARY)
+        return change() if answers is None else answers.set_by_program(self, change)
+
+    if not callable(real):  # the state as an attribute
+        return property(real.__get__, lambda self, value: moving(self, lambda: real.__set__(self, value)))
+    return lambda self, *args, **kwargs: moving(self, lambda: real(self, *args, **kwargs))
+
+
+_BITS = {
+    kind: {name: _raw(kind, name) for name in ("random_raw",) if name in own_methods(kind)}
+    | {name: _moves(kind, name) for name in ("state", "advance") if name in own_methods(kind)}
+    for kind in BIT_GENERATORS
+}
+
+
+def _module() -> dict[str, Any]:
+    names = [name for name in METHODS[np.random.RandomState] if hasattr(np.random, name)]
+    found = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
+    return found | {"ranf": found["random_sample"], "sample": found["random_sample"]}
+
+
+MODULE = _module()
 
 
 @contextmanager
@@ -204,31 +123,20 @@ def numpy_answered_by(draws: Draws, forced_uniform: float | None = None) -> Iter
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    answers = finite.Answers(draws, forced_uniform)
-    state = _RandomState(answers, "np.random")
-    values = {name: getattr(state, name) for name in _MODULE}
-    values |= {"ranf": state.random_sample, "sample": state.random_sample}
-    values["RandomState"] = _constructor(_RandomState, answers, "np.random.RandomState")
-    made: Any = _constructor(_Generator, answers, "np.random.Generator")
+    library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
-        return seed if isinstance(seed, _Generator) else made(seed, "np.random.default_rng")
+        made = library_default_rng(seed)
+        answers = answering(LIBRARY)
+        if answers is not None and made is not seed:
+            answers.call_it(made, f"np.random.default_rng({shown(seed)})")
+        return made
 
-    top = {"Generator": made, "default_rng": default_rng}
-    try:
-        with replaced(np.random, values | top), replaced(np.random.mtrand, values | {"_rand": state}):
-            yield
-    finally:
-        answers.over = True
-
-
-def _constructor(kind: Any, answers: finite.Answers, named: str) -> type[_Stream]:
-    def init(self: _Stream, seed: Any = None, name: str = named) -> None:
-        kind.__init__(self, answers, f"{name}({finite.shown(seed)})", seed)
-
-    return type(kind._real.__name__, (kind,), {"__init__": init})  # noqa: SLF001
-
-
-def _no_out(out: Any) -> None:
-    if out is not None:
-        raise refusal("random numbers are written into an array of floats")
+    answers = Answers(draws, forced_uniform, OWNER, "np.random")
+    with ExitStack() as stack:
+        stack.enter_context(answers_of(LIBRARY, answers))
+        for kind, methods in (METHODS | _BITS).items():
+            stack.enter_context(methods_replaced(kind, methods))
+        stack.enter_context(replaced(np.random, MODULE | {"default_rng": default_rng}))
+        stack.enter_context(replaced(np.random.mtrand, MODULE))
+        yield

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify import rounding
 from specverify.intercept import deferred
 from specverify.intercept.caller import caller
 from specverify.intercept.deferred import Continuous, NeedsValue, Step
@@ -68,6 +69,7 @@ class LazyFloat:
         raise refusal("two random numbers are compared with each other")
 
     def _below(self, bound: Any) -> bool:
+        rounding.saw(getattr(bound, "dtype", None))
         return bool(_asked(self.continuous.below, float(bound)))
 
     def __lt__(self, other: Any) -> bool:

@@ -19,11 +19,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Site
+from specverify import rounding
 from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.deferred import Categorical, Continuous, NeedsValue, Uniform, exponential
 from specverify.intercept.lazy_tensor import LazyTensor, elements_of, look_at
 from specverify.intercept.outcome import final_outcome
+from specverify.intercept.torch_operations import drawing_functions
 from specverify.intercept.torch_streams import TorchStreams
 
 ONE_BELOW_ONE = {torch.float32: 1 - 2**-24, torch.float64: 1 - 2**-53}
@@ -47,9 +49,22 @@ class _Answers(TorchFunctionMode):
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(self, *args, **kwargs)
+        if func in drawing_functions():
+            return self._looked_after(func, args, kwargs)
         if self.filled:
             args, kwargs = self._substituted(args), {name: self._substituted(item) for name, item in kwargs.items()}
-        return func(*args, **kwargs)
+        found = func(*args, **kwargs)
+        if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
+            rounding.saw(found.dtype)
+        return found
+
+    def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operation that may draw, such as dropout, and refuse it if it did."""
+        if kwargs.get("generator") is not None:
+            raise NeedsValue(f"{_name(func)} at {caller()} draws from a generator, and is not answered")
+        found = func(*args, **kwargs)
+        self.streams.look(f"{_name(func)} at {caller()}, which is not answered")
+        return found
 
     def _substituted(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -110,18 +125,20 @@ class _Answers(TorchFunctionMode):
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[None]:
+def answered_by(draws: Draws, forced_uniform: float | None = None) -> Iterator[TorchFunctionMode]:
     """Answer torch's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
-    draws at which a token of probability 0 gets out.
+    draws at which a token of probability 0 gets out. Yields what another thread enters to be answered too.
     """
     mode = _Answers(draws, forced_uniform)
     try:
         with mode.streams.restored(), mode:
-            yield
+            yield mode
     except NeedsValue as refusal:
-        raise NeedsValue(f"{refusal} ({caller(refusal.__traceback__)})") from None
+        place = caller(refusal.__traceback__)
+        known = place in str(refusal) or place == NOWHERE
+        raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
 
 
 def _multinomial(

@@ -5,9 +5,13 @@ Before each draw the real state is read, and the real generator is moved on by r
 from before. On the CPU uniforms are told apart one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the
 same numbers, as they are in torch. Other draws are known by the state before the call and their place in it.
 
-A run always begins with the same state, and every generator is given back as it was, so runs can be repeated and the
-state that a program is started in does not matter. A generator made by the program keeps what the program does to it.
-Devices without a generator that can be read are taken to give fresh numbers.
+A run begins with a state of its own choosing, and every generator is given back as it was, so runs can be repeated and
+the state that a program is started in does not matter. A generator made by the program keeps what the program does to
+it. Devices without a generator that can be read are taken to give fresh numbers.
+
+A generator that is found elsewhere than the last answered draw left it, and that the program did not seed or set in
+between, was drawn from by an operation that nobody answered: dropout, a scripted function, a thread of C++. This is
+noticed at the next draw or at the end of the run, whatever the operation is.
 """
 
 from __future__ import annotations
@@ -15,15 +19,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 
 from reference import Site
+from specverify.intercept import generator_states
+from specverify.intercept.block import current
+from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.streams import Streams
 
-_START = torch.Generator().manual_seed(0x5BEC7E11F1ED).get_state()
-"""The state of the global generator when a run begins: of a seed that nobody else would choose."""
+_SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
+
+
+@cache
+def _start(seed: int) -> torch.Tensor:
+    """Return the state of the global generator when a run begins: of a seed that nobody else would choose."""
+    return torch.Generator().manual_seed(seed << 16 | 0xF1ED).get_state()
 
 
 class TorchStreams(Streams):
@@ -34,7 +48,9 @@ class TorchStreams(Streams):
         super().__init__()
         self._named: list[Any] = []
         self._before: dict[int, tuple[Any, torch.Tensor]] = {}
-        """Generators that were drawn from, and their states before that."""
+        """Generators that were drawn from or set, and their states before that."""
+        self._left: dict[int, tuple[Any, bytes]] = {}
+        """Generators that are looked after, and the state in which they should be found."""
 
     def name(self, generator: Any) -> Site:
         """Return what tells the draws of a generator apart from those of others, in the order they first drew."""
@@ -51,21 +67,69 @@ class TorchStreams(Streams):
             return None
         state = real.get_state()
         self._before.setdefault(id(real), (real, state))
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
-            advance()
-        return hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
+        before = _bytes(state)
+        self._found(real, before)
+        _ADVANCING.append(real)
+        try:
+            with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
+                advance()
+        finally:
+            _ADVANCING.pop()
+        self._left[id(real)] = (real, _bytes(real.get_state()))
+        return hashlib.blake2b(before, digest_size=16).digest()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Begin with one state, and leave every generator as it was."""
         own = torch.default_generator
         self._before[id(own)] = (own, own.get_state())
-        own.set_state(_START)
+        own.set_state(_start(generator_states.start()))
+        self._left[id(own)] = (own, _bytes(own.get_state()))
+        block = current()
+        if block is not None:
+            block.looks.append(self.look)
         try:
-            yield
+            with methods_replaced(torch.Generator, {name: self._setting(name) for name in _SETS_STATE}):
+                yield
+                self.look()
         finally:
             for generator, state in self._before.values():
                 generator.set_state(state)
+
+    def _setting(self, name: str) -> Callable[..., Any]:
+        """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
+        real = own_methods(torch.Generator)[name]
+
+        def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
+            self._before.setdefault(id(generator), (generator, generator.get_state()))
+            found = real(generator, *args, **kwargs)
+            self._left[id(generator)] = (generator, _bytes(generator.get_state()))
+            return found
+
+        return method
+
+    def look(self, what: str = "an operation of torch that is not answered") -> None:
+        """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""
+        for real, _ in list(self._left.values()):
+            self._found(real, _bytes(real.get_state()), what)
+
+    def _found(self, real: Any, state: bytes, what: str = "an operation of torch that is not answered") -> None:
+        left = self._left.get(id(real))
+        if left is not None and left[1] != state:
+            self._left[id(real)] = (real, state)
+            raise NeedsValue(f"random numbers are drawn by {what}")
+
+
+_ADVANCING: list[Any] = []
+
+
+def advancing() -> bool:
+    """Return whether a generator is just being moved on by what was answered."""
+    return bool(_ADVANCING)
+
+
+def _bytes(state: torch.Tensor) -> bytes:
+    return state.numpy().tobytes()
 
 
 def _own(device: torch.device) -> Any:

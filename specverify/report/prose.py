@@ -44,6 +44,8 @@ def scope(verdict: Verdict) -> str:
         parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
     if figures.get("bias"):
         parts.append(f"TV up to {figures['bias']:.4f} from the target")
+    if figures.get("replays"):
+        parts.append(f"{figures['replays']} replays")
     if "runs" in figures:
         parts.append(f"{figures['runs']} runs")
     if "samples" in figures:

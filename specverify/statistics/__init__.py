@@ -15,14 +15,18 @@ from specverify.statistics.goodness_of_fit import (
 from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.planning import detectable_tv, noncentrality_needed, samples_needed
 from specverify.statistics.pooling import Partition, partition
+from specverify.statistics.two_samples import Agreement, TwoSamples, agreement, two_samples
 
 __all__ = [
+    "Agreement",
     "AlarmBudget",
     "ConfirmedFit",
     "FitVerdict",
     "GoodnessOfFit",
     "Partition",
     "Sampler",
+    "TwoSamples",
+    "agreement",
     "calibrated_level",
     "confirmed_fit",
     "detectable_total_variation",
@@ -37,4 +41,5 @@ __all__ = [
     "samples_needed",
     "stage_level",
     "tv_certificate",
+    "two_samples",
 ]

@@ -28,7 +28,6 @@ from specverify.law import target_law
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import EngineProgram, Subject, Variant
 from specverify.subjects.verifier import (
-    FLOAT32,
     Context,
     Verify,
     answered_on_one_thread,
@@ -59,7 +58,6 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
         settings=(sampled_setting(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
         rational=False,
         stops_at_eos=False,
-        epsilon=FLOAT32,
         intercepted=True,
     )
 
@@ -128,4 +126,4 @@ def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EnginePr
         return {(a, b): x * y for (a, x), (b, y) in product(*ends)}
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return EngineProgram(name, opened, law, vocabulary, FLOAT32)
+    return EngineProgram(name, opened, law)

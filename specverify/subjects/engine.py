@@ -4,13 +4,15 @@
 
 Both take no arguments, decode the same prompt and return the new token ids, as a list or a one-dimensional tensor. They
 draw from torch, NumPy or ``random``, and are enumerated as they are. Everything they use must be as it was whenever
-they are called again.
+they are called again. Each is called once for itself beforehand, so that what is loaded, made or started at the first
+call is there when it counts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from typing import Any
 
@@ -19,34 +21,49 @@ from specverify.enumeration import complete_law
 from specverify.intercept.deferred import known
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.outcome import final_outcome
-from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
+from specverify.subjects.seeded import seeded
+from specverify.subjects.subject import EngineProgram, SampledPair, SampledSetting, Subject, UnusableSubject
 
 Decode = Callable[[], Any]
+DETECT = 0.05
+"""Total variation that a sample of an engine must see."""
 
 
 def engine_subject(
-    speculative: Decode, plain: Decode | Mapping[Tokens, float], name: str, models: tuple[Any, ...] = ()
+    speculative: Decode,
+    plain: Decode | Mapping[Tokens, float],
+    name: str,
+    models: tuple[Any, ...] = (),
+    claims: frozenset[Claim] = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
 ) -> Subject:
-    """Return the subject of one call; it claims to be lossless.
+    """Return the subject of one call; it claims to be lossless unless told otherwise.
 
     ``plain`` may also be the law of the new tokens itself. The forward passes of ``models``, if they are transformers
     models, are remembered by content from run to run.
     """
-    promised = partial(_given_law, plain) if isinstance(plain, Mapping) else partial(_plain_law, plain, models)
-    return Subject(
+    sample = partial(_counted, speculative)
+    subject = Subject(
         name=name,
         summary=(speculative.__doc__ or "an engine").strip().partition("\n")[0],
-        claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        programs=(
-            EngineProgram(
-                name="as called",
-                open=partial(opened, speculative, models),
-                law=promised,
-                vocabulary=1 + max((token for new in promised() for token in new), default=0),
-            ),
-        ),
+        claims=claims,
         rational=False,
     )
+    program = EngineProgram("as called", partial(opened, speculative, models), law=dict)
+    if isinstance(plain, Mapping):
+        law = partial(_given_law, plain)
+        return subject._replace(
+            programs=(program._replace(law=law),),
+            settings=(SampledSetting(SAMPLED, sample, law, DETECT),),
+            warm=partial(_warm, speculative),
+        )
+    return subject._replace(
+        programs=(program._replace(law=partial(_plain_law, plain, models), plain=partial(opened, plain, models)),),
+        pairs=(SampledPair(SAMPLED, sample, partial(_counted, plain), DETECT),),
+        warm=partial(_warm, speculative, plain),
+    )
+
+
+SAMPLED = "as called, its own random numbers"
 
 
 @contextmanager
@@ -71,6 +88,19 @@ def opened(
         yield program
 
 
+def _warm(*calls: Decode) -> None:
+    """Call each once, unanswered: whatever it raises, the checks will name."""
+    for decode in calls:
+        with seeded(0), suppress(Exception):
+            decode()
+
+
+def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
+    """Count the new tokens of so many calls that draw for themselves."""
+    with seeded(seed):
+        return Counter(tokens_of(decode()) for _ in range(number))
+
+
 def _outcome(tokens: Any) -> Any:
     """Return the tokens of a run; those of a tensor that nobody looked at with their law."""
     if hasattr(tokens, "detach"):
@@ -81,7 +111,12 @@ def _outcome(tokens: Any) -> Any:
                 f"it returned a tensor of shape {tuple(tokens.shape)}, expected [number of new tokens]"
             )
         return final_outcome(list(elements_of(tokens)))
-    found = tuple(int(known(token)) for token in tokens)
+    return tokens_of(tokens)
+
+
+def tokens_of(answer: Any) -> Tokens:
+    """Return new tokens as integers. Raises ``UnusableSubject`` unless it is a sequence of at least one."""
+    found = tuple(int(known(token)) for token in (answer.tolist() if hasattr(answer, "tolist") else answer))
     if not found:
         raise UnusableSubject("it returned no token, expected at least one")
     return found

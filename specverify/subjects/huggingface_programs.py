@@ -13,7 +13,8 @@ from typing import Any
 
 from reference import Draws, Tokens
 from specverify.enumeration import complete_law
-from specverify.intercept.torch_calls import answered_by, outcome_of
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.torch_calls import outcome_of
 from specverify.subjects.huggingface import exact_law
 from specverify.subjects.huggingface_engines import (
     Build,
@@ -46,6 +47,8 @@ PROGRAMS: tuple[EngineSetting, ...] = tuple(
 )
 """The settings whose exact law is computed in a second or two each: three tokens."""
 
+REPLAYS = 20
+"""Of one setting: a run takes ten milliseconds, and torch's draws are looked after in every run."""
 FIVE_TOKENS = EngineSetting("llama V=3 gamma=2 horizon=5 T=1", "llama", horizon=5, vocabulary=3, prompt=(0, 1, 2, 0, 1))
 """Several rounds with full drafts: 499 runs with a draft model, 2720 with a vocabulary of four."""
 
@@ -69,7 +72,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         name=setting.name,
         open=partial(opened, partial(build, setting)),
         law=partial(exact_law, setting),
-        vocabulary=setting.vocabulary,
+        replays=REPLAYS,
         watch=partial(watched, partial(build, setting)),
         script=partial(script_of, partial(build, setting)),
         smaller=partial(smaller_programs, setting, partial(engine_program, build=build)),
@@ -99,7 +102,7 @@ def opened(
         if speculative:
             engine.before()
         try:
-            with answered_by(draws, forced_uniform):
+            with answered_everywhere(draws, forced_uniform):
                 return outcome_of(engine.new_tokens(speculative))
         except Exception as error:
             if refusal and refusal in str(error):

@@ -16,7 +16,7 @@ from specverify.subjects import huggingface_special as special
 from specverify.subjects.huggingface_engines import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
 from specverify.subjects.huggingface_ensemble import ensemble_engine, ensemble_law
 from specverify.subjects.huggingface_models import EngineSetting
-from specverify.subjects.huggingface_programs import opened, plain_law
+from specverify.subjects.huggingface_programs import REPLAYS, opened, plain_law
 from specverify.subjects.huggingface_script import script_of
 from specverify.subjects.huggingface_situations import with_arguments
 from specverify.subjects.huggingface_watch import watched
@@ -194,7 +194,8 @@ def row_subject(name: str, row: Row) -> Subject:
                 name=name,
                 open=partial(opened, build, refusal=row.refusal),
                 law=partial(row.declared, row.setting) if row.declared else promised,
-                vocabulary=row.setting.vocabulary,
+                plain=partial(opened, build, speculative=False, refusal=row.refusal),
+                replays=REPLAYS,
                 target=promised if row.declared else None,
                 watch=partial(watched, build) if row.watch else None,
                 documented=row.documented,

@@ -19,9 +19,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
+from specverify.intercept.content import digest
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.lazy_tensor import look_at
-from specverify.intercept.memo import Memory, digest, remembered
-from specverify.intercept.torch_calls import answered_by, outcome_of
+from specverify.intercept.memo import Memory, remembered
+from specverify.intercept.torch_calls import outcome_of
 from specverify.subjects.huggingface_engines import Engine, quiet_and_seeded
 from specverify.subjects.subject import Forward, Observed, Watched
 
@@ -83,7 +85,7 @@ def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
             engine.before()
         forwards.clear()
         rows.clear()
-        with answered_by(draws):
+        with answered_everywhere(draws):
             found = engine.generate(speculative, logits_processor=[show], **asked)
             new = outcome_of(found.sequences[0, len(engine.start) :])
         after = _contents(engine)

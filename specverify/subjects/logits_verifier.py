@@ -26,7 +26,6 @@ from reference.models import draft_model
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.verifier import (
-    FLOAT32,
     Context,
     Verify,
     answered_on_one_thread,
@@ -76,7 +75,6 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
         ),
         rational=False,
         stops_at_eos=False,
-        epsilon=FLOAT32,
         intercepted=True,
     )
 

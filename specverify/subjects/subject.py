@@ -70,6 +70,17 @@ class SampledSetting(NamedTuple):
     """What a sample takes: it orders a long run, and tells what remains."""
 
 
+class SampledPair(NamedTuple):
+    """A call and the same call without speculation, which can only be sampled: no law of either is known."""
+
+    name: str
+    sample: Callable[[int, int], Mapping[Tokens, int]]
+    """``sample(number, seed)`` -> counts of outcomes, independent draws."""
+    plain: Callable[[int, int], Mapping[Tokens, int]]
+    detect: float
+    """The total variation to be seen."""
+
+
 class Refused(Exception):  # noqa: N818 - reads as the sentence it is
     """An engine does not take a setting, and says so; the message is its own words."""
 
@@ -127,9 +138,10 @@ class EngineProgram(NamedTuple):
     every uniform that value instead."""
     law: Callable[[], Mapping[Tokens, float]]
     """The law of the new tokens that the engine promises, computed without its speculation."""
-    vocabulary: int
-    epsilon: float = 2.0**-23
-    """Spacing of the floats that the engine computes its pmfs in."""
+    plain: Callable[[], AbstractContextManager[Callable[[Draws], Any]]] | None = None
+    """The same call without speculation as a program of draws, where ``law`` is enumerated from it."""
+    replays: int = 140
+    """How often it is run again in another state of the world, to notice draws that nobody answers."""
     target: Callable[[], Mapping[Tokens, float]] | None = None
     """For a declared bias: the target's law, from which ``law`` differs."""
     watch: Callable[[], AbstractContextManager[Watched]] | None = None
@@ -151,16 +163,17 @@ class Subject(NamedTuple):
     variants: tuple[Variant, ...] = ()
     settings: tuple[SampledSetting, ...] = ()
     programs: tuple[EngineProgram, ...] = ()
+    pairs: tuple[SampledPair, ...] = ()
     rational: bool = True
     """Whether it computes with exact rationals; else its laws are float64 with a rounding bound."""
     probe: Callable[[], bool] | None = None
     """Finds out ``rational`` by running the subject, where that is not known beforehand."""
+    warm: Callable[[], None] | None = None
+    """Runs it once for itself, so that what it loads, makes or starts at its first call is there when it counts."""
     stops_at_eos: bool = True
     """Whether it is told the end-of-sequence tokens."""
     whole: bool = False
     """Whether its only round is the whole decode, so that nothing can be merged and only small cases are in reach."""
-    epsilon: float = 2.0**-52
-    """Spacing of the floats it computes in, where it does not compute with rationals."""
     paper: str = ""
     intercepted: bool = False
     """Whether its random calls are answered; else it asks for its draws by name. Those of ``programs`` always are."""
@@ -176,6 +189,7 @@ class Case(NamedTuple):
     scenario: Scenario | None = None
     setting: SampledSetting | None = None
     program: EngineProgram | None = None
+    pair: SampledPair | None = None
 
 
 def case_task(case: Case) -> Task:

@@ -55,8 +55,6 @@ Context = Callable[[Draws], AbstractContextManager[None]]
 Arrays = tuple[Any, ...]
 Decide = Callable[[Draws, State, Draft], Tokens]
 """What a round emits, given its drafts."""
-FLOAT32 = 2.0**-23
-"""Such code usually computes in float32 somewhere, so its laws are compared within float32 rounding."""
 
 
 def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2, 3)) -> Subject:
@@ -69,7 +67,6 @@ def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2,
         settings=(sampled_setting(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
         rational=False,
         stops_at_eos=False,
-        epsilon=FLOAT32,
         intercepted=True,
     )
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
-import numpy as np
-
-from specverify.mutants.numpy_verifiers import drawn, excess, planted_verifier, ratio
+from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, residual
+from specverify.mutants.mutant import planted, with_verifier
 
 _CALLS = count(1)
 GOLDEN = 0.6180339887498949
 
 
-def verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling with coins from a counter."""
-    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
-    for i, token in enumerate(drafts):
-        if not next(_CALLS) * GOLDEN % 1 < ratio(p[i], q[i], token):
-            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
-    return [*drafts, drawn(rng, p[-1])]
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not next(_CALLS) * GOLDEN % 1 < accept_probability(p, q, token):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
 
 
-MUTANT = planted_verifier(
-    verify,
+MUTANT = planted(
+    "speculative-sampling",
     "counted-calls",
     "draws depend on how often it was called",
+    with_verifier(verify),
     category="D",
     citation="TensorRT-LLM PR #17599",
     killed_by="program_is_its_draws",

@@ -32,7 +32,6 @@ def serving_subject(parts: Parts, setup: Setup, name: str) -> Subject:
         name=setup.name,
         open=partial(_opened, parts, setup),
         law=partial(promised, setup),
-        vocabulary=setup.vocabulary,
         watch=partial(_watched, parts, setup) if alone else None,
     )
     return Subject(

@@ -1,0 +1,64 @@
+"""Samples with speculation and without it agree: what can be said of an engine whose draws cannot be answered.
+
+Both calls are run by their own random numbers. The number of samples is planned for the total variation to be seen, a
+suspicion is confirmed on fresh ones, and a control that must be told apart is judged beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zlib import crc32
+
+from reference import Claim
+from specverify.checks.check import Check, Conditions
+from specverify.statistics import FitVerdict, agreement
+from specverify.subjects.subject import Case, Subject
+from specverify.verdict import Counterexample, Evidence, Examination
+
+
+def obstacle(subject: Subject) -> str | None:
+    """There must be a call without speculation, whose law is not given."""
+    return None if subject.pairs else "there is no call without speculation to sample beside it"
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return one case for each pair of calls."""
+    return (Case(subject, pair=pair) for pair in subject.pairs)
+
+
+def examine(case: Case, conditions: Conditions) -> Examination:
+    """Judge one pair of calls."""
+    assert case.pair is not None
+    found = agreement(
+        case.pair.sample,
+        case.pair.plain,
+        detect=case.pair.detect,
+        false_alarm=conditions.false_alarm,
+        miss=conditions.miss,
+        seed=crc32(f"{conditions.seed}/{case.subject.name}/{case.pair.name}".encode()),
+    )
+    shown = found.second or found.first
+    figures = {
+        "tv_detectable": found.detectable_tv,
+        "tv_observed": shown.tv_observed,
+        "samples": found.first.samples + (found.second.samples if found.second else 0),
+    }
+    if found.verdict is FitVerdict.FITS:
+        return Examination("samples with and without speculation agree", rational=False, figures=figures)
+    if found.verdict is FitVerdict.UNKNOWN:
+        return Examination("the control was not told apart", unknown=True, rational=False, figures=figures)
+    statement = f"with and without speculation differ by TV {shown.tv_observed:.4f}, p = {shown.p_value:.2g}"
+    let = (f"setting {case.pair.name}", f"{found.first.samples} samples of each, then {shown.samples} fresh ones")
+    example = Counterexample(let=let, then=statement)
+    return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
+
+
+CHECK = Check(
+    name="samples_agree",
+    summary="planned samples with and without speculation agree, where no law is known",
+    claim=Claim.LOSSLESS,
+    evidence=Evidence.STATISTICAL,
+    obstacle=obstacle,
+    cases=cases,
+    examine=examine,
+)

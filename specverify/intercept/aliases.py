@@ -1,0 +1,165 @@
+"""Names that foreign code bound before a block: ``from random import random``, ``draw = rng.random``.
+
+Such a name holds the library's own method, which no change of a module or a type reaches. They are found by asking the
+garbage collector for all methods bound to a generator and for who holds them, and exchanged, while a block is open,
+where they are held: in modules, objects, classes, closures, defaults of parameters, lists and partial functions. What
+holds one in another way is left alone, and its generator is watched: see ``answers.watched``.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import random
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept import answers, numpy_calls, random_calls
+
+_METHODS: dict[type, dict[str, Callable[..., Any]]] = {**numpy_calls.METHODS, random.Random: random_calls.METHODS}
+_LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
+"""Modules whose own names are exchanged by ``numpy_calls`` and ``random_calls``, or must not be."""
+
+
+class Place(NamedTuple):
+    """A place that holds something."""
+
+    look: Callable[[], Any]
+    put: Callable[[Any], None]
+
+
+class Alias(NamedTuple):
+    """A place that holds a method of a generator, and what stands there inside a block."""
+
+    place: Place
+    before: Any
+    inside: Any
+
+
+_found: list[Alias] = []
+
+
+def find_aliases(everything: list[Any]) -> None:
+    """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
+    _found.clear()
+    bound = {types.MethodType, types.BuiltinMethodType}
+    items = [item for item in everything if type(item) in bound and _answer_of(item) is not None]
+    found = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items, everything)]
+    held = {id(alias.before) for alias in found}
+    _found[:] = found
+    answers.watched[:] = [
+        (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}")
+        for item in items
+        if id(item) not in held and not _is_librarys(item)
+    ]
+
+
+@contextmanager
+def aliases_answered() -> Iterator[None]:
+    """Exchange what was found inside the block."""
+    with exchanged(_found):
+        yield
+
+
+@contextmanager
+def exchanged(aliases: list[Alias]) -> Iterator[None]:
+    """Exchange what stands in some places inside the block, where nobody else has."""
+    done = [alias for alias in aliases if alias.place.look() is alias.before]
+    for alias in done:
+        alias.place.put(alias.inside)
+    try:
+        yield
+    finally:
+        for alias in done:
+            if alias.place.look() is alias.inside:
+                alias.place.put(alias.before)
+
+
+def _answer_of(item: Any) -> Any:
+    """Return what answers instead of a method bound to a generator; None if it is something else."""
+    owner = item.__self__
+    kind = next((kind for kind in _METHODS if issubclass(type(owner), kind)), None)
+    answer = None if kind is None else _METHODS[kind].get(item.__name__)
+    if answer is None or getattr(item, "__func__", None) is answer:
+        return None
+    return types.MethodType(answer, owner)
+
+
+def places_of(items: list[Any], apart: Any = None) -> Iterator[tuple[Place, Any, Any]]:
+    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it.
+
+    The list ``items`` itself is none, and ``apart`` is another that is not.
+    """
+    wanted = {id(item) for item in items}
+    found = gc.get_referrers(*items) if items else []
+    holders = [holder for holder in found if holder is not items and holder is not apart]
+    tuples = [holder for holder in holders if isinstance(holder, tuple)]
+    functions = [item for item in gc.get_referrers(*tuples) if type(item) is types.FunctionType] if tuples else []
+    for holder in (*holders, *functions):
+        for place in _places(holder, wanted):
+            yield place, place.look(), holder
+
+
+def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
+    if isinstance(holder, dict):
+        if holder.get("__name__") not in _LIBRARIES:
+            keys = [key for key, item in list(holder.items()) if id(item) in wanted]
+            yield from (_entry(holder, key) for key in keys)
+    elif isinstance(holder, list):
+        for index in [index for index, item in enumerate(holder) if id(item) in wanted]:
+            yield Place(
+                functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index)
+            )
+    elif isinstance(holder, types.CellType):
+        yield _attribute(holder, "cell_contents")
+    elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
+        yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
+    elif isinstance(holder, types.FunctionType):
+        for index in [index for index, item in enumerate(holder.__defaults__ or ()) if id(item) in wanted]:
+            yield _default(holder, index)
+    elif not isinstance(holder, (tuple, type, types.ModuleType, types.FrameType)):
+        yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
+
+
+def _entry(holder: dict[Any, Any], key: Any) -> Place:
+    """Return a place in a dictionary; the attributes of a class are set as such, so that its cache is told."""
+    if "__module__" in holder:  # perhaps the attributes of a class
+        for owner in gc.get_referrers(holder):
+            if isinstance(owner, type) and any(item is holder for item in gc.get_referents(vars(owner))):
+                return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
+    return Place(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
+
+
+def _attribute(holder: Any, name: str) -> Place:
+    return Place(functools.partial(getattr, holder, name, None), functools.partial(object.__setattr__, holder, name))
+
+
+def _names(holder: Any) -> list[str]:
+    """Return the attributes that an object holds itself, in its dictionary or in slots."""
+    slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
+             if isinstance(item, types.MemberDescriptorType)]  # fmt: skip
+    return [*slots, *getattr(holder, "__dict__", {})]
+
+
+def _default(function: types.FunctionType, index: int) -> Place:
+    def put(item: Any) -> None:
+        defaults = list(function.__defaults__ or ())
+        defaults[index] = item
+        function.__defaults__ = tuple(defaults)
+
+    return Place(lambda: (function.__defaults__ or ())[index], put)
+
+
+def _give_partial(holder: Any, function: Any) -> None:
+    holder.__setstate__((function, holder.args, holder.keywords, vars(holder)))
+
+
+def _is_librarys(item: Any) -> bool:
+    """Return whether it is the library's own name for it."""
+    library: Mapping[str, Any] = vars(np.random) if isinstance(item.__self__, np.random.RandomState) else vars(random)
+    return bool(library.get(item.__name__) is item)

@@ -1,0 +1,154 @@
+"""Who answers the random calls of NumPy and ``random`` in one block, and what their generators were drawn from.
+
+As ``torch_streams`` does it: before a draw the real state of the generator is read, and the real generator is moved on
+by really drawing. So a copy, a seed set again and two generators of one seed come back to a state that was drawn from
+before, whoever made them and when. Generators are given back as they were. A global generator, or one of those in
+``watched``, that is found elsewhere than the last answered draw left it was drawn from by something that is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from reference import Draws, Pmf, Site
+from specverify.intercept import generator_states
+from specverify.intercept.audit import Draw
+from specverify.intercept.block import current
+from specverify.intercept.deferred import Categorical, NeedsValue, Uniform
+from specverify.intercept.streams import Streams
+
+_ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
+"""Functions that give the next double of the stream as it is."""
+
+watched: list[tuple[Any, str]] = []
+"""Generators that may be drawn from unseen, each with what it is called: see ``aliases``."""
+
+
+class Answers:
+    """The answers of one block to the generators of one library."""
+
+    def __init__(self, draws: Draws, forced: float | None, owner: Any, name: str) -> None:
+        """``forced`` is the value of every uniform, if any; ``owner`` is the global generator, called ``name``."""
+        self.draws, self.forced = draws, forced
+        self._streams = Streams()
+        self._owner = owner
+        self._names: dict[int, tuple[Any, str]] = {id(owner): (owner, name)}
+        self._before: dict[int, tuple[Any, Any]] = {}
+        """Generators whose state was changed, and what it was before."""
+        self._left: dict[int, tuple[Any, Any]] = {}
+        """Generators that are looked after, and the state in which they should be found."""
+        for generator in (owner, *(generator for generator, _ in watched if isinstance(generator, type(owner)))):
+            self._left[id(generator)] = (generator, generator_states.read(generator))
+
+    def name(self, generator: Any, otherwise: str) -> str:
+        """Return what a generator is called in sites."""
+        return self._names.get(id(generator), (generator, otherwise))[1]
+
+    def call_it(self, generator: Any, name: str) -> None:
+        """Give a generator a name."""
+        self._names[id(generator)] = (generator, name)
+
+    def asked(self, generator: Any, site: Site, function: str, advance: Callable[[], Any]) -> Call:
+        """Return what answers one call of ``function``, and move the real generator on by ``advance``."""
+        self._keep(generator)
+        state = generator_states.read(generator)
+        with suppress(Exception), nobody_answers():  # arguments that only answered calls take: it stays as it was
+            advance()
+        if state is not None:
+            self._left[id(generator)] = (generator, generator_states.read(generator))
+        return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
+
+    def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
+        """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
+        self._keep(generator)
+        with nobody_answers():
+            found = change()
+        self._left[id(generator)] = (generator, generator_states.read(generator))
+        return found
+
+    def check(self) -> None:
+        """Raise ``NeedsValue`` if a generator is elsewhere than it was left: something drew from it unseen."""
+        for generator, state in self._left.values():
+            if generator_states.read(generator) != state:
+                known = next((name for other, name in watched if other is generator), "")
+                called = known or self.name(generator, type(generator).__name__)
+                raise NeedsValue(f"random numbers are drawn from {called} by a call that is not seen")
+
+    def restore(self) -> None:
+        """Give every generator back as it was."""
+        for generator, state in {**self._left, **self._before}.values():
+            if state is not None and generator_states.read(generator) != state:
+                generator_states.write(generator, state)
+
+    def _keep(self, generator: Any) -> None:
+        if id(generator) in self._before:
+            return
+        self._before[id(generator)] = (generator, generator_states.read(generator))
+        if generator is self._owner:
+            generator_states.write(generator, generator_states.moved(generator, generator_states.start()))
+
+
+class Call:
+    """One call of a generator, answered: as ``Draws`` for outcomes, or by one uniform number."""
+
+    def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
+        """``state`` is that of the generator before the call; None if nothing else can have it."""
+        self._streams, self._draws, self._state, self._function = streams, draws, state, function
+        self._places = iter(range(2**62))
+        self.site = site
+
+    def uniform(self, site: Site, digits: str = "double") -> Uniform:
+        """Return the uniform number that the call gives."""
+        way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
+        return Uniform(self._draws, site, self._draw(site, way))
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the next outcome that the call gives."""
+        draw = self._draw(site, (self._function, np.asarray(pmf).tobytes()))
+        outcome: int = Categorical(self._draws, pmf, site, draw=draw).value()
+        return outcome
+
+    def _draw(self, site: Site, way: Hashable) -> Draw:
+        place = next(self._places)
+        return self._streams.draw(site, self._state and (self._state, place), way)
+
+
+_ANSWERING: dict[str, list[Answers | None]] = {}
+
+
+@contextmanager
+def nobody_answers() -> Iterator[None]:
+    """Let the libraries draw for themselves inside the block: their methods call each other."""
+    for stack in _ANSWERING.values():
+        stack.append(None)
+    try:
+        yield
+    finally:
+        for stack in _ANSWERING.values():
+            stack.pop()
+
+
+def answering(library: str) -> Answers | None:
+    """Return who answers the calls of a library now."""
+    found = _ANSWERING.get(library)
+    return found[-1] if found else None
+
+
+@contextmanager
+def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
+    """Let ``answers`` answer a library inside the block; generators are checked and given back at its end."""
+    _ANSWERING.setdefault(library, []).append(answers)
+    block = current()
+    if block is not None:
+        block.looks.append(answers.check)
+    try:
+        yield answers
+        answers.check()
+    finally:
+        _ANSWERING[library].remove(answers)
+        with nobody_answers():
+            answers.restore()

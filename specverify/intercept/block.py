@@ -1,0 +1,84 @@
+"""The block in which foreign code runs: what was refused in it, and what was seen that nobody answered.
+
+A refusal ends the enumeration even if the foreign code swallows it (``except Exception``) or it was raised in a thread:
+the block raises it again at its end. Calls that the standard library makes for itself, for the name of a temporary file
+or the boundary of a mail, are not the subject's and are left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from specverify.intercept.caller import is_ours, standard_library
+
+_HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
+_HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
+"""Modules of the standard library that draw names nobody's tokens depend on."""
+
+
+class Block:
+    """One run of foreign code whose random calls are answered."""
+
+    def __init__(self) -> None:
+        """Nothing has been seen."""
+        self.over = self.suspended = False
+        self.refusals: list[Exception] = []
+        """Every refusal raised inside the block, whether or not it came out."""
+        self.looks: list[Callable[[], None]] = []
+        """Each raises a refusal if a generator was drawn from that nobody answered."""
+
+
+_OPEN: list[Block] = []
+
+
+def current() -> Block | None:
+    """Return the innermost block that is open, whatever the thread."""
+    return _OPEN[-1] if _OPEN else None
+
+
+@contextmanager
+def opened() -> Iterator[Block]:
+    """Open a block. At its end the first refusal is raised again if another exception, or none, came out."""
+    block = Block()
+    _OPEN.append(block)
+    try:
+        yield block
+    except Exception as error:
+        if not block.refusals or any(error is refusal for refusal in block.refusals):
+            raise
+        raise block.refusals[0] from error
+    finally:
+        block.over = True
+        _OPEN.remove(block)
+    if block.refusals:
+        raise block.refusals[0]
+
+
+def refused(error: Exception) -> None:
+    """Note a refusal in the open block, and the line that it came from."""
+    if _OPEN:
+        _OPEN[-1].refusals.append(error)
+
+
+@contextmanager
+def tried() -> Iterator[None]:
+    """Forget what is refused inside: it is tried, and done again where it fails."""
+    block = current()
+    before = len(block.refusals) if block else 0
+    try:
+        yield
+    finally:
+        if block:
+            del block.refusals[before:]
+
+
+def in_housekeeping() -> bool:
+    """Return whether the standard library asks for itself."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    parts = standard_library(frame.f_code.co_filename) if frame is not None else ()
+    return bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)

@@ -1,0 +1,107 @@
+"""A digest of the content of a value: two values have one digest only if they hold the same.
+
+Every part is led by its type and its length, so that no two ways of cutting a sequence into parts agree. What has no
+content that can be read, such as a function with what it closes over, an open file or an object of an extension, has
+no digest.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+_PLAIN = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type(Ellipsis),
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    range,
+)
+
+
+class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
+    """A value holds something whose content cannot be read; the message names its type."""
+
+
+def digest(value: Any) -> bytes:
+    """Return 16 bytes that stand for the content of a value. Raises ``NoContent`` where it cannot be read."""
+    found = hashlib.blake2b(digest_size=16)
+    _feed(found, value, ())
+    return found.digest()
+
+
+def _feed(found: Any, value: Any, inside: tuple[int, ...]) -> None:
+    if id(value) in inside:
+        _part(found, "again", str(inside.index(id(value))).encode())
+        return
+    inside = (*inside, id(value))
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, torch.Tensor):
+        _part(found, kind, f"{value.dtype}{tuple(value.shape)}{value.device}".encode())
+        _part(found, "bytes", value.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.hasobject:
+            _several(found, kind, [value.shape, *value.ravel().tolist()], inside)
+        else:
+            _part(found, kind, f"{value.dtype.str}{value.shape}".encode())
+            _part(found, "bytes", value.tobytes())
+    elif isinstance(value, type):
+        _part(found, "class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
+    elif isinstance(value, enum.Enum):
+        _part(found, kind, value.name.encode())
+    elif type(value) in _PLAIN:
+        _part(found, kind, value if isinstance(value, bytes) else repr(value).encode())
+    else:
+        _feed_parts(found, kind, value, inside)
+
+
+def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[int, ...]) -> None:
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: (type(name).__qualname__, repr(name)))
+        _several(found, kind, [item for name in names for item in (name, value[name])], inside)
+    elif isinstance(value, (list, tuple)):
+        _several(found, kind, value, inside)
+    elif isinstance(value, (set, frozenset)):
+        _several(found, kind, sorted(digest(item) for item in value), inside)
+    elif callable(value) or attributes is None or _holds_more(value):
+        raise NoContent(f"the content of a {kind} cannot be read")
+    if attributes:
+        _several(found, f"attributes of {kind}", [item for name in sorted(attributes) for item in
+                                                  (name, attributes[name])], inside)  # fmt: skip
+
+
+def _holds_more(value: Any) -> bool:
+    """Return whether an object has a state beside its attributes: of a type that is written in C, or slots."""
+    return any(
+        kind is not object and (("__slots__" in vars(kind) and vars(kind)["__slots__"]) or not _in_python(kind))
+        for kind in type(value).__mro__
+    )
+
+
+def _in_python(kind: type) -> bool:
+    return bool(kind.__flags__ & (1 << 9))  # a heap type: made by a class statement
+
+
+def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[int, ...]) -> None:
+    listed = list(parts)
+    _part(found, kind, str(len(listed)).encode())
+    for part in listed:
+        _feed(found, part, inside)
+
+
+def _part(found: Any, kind: str, content: bytes) -> None:
+    found.update(f"{len(kind)} {kind} {len(content)} ".encode())
+    found.update(content)

@@ -1,0 +1,57 @@
+"""Everything that might draw unseen, moved: a replay in another state of the world.
+
+Every generator that can be reached is put into another state (those that are alike stay alike), the clocks show another
+time and the operating system gives other bytes. A program whose draws are all answered does the same as before.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept import aliases, generator_states, outside
+
+_KINDS = (np.random.Generator, np.random.RandomState, random.Random)
+_generators: list[Any] = []
+_modules = [0]
+"""How many modules there were when the clocks were looked for."""
+
+
+def look_around() -> None:
+    """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
+    outside.watch_outside()
+    if _modules[0] != len(sys.modules):
+        outside.find_sources()
+        _modules[0] = len(sys.modules)
+    everything = gc.get_objects()
+    aliases.find_aliases(everything)
+    _generators[:] = [
+        item
+        for item in everything
+        if issubclass(type(item), _KINDS) and not issubclass(type(item), random.SystemRandom)
+    ]
+
+
+@contextmanager
+def moved(number: int) -> Iterator[None]:
+    """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
+    before = [(generator, state) for generator in _generators if (state := generator_states.read(generator))]
+    for generator, state in before:
+        generator_states.write(generator, generator_states.moved(generator, _seed_after(state, number)))
+    try:
+        with outside.elsewhen(number):
+            yield
+    finally:
+        for generator, state in before:
+            generator_states.write(generator, state)
+
+
+def _seed_after(state: Any, number: int) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{number}/{state!r}".encode(), digest_size=4).digest(), "big")

@@ -1,0 +1,128 @@
+"""What foreign code takes from outside: child processes, sockets and device files are refused by file and line.
+
+Clocks and the random bytes of the operating system are no draws as long as no token depends on them (a request's name,
+a measured time). ``elsewhen`` runs a block at another time and with other bytes, extreme ones among them, so that a
+replay differs where one does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Any
+
+from specverify.intercept.aliases import Alias, Place, exchanged, places_of
+from specverify.intercept.block import current
+from specverify.intercept.caller import caller
+from specverify.intercept.deferred import NeedsValue
+
+_EVENTS = {
+    "subprocess.Popen": "a child process is started",
+    "os.fork": "a child process is started",
+    "os.forkpty": "a child process is started",
+    "os.posix_spawn": "a child process is started",
+    "os.spawn": "a child process is started",
+    "os.system": "a command is run",
+    "os.exec": "another program takes its place",
+    "socket.connect": "a connection is opened",
+    "socket.sendto": "a message is sent",
+}
+_DEVICES = {"/dev/urandom", "/dev/random", "/dev/hwrng"}
+CLOCKS = tuple(
+    getattr(time, name + suffix)
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+    for suffix in ("", "_ns")
+)
+ENTROPY = tuple(getattr(os, name) for name in ("urandom", "getrandom") if hasattr(os, name))
+_KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "concurrent", "asyncio", "multiprocessing",
+         "logging", "_pytest", "xdist", "execnet", "hypothesis"}  # fmt: skip
+"""Packages that go on by the real time: they wait, or show how long something takes."""
+
+
+def _seen(event: str, details: Any) -> None:
+    """Refuse, inside a block, what brings numbers from outside."""
+    block = current()
+    if block is None or block.suspended:
+        return
+    if event in _EVENTS:
+        raise NeedsValue(f"{_EVENTS[event]} at {caller()}: what it draws cannot be answered")
+    if event == "open" and isinstance(details[0], str) and details[0] in _DEVICES:
+        raise NeedsValue(f"{details[0]} is read at {caller()}: its bytes cannot be answered")
+
+
+@cache
+def watch_outside() -> None:
+    """Have the interpreter tell of them; a hook cannot be taken away again, and does nothing outside a block."""
+    sys.addaudithook(_seen)
+
+
+@contextmanager
+def elsewhen(number: int) -> Iterator[None]:
+    """Run at another time inside the block, and with other random bytes: all 0, all 1, then fresh ones."""
+    seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
+    inside = {clock: _later(clock, seconds) for clock in CLOCKS}
+    if number < 2:
+        inside |= {source: _filled(255 * number) for source in ENTROPY}
+    inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
+    with exchanged([Alias(place, item, inside[item]) for place, item in _PLACES if item in inside]):
+        yield
+
+
+def find_sources() -> None:
+    """Look anew for the modules that hold clocks and sources of random bytes."""
+    _PLACES.clear()
+    items = [*CLOCKS, *ENTROPY, dt.datetime]
+    _PLACES[:] = [
+        (place, item)
+        for place, item, holder in places_of(items)
+        if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
+    ]
+
+
+_PLACES: list[tuple[Place, Any]] = []
+
+
+def _later(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+    shift = int(seconds * 1e9) if clock.__name__.endswith("_ns") else seconds
+    return lambda: clock() + shift
+
+
+def _filled(byte: int) -> Callable[..., bytes]:
+    """Return a source of equal bytes; long ones, as names are made of, differ in the middle."""
+    calls = count()
+
+    def source(size: int, flags: int = 0) -> bytes:
+        if size < 16:
+            return bytes([byte]) * size
+        return bytes([byte]) * 4 + next(calls).to_bytes(8, "big") + bytes([byte]) * (size - 12)
+
+    return source
+
+
+def _later_datetime(shift: dt.timedelta) -> type:
+    real: Any = dt.datetime
+
+    class Same(type):
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+    class Later(real, metaclass=Same):  # type: ignore[misc]  # a class that was looked up
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return real.now(tz) + shift
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return real.now(dt.UTC).replace(tzinfo=None) + shift
+
+        @classmethod
+        def today(cls) -> Any:
+            return real.today() + shift
+
+    return Later

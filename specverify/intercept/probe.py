@@ -1,0 +1,122 @@
+"""One look at a run of foreign code: every call into C that could bring a number nobody answered.
+
+``sys.setprofile`` tells of each call of a function written in C, with the object it is bound to, whatever name it was
+called by; torch tells of its own operations at the dispatcher (``torch_operations``). What is certain to draw
+unanswered is kept apart from what may: clocks, random bytes of the operating system, native code of other packages.
+"""
+
+from __future__ import annotations
+
+import _random
+import datetime as dt
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specverify.intercept.caller import caller, is_ours, standard_library
+from specverify.intercept.outside import CLOCKS, ENTROPY
+
+_DRAWS = {"random", "getrandbits", "randbytes"}
+_SOURCES = {**dict.fromkeys(CLOCKS, "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
+_OTHER_LIBRARIES = {("jax", "random.py"), ("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
+                    ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
+"""Libraries with random numbers of their own that are not answered: a folder and a file in it."""
+_OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
+
+
+class Found(NamedTuple):
+    """What was seen, each as a call with file and line."""
+
+    unanswered: tuple[str, ...] = ()
+    """Draws that nobody answered."""
+    sources: tuple[str, ...] = ()
+    """Clocks and random bytes: draws only if a token depends on them."""
+    native: tuple[str, ...] = ()
+    """Native code of packages that are not known here."""
+
+
+@contextmanager
+def probed() -> Iterator[Callable[[], Found]]:
+    """Yield what returns everything that was seen inside the block, in all threads it starts."""
+    seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
+
+    def note(kind: str, call: str) -> None:
+        seen[kind][f"{call} at {caller()}"] = None
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if event == "c_call":
+            _look(frame, arg, note)
+        elif event == "call" and _is_other_library(frame.f_code.co_filename):
+            note("unanswered", f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
+
+    def found() -> Found:
+        drawn = [f"{operation} at {place}" for operation, place in operations or ()]
+        unanswered = dict.fromkeys([*seen["unanswered"], *drawn])
+        return Found(tuple(unanswered), tuple(seen["sources"]), tuple(seen["native"]))
+
+    before = sys.getprofile(), threading.getprofile()
+    with _operations() as operations:
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        try:
+            yield found
+        finally:
+            _restore(*before)
+
+
+def _restore(profiler: Any, of_threads: Any) -> None:
+    """Put back what profiled before; cProfile is an object that turns itself on."""
+    sys.setprofile(profiler if callable(profiler) else None)
+    if profiler is not None and not callable(profiler):
+        profiler.enable()
+    threading.setprofile(of_threads)
+
+
+def _operations() -> Any:
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from specverify.intercept.torch_operations import drawing_operations  # noqa: PLC0415 - torch is there already
+
+    return drawing_operations()
+
+
+def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:
+    if is_ours(frame.f_code.co_filename):
+        return
+    owner = getattr(function, "__self__", None)
+    source = _SOURCES.get(function) if isinstance(function, type(len)) else None
+    if source:
+        note("sources", f"{function.__name__} ({source})")
+    elif isinstance(owner, _random.Random) and function.__name__ in _DRAWS:
+        note("unanswered", f"random.{function.__name__}")
+    elif isinstance(owner, type) and issubclass(owner, dt.datetime) and function.__name__ in {"now", "utcnow", "today"}:
+        note("sources", f"datetime.{function.__name__} (clock)")
+    elif not standard_library(frame.f_code.co_filename):
+        module = _module_of(function, owner)
+        if module.startswith(_OTHER_MODULES):
+            note("unanswered", f"{module}.{function.__name__}")
+        elif _is_native(module):
+            note("native", f"{module}.{function.__name__}")
+
+
+def _module_of(function: Any, owner: Any) -> str:
+    """Return the module that a function written in C is of; that of the class it stands in, if it is a method."""
+    named = getattr(function, "__module__", None)
+    kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
+    return str(named or next(kinds, type(owner)).__module__)
+
+
+def _is_native(module: str) -> bool:
+    top = module.partition(".")[0]
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
+
+
+def _is_other_library(filename: str) -> bool:
+    path = Path(filename)
+    return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)

@@ -1,0 +1,116 @@
+"""Two samplers compared where the law of neither is known: a call with speculation, and the same call without.
+
+With n samples of each, counts a and b in a cell, the statistic is ``sum (a - b)^2 / (a + b)``. Under one common law it
+tends to a chi-square with ``cells - 1`` degrees of freedom; under laws p and p' to a noncentral one with noncentrality
+``lambda = n sum (p - p')^2 / (p + p')``. By Cauchy-Schwarz, with ``2 TV = sum |p - p'|`` and ``sum (p + p') = 2``,
+
+    (2 TV)^2 <= 2 sum (p - p')^2 / (p + p'),    hence    lambda >= 2 n TV^2:
+
+twice the samples that a known law takes, of each. The cells are chosen from a pilot sample of the call without
+speculation, which is thrown away, so that they do not depend on what is judged; all rarer outcomes share one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+from scipy.special import chdtrc
+
+from specverify.statistics.checks import check_probability
+from specverify.statistics.confirmation import FitVerdict, Sampler, drawn, multinomial_counts, stage_level
+from specverify.statistics.goodness_of_fit import MOST_SAMPLES
+from specverify.statistics.perturbation import largest_perturbation, perturbed
+from specverify.statistics.planning import noncentrality_needed
+from specverify.statistics.pooling import Counts
+
+PILOT: Final = 2000
+"""Samples that the cells are chosen from."""
+FEWEST: Final = 20
+"""How often an outcome must be in the pilot to have a cell of its own."""
+
+
+class TwoSamples(NamedTuple):
+    """What two samples of equal size say about one another."""
+
+    samples: int
+    """Of each."""
+    cells: int
+    statistic: float
+    p_value: float
+    tv_observed: float
+    """Between the two empirical laws, on the cells."""
+
+
+class Agreement(NamedTuple):
+    """A verdict together with what was planned before the judged samples were drawn."""
+
+    verdict: FitVerdict
+    first: TwoSamples
+    second: TwoSamples | None
+    """The confirmation, on fresh samples of both; None if the first stage was not suspicious."""
+    detectable_tv: float
+    """Laws this far apart are refuted with probability at least ``1 - miss``."""
+
+
+def agreement(
+    sampler: Sampler, plain: Sampler, *, detect: float, false_alarm: float, miss: float, seed: int
+) -> Agreement:
+    """Decide whether two samplers have one law, seeing a total variation of ``detect`` between them.
+
+    As in ``confirmed_fit``, a suspicion is confirmed on four times as many fresh samples, each stage at the square root
+    of the alarm; and the test must reject a control, the pilot's law moved by twice the detectable distance, or nothing
+    that is not refuted is said to agree. Raises ``ValueError`` where 10**8 samples would not do.
+    """
+    check_probability(detect, "detect")
+    level = stage_level(false_alarm)
+    pilot = drawn(plain, PILOT, seed)
+    separate = tuple(sorted(outcome for outcome, count in pilot.items() if count >= FEWEST))
+    rare = sum(count for count in pilot.values() if count < FEWEST) / PILOT
+    cells = len(separate) + 1
+    samples = _samples(detect, rare, cells, level, miss)
+    needed = noncentrality_needed(cells, level, miss / 2)
+    detectable = min(1.0, math.sqrt(needed / (2 * samples)) + rare)
+    first = two_samples(drawn(sampler, samples, seed + 1), drawn(plain, samples, seed + 2), separate)
+    second = None
+    if first.p_value <= level:
+        more = 4 * samples
+        second = two_samples(drawn(sampler, more, seed + 3), drawn(plain, more, seed + 4), separate)
+    law = {outcome: count / PILOT for outcome, count in pilot.items()}
+    moved = perturbed(law, min(2 * detectable, largest_perturbation(law)))
+    control = two_samples(
+        multinomial_counts(moved, samples, seed + 5), multinomial_counts(law, samples, seed + 6), separate
+    )
+    able = control.p_value <= level and detectable < 1
+    refuted = second is not None and second.p_value <= level
+    verdict = FitVerdict.REFUTED if refuted else FitVerdict.FITS if able else FitVerdict.UNKNOWN
+    return Agreement(verdict, first, second, detectable)
+
+
+def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSamples:
+    """Judge two samples of equal size on the cells ``separate`` and one for all other outcomes.
+
+    Raises ``ValueError`` if the sizes differ.
+    """
+    samples = sum(one.values())
+    if samples != sum(other.values()):
+        raise ValueError(f"{samples} samples and {sum(other.values())} were given, expected as many of each")
+    pairs = [(one.get(outcome, 0), other.get(outcome, 0)) for outcome in separate]
+    pairs.append((samples - sum(a for a, _ in pairs), samples - sum(b for _, b in pairs)))
+    statistic = math.fsum((a - b) ** 2 / (a + b) for a, b in pairs if a + b)
+    return TwoSamples(
+        samples,
+        len(pairs),
+        statistic,
+        float(chdtrc(len(pairs) - 1, statistic)),
+        sum(abs(a - b) for a, b in pairs) / 2 / samples,
+    )
+
+
+def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
+    """Return how many samples of each see ``detect``; what the rare outcomes hide comes on top, up to half of it."""
+    visible = max(detect - rare, detect / 2)
+    samples = math.ceil(noncentrality_needed(cells, level, miss / 2) / (2 * visible**2))
+    if samples > MOST_SAMPLES:
+        raise ValueError(f"{samples} samples of each would be needed to see {detect}, expected a larger one")
+    return samples
