@@ -25,7 +25,7 @@ def engine_of(coins, calls):
     def watch():
         yield Watched(run, run, prompt=(0,))
 
-    return EngineProgram("coins", open=None, law=dict, vocabulary=2, watch=watch)
+    return EngineProgram("coins", open=None, law=dict, watch=watch)
 
 
 def test_too_many_runs_are_refused_again_without_following_them_again():
