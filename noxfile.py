@@ -19,22 +19,29 @@ def install(session: nox.Session, *extras: str) -> None:
     session.install("-c", CONSTRAINTS, f".[{','.join(extras)}]" if extras else ".")
 
 
+def run_tests(session: nox.Session, *arguments: str) -> None:
+    """Run the tests in one run of two processes; the models are so small that a second thread only waits."""
+    session.run("pytest", "-n", "2", "--dist", "loadgroup", *arguments, env={"OMP_NUM_THREADS": "1"})
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
-    install(session, "hf", "proof", "dev")
-    if session.posargs:
-        session.run("pytest", *session.posargs)
-        return
-    session.run("pytest", "-n", "2", "property_tests")
-    session.run("pytest", "-n", "2", "engine_tests")
-    session.run("pytest", "-n", "2", "gpu_tests", "--device", "cpu")
+    install(session, "hf", "proof", "plot", "dev")
+    run_tests(session, *session.posargs)
+
+
+@nox.session
+def thorough(session: nox.Session) -> None:
+    """Run everything: what the default leaves out (docs/thorough.md), every scenario, and many fresh examples."""
+    install(session, "hf", "proof", "plot", "dev")
+    run_tests(session, "--thorough", "--hypothesis-profile", "thorough", *session.posargs)
 
 
 @nox.session
 def stats(session: nox.Session) -> None:
     """Sample every algorithm and engine under one alarm budget; print one table."""
-    install(session, "hf")
+    install(session, "hf", "plot")
     session.run("specverify", "stats", *session.posargs)
 
 
@@ -58,14 +65,6 @@ def proofs(session: nox.Session) -> None:
     install(session, "proof")
     for algorithm, vocabulary, gamma in (("speculative-sampling", "4", "1"), ("speculative-sampling", "3", "2")):
         session.run("specverify", "prove", algorithm, "--vocab", vocabulary, "--gamma", gamma, *session.posargs)
-
-
-@nox.session
-def properties(session: nox.Session) -> None:
-    """Run the exact laws of both suites in every scenario, and with many more Hypothesis examples."""
-    install(session, "hf", "proof", "dev")
-    for directory in ("property_tests", "engine_tests"):
-        session.run("pytest", "-n", "2", directory, "--hypothesis-profile", "thorough", *session.posargs)
 
 
 @nox.session
@@ -104,6 +103,7 @@ def bench(session: nox.Session) -> None:
     """Run the benchmarks; timing decides no test."""
     install(session, "hf", "dev")
     session.run("pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "-s", *session.posargs)
+    session.run("python", "benchmarks/table.py", "docs/benchmarks.md")
 
 
 @nox.session
@@ -122,4 +122,4 @@ def minimums(session: nox.Session) -> None:
     tools = ("ruff", "mypy", "scipy-stubs", "import-linter")
     session.install(*(name.replace(">=", "==") for name in wanted if not name.startswith(tools)))
     session.install("--no-deps", ".")
-    session.run("pytest", "-n", "2", "property_tests", *session.posargs)
+    run_tests(session, "property_tests", *session.posargs)

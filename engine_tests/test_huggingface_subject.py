@@ -57,6 +57,7 @@ def test_exact_law_is_a_law_and_does_not_hang_on_float32(setting: EngineSetting,
     assert precise == pytest.approx(law, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_plain_generation_follows_the_exact_law(setting: EngineSetting) -> None:
     """TV of 40 000 draws from at most 200 outcomes stays below .04 but once in 100 000 runs.
@@ -70,6 +71,7 @@ def test_plain_generation_follows_the_exact_law(setting: EngineSetting) -> None:
     assert sum(max(mass - counts[new] / samples, 0) for new, mass in law.items()) < 0.04
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("counts_of", [assisted_counts, prompt_lookup_counts], ids=name_of)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_speculative_paths_stay_in_the_support_and_repeat(counts_of: Any, setting: EngineSetting) -> None:

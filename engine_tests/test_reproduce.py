@@ -58,6 +58,7 @@ def imported(script):
     return {name.partition(".")[0] for name in named | {n.module for n in nodes if isinstance(n, ast.ImportFrom)}}
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("name", "check", "printed"),
     [
@@ -75,6 +76,7 @@ def test_a_finding_is_shown_by_a_script_that_needs_the_engine_alone(name, check,
     assert re.fullmatch(printed, done.stdout.strip().splitlines()[-1])
 
 
+@pytest.mark.thorough
 def test_the_script_of_a_boundary_draw_ends_with_0_when_the_comparison_is_mended(tmp_path):
     script = re.sub(r"CALLS = \d+", "CALLS = 200", reproduced("assisted/top-k", "support_at_boundary_draws").script)
     assert "torch.rand_like = lambda" in script

@@ -71,6 +71,7 @@ def test_the_graph_is_whole(vocabulary: int, gamma: int, device: torch.device) -
     assert_equal(compiled(greedy_batched, "eager", *greedy), greedy_batched(*greedy))
 
 
+@pytest.mark.thorough
 def test_compiled_rows_are_the_verifiers_on_fractions(compiler: str, device: torch.device) -> None:
     """One shape and type: a compiler may take most of a minute for the first kernel on a machine."""
     inputs = dyadic(0, 11, 2, batch=200)

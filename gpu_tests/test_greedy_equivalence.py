@@ -123,6 +123,7 @@ def check(case: Case, decoder: Decoder, gamma: int) -> None:
     assert emitted == case.expected, f"gamma {gamma}, {case}"
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("rows", [as_numpy, as_tensor])
 @pytest.mark.parametrize("algorithm", WITH_DRAFTER)
 @pytest.mark.parametrize("drafter", DRAFTERS)
@@ -171,6 +172,7 @@ def texts(architecture: str, attention: str, exact_dtype: torch.dtype, device: t
     return [texts_of(architecture, exact_dtype, attention, device, seed) for seed in (0, 1)]
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype) -> None:
@@ -182,6 +184,7 @@ def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, 
             assert text.plain == tuple(whole_logits(text.model, text.prompt, text.plain).argmax(dim=-1).tolist())
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_cached_decoding_is_the_targets_own(
@@ -197,6 +200,7 @@ def test_cached_decoding_is_the_targets_own(
     ledger.close(record_greedy, exact_dtype)
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_left_padded_batches_decode_as_each_row_alone(
@@ -211,6 +215,7 @@ def test_left_padded_batches_decode_as_each_row_alone(
     ledger.close(record_greedy, exact_dtype)
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_speculation_of_the_library(
@@ -232,6 +237,7 @@ def test_speculation_of_the_library(
     ledger.close(record_greedy, exact_dtype)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, device: torch.device) -> None:

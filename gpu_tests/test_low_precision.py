@@ -54,6 +54,7 @@ def rounding_of(texts: tuple[Text, ...], *, batched: bool = False) -> Measured:
     return measure(texts[0].model, [(text.prompt, text.plain) for text in texts], batched=batched)
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_cached_decoding_differs_by_near_ties_only(
@@ -71,6 +72,7 @@ def test_cached_decoding_differs_by_near_ties_only(
     ledger.close(record_greedy, low_dtype)
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_left_padded_batches_differ_by_near_ties_only(
@@ -87,6 +89,7 @@ def test_left_padded_batches_differ_by_near_ties_only(
     ledger.close(record_greedy, low_dtype)
 
 
+@pytest.mark.thorough(keep=5)
 @ATTENDING
 @CACHED
 def test_speculation_of_the_library_differs_by_near_ties_only(
@@ -106,6 +109,7 @@ def test_speculation_of_the_library_differs_by_near_ties_only(
 # Planted mistakes, in bfloat16
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_off_by_one_is_no_near_tie(architecture: str, plant: str, device: torch.device) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from specverify import peers
+from specverify import kills, peers
 from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions
 from specverify.cli import app
@@ -129,11 +129,17 @@ def test_no_peer_sees_a_row_off_by_one_because_their_pmfs_do_not_depend_on_the_c
     assert all(judged(peer, find_subject("mutant:row-off-by-one")) for peer in QUICK)
 
 
-def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug():
+def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(monkeypatch):
     """Lenience is biased by design, and says so; a test that asks for p refuses it with the bug and without."""
+    monkeypatch.setattr(kills, "PEERS", QUICK)
     row = mutant_row("lenient-residual", (), Conditions(), peers=True)
     assert dict(row.peers)["vLLM V2 narrow"] == REFUSES_BOTH
     assert KILLED not in dict(row.peers).values()
+
+
+def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
+    """Its law is right, which a count that is divided would not show."""
+    assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
 
 
 def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():

@@ -7,8 +7,12 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from specverify.checks import CHECKS
+from specverify.checks import CHECKS, Conditions
+from specverify.checks.samples_fit_law import rows_of
 from specverify.cli import app
+from specverify.report.statistics import cells
+from specverify.stats import USUAL, plan_statistics
+from specverify.subjects.subject import Method
 from specverify.verdict import Evidence
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
@@ -48,3 +52,23 @@ def test_every_option_and_name_of_the_readme_exists():
     reference = __import__("reference")
     for name in re.findall(r"`(\w+)`", README.partition("## Use the reference")[2].partition("## The main job")[0]):
         assert hasattr(reference, name) or name in {"target", "draft"}
+
+
+def test_rows_of_the_statistics_table_are_those_of_this_code():
+    """The divided rows of the registry, which take tenths of a second each; the others need minutes or an engine."""
+    shown = next(block for block in blocks() if block.startswith("alarm budget"))
+    tests = int(re.search(r"over (\d+) planned tests", shown)[1])
+    rows = [re.split(r" {2,}", line.strip()) for line in shown.splitlines() if line.startswith(" reference:")]
+    divided = [row for row in rows if row[3] == Method.DIVIDED]
+    plan = plan_statistics(1e-6, 0, USUAL._replace(finer=None))
+    assert tests >= plan.budget.parts
+    conditions = Conditions(seed=plan.seed, false_alarm=1e-6 / tests, miss=plan.miss)
+    wanted = {row[0] for row in divided}
+    computed = [
+        list(cells(row))
+        for item in plan.settings
+        if item.subject in wanted and not item.control
+        for row in rows_of(item.subject, item.setting, conditions)
+    ]
+    assert divided == computed
+    assert len(divided) >= 5

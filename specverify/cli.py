@@ -8,38 +8,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from reference import ALGORITHMS
 from specverify import __version__
 from specverify.arguments import check_count, check_seconds
 from specverify.commands import alarms_command, mutants_command
-from specverify.listing import described, everything
 from specverify.options import (
     HOLDS,
     REFUTED,
     UNKNOWN,
     UNUSABLE,
-    AlarmOption,
-    JobsOption,
     MarkdownOption,
-    SeedOption,
     check_folder,
     console,
     errors,
     option,
-    processes,
     stop,
     write,
 )
-from specverify.parallel import WorkerDied
-from specverify.places import sentence_of
-from specverify.report.systems import algorithms_table, systems_markdown
-from specverify.report.terminal import statistics_table
-from specverify.stats import plan_statistics, run_statistics
+from specverify.stats_command import stats_command
 from specverify.subject_commands import replay_command, reproduce_command, verify_command
-from specverify.subjects.subject import UnusableSubject
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
@@ -51,11 +38,12 @@ def main() -> None:
     except SystemExit as end:
         told = isinstance(end.__context__, typer.Exit)  # else nobody reads on, or the input ended
         sys.exit(UNUSABLE if end.code == REFUTED and not told else end.code)
-    except WorkerDied as death:
-        errors.print(f"specverify: {death}", markup=False, soft_wrap=True)
-        sys.exit(UNUSABLE)
-    except Exception as error:  # noqa: BLE001 - a defect of ours is told as what it is
-        errors.print(f"specverify: a defect of its own: {sentence_of(error)}", markup=False, soft_wrap=True)
+    except Exception as error:  # noqa: BLE001 - a death is told as what it is, and so is a defect of ours
+        from specverify.parallel import WorkerDied
+        from specverify.places import sentence_of
+
+        said = str(error) if isinstance(error, WorkerDied) else f"a defect of its own: {sentence_of(error)}"
+        errors.print(f"specverify: {said}", markup=False, soft_wrap=True)
         sys.exit(UNUSABLE)
 
 
@@ -73,6 +61,10 @@ def list_everything(
     markdown: MarkdownOption = None,
 ) -> None:
     """List algorithms with the systems that decode so, engines, checks and mutants."""
+    from reference import ALGORITHMS
+    from specverify.listing import described, everything
+    from specverify.report.systems import algorithms_table, systems_markdown
+
     if markdown is not None:
         write(markdown, systems_markdown(), "the file of --markdown")
         return
@@ -87,43 +79,8 @@ def list_everything(
             continue
         console.print(f"\n[bold]{title}[/bold]")
         width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            console.print(f"  {escape(row['name']):<{width}}  {escape(described(row))}", soft_wrap=True)
-
-
-@app.command()
-def stats(
-    alarm: AlarmOption = 1e-6,
-    seed: SeedOption = 0,
-    jobs: JobsOption = 0,
-    engines: Annotated[bool, typer.Option(help="Also sample the engines (needs the extra hf).")] = True,
-) -> None:
-    """Sample every algorithm and engine beyond enumerable sizes; print one table."""
-    try:
-        plan = plan_statistics(alarm, seed, engines)
-    except UnusableSubject as error:
-        stop(f"{error}; or leave engines out with --no-engines")
-    tests = plan.budget.parts
-    console.print(
-        f"alarm budget {alarm:g} over {tests} planned tests: {plan.budget.each:.2g} each; "
-        f"miss {plan.miss:g} at the detectable TV; seed {seed}"
-    )
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=errors, transient=True) as progress:
-        task = progress.add_task("sampling", total=len(plan.settings))
-        rows = run_statistics(
-            plan,
-            processes(jobs),
-            lambda item: progress.update(task, advance=1, description=f"{item.subject} {item.setting.name}"),
-        )
-    console.print(statistics_table(rows, seed))
-    unexpected = [row for row in rows if not row.as_expected]
-    for row in unexpected:
-        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
-    console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
-    if not unexpected:
-        raise typer.Exit(HOLDS)
-    raise typer.Exit(UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED)
+        lines = (f"  {row['name']:<{width}}  {described(row)}" for row in rows)
+        console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
 
 
 @app.command()
@@ -141,11 +98,12 @@ def prove(
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
     try:
-        from specverify import proof  # noqa: PLC0415 - needs the extra proof
-        from specverify.proof.text import proof_text  # noqa: PLC0415
+        from specverify import proof  # needs the extra proof
+        from specverify.proof.text import proof_text
+        from specverify.report.progress import progress_shown
 
-        with errors.status(f"{algorithm}: {what}"):
-            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache)
+        with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
+            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
     except (ImportError, ValueError) as error:
         stop(str(error))
     console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
@@ -158,3 +116,4 @@ app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
+app.command("stats")(stats_command)

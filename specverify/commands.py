@@ -7,36 +7,27 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from specverify.arguments import check_count, check_probability
-from specverify.checks import CHECKS, Conditions
-from specverify.false_alarms import exact_alarms, statistical_alarms
-from specverify.kills import kill_matrix
-from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.options import (
     ChecksOption,
     JobsOption,
     JsonOption,
     MarkdownOption,
     SeedOption,
-    check_names,
+    check_classes,
     console,
     errors,
     option,
     processes,
     write,
 )
-from specverify.report.false_alarms import alarms_page
-from specverify.report.kills import kill_data, kill_page, kill_table
 
 AS_EXPECTED, OTHERWISE = 0, 1
 
 
 def mutants_command(
-    category: Annotated[
-        list[str] | None, option("Only this class; repeatable.", "--class", check_names, "class", list(CATEGORIES))
-    ] = None,
+    category: Annotated[list[str] | None, option("Only this class; repeatable.", "--class", check_classes)] = None,
     check: ChecksOption = None,
     seed: SeedOption = 0,
     peers: Annotated[bool, typer.Option(help="Beside it, the statistics of other projects.")] = False,
@@ -45,21 +36,26 @@ def mutants_command(
     jobs: JobsOption = 0,
 ) -> None:
     """Run every check on every planted bug: the kill matrix. Exit 1 if a bug survives or a control is accused."""
+    from specverify.checks import CHECKS, Conditions
+    from specverify.kills import kill_matrix
+    from specverify.mutants import left_out, mutants, suspects
+    from specverify.report.kills import kill_data, kill_page, kill_table
+    from specverify.report.progress import progress_shown
+
     checks = tuple(item for item in CHECKS if not check or item.name in check)
     chosen = [
         mutant.name
         for mutant in mutants()
         if (not category or mutant.category in category) and (not check or mutant.killed_by in check)
     ]
-    with _bar() as progress:
-        task = progress.add_task("", total=len(chosen) + len(suspects()))
+    with progress_shown("mutants", len(chosen) + len(suspects()), errors) as progress:
         matrix = kill_matrix(
             chosen,
             checks,
             Conditions(seed=seed),
             peers,
             processes(jobs),
-            lambda name: progress.update(task, advance=1, description=name),
+            lambda name: progress.done(1, name),
         )
     console.print(kill_table(matrix))
     rows = len(matrix.mutants) + len(matrix.controls)
@@ -95,10 +91,14 @@ def alarms_command(
     jobs: JobsOption = 0,
 ) -> None:
     """Count how often correct subjects are accused. Exit 1 if it is more often than declared."""
-    with errors.status(f"{runs} statistical runs"):
-        statistical = statistical_alarms(runs, budget, seed, processes(jobs))
-    with errors.status(f"{configurations} exact configurations"):
-        exact = exact_alarms(configurations, seed, processes(jobs))
+    from specverify.false_alarms import SHARES, exact_alarms, statistical_alarms
+    from specverify.report.false_alarms import alarms_page
+    from specverify.report.progress import progress_shown
+
+    with progress_shown("alarms, the statistical layer", min(runs, SHARES), errors) as progress:
+        statistical = statistical_alarms(runs, budget, seed, processes(jobs), lambda index: progress.done())
+    with progress_shown("alarms, the exact layer", min(configurations, SHARES), errors) as progress:
+        exact = exact_alarms(configurations, seed, processes(jobs), lambda index: progress.done())
     found: Sequence[str] = [
         f"{item.what}: {item.accused} of {item.runs}, declared {item.declared:g}" for item in (*statistical, exact)
     ]
@@ -107,8 +107,3 @@ def alarms_command(
         write(markdown, alarms_page(statistical, exact, budget, seed), "the file of --markdown")
     fine = exact.accused == 0 and all(item.as_declared for item in statistical)
     raise typer.Exit(AS_EXPECTED if fine else OTHERWISE)
-
-
-def _bar() -> Progress:
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    return Progress(*columns, console=errors, transient=True)

@@ -10,16 +10,86 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reference import Draws, Pmf, Sampled, Site, check_pmf, inverse_cdf
+import numpy as np
+
+from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-__all__ = ["Decision", "FromHypothesis", "Narrated", "NotAFunctionOfItsDraws", "Replayed", "Sampled", "Tape"]
+__all__ = [
+    "Decision",
+    "FromHypothesis",
+    "Narrated",
+    "NotAFunctionOfItsDraws",
+    "Question",
+    "Replayed",
+    "Sampled",
+    "Tape",
+]
+
+MOST_DECISIONS = 10_000
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
     """The program did something else although its draws were answered alike."""
+
+
+class Question:
+    """What one draw asked, to be recognised when a program that is run again asks it again."""
+
+    def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
+        """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        if depth == MOST_DECISIONS:
+            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        self.site, self.depth = site, depth
+        self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
+        self._bytes = self._content.tobytes()
+        self._weights: tuple[Any, ...] | None = None
+        self._possible: tuple[int, ...] | None = None
+
+    @property
+    def weights(self) -> tuple[Any, ...]:
+        """The probability of each outcome."""
+        if self._weights is None:
+            self._weights = tuple(self._content.tolist())
+        return self._weights
+
+    @property
+    def possible(self) -> tuple[int, ...]:
+        """The outcomes of positive probability."""
+        if self._possible is None:
+            self._possible = support(self._content)
+        return self._possible
+
+    @property
+    def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability of each outcome in float64."""
+        return np.asarray(self._content, dtype=np.float64)
+
+    def check_repeated(self, pmf: Pmf, site: Site) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
+        pmf = as_pmf(pmf)
+        if site != self.site or not self._has_content(pmf):
+            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
+            raise NotAFunctionOfItsDraws(
+                f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
+                f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
+            )
+
+    def _has_content(self, pmf: Pmf) -> bool:
+        """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
+        if isinstance(pmf, np.ndarray) and pmf.dtype == self._content.dtype and pmf.tobytes() == self._bytes:
+            return True
+        return self.weights == tuple(pmf.tolist())
+
+    def check_made(self, draws: int) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
+        if draws <= self.depth:
+            raise NotAFunctionOfItsDraws(
+                f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
+            )
 
 
 class Decision(NamedTuple):
@@ -114,4 +184,10 @@ class Narrated:
 
 def support(pmf: Pmf) -> tuple[int, ...]:
     """Return the outcomes of positive probability."""
+    if isinstance(pmf, np.ndarray) and pmf.dtype != object:
+        return tuple(np.flatnonzero(pmf > 0).tolist())
     return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)
+
+
+def _shown(weights: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(str(weight) for weight in weights) + ")"

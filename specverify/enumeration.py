@@ -18,7 +18,7 @@ import numpy as np
 
 from reference import Decoder, Draws, Pmf, Sampled, Site, State, Tokens, as_pmf, check_pmf
 from specverify.arguments import check_callable, check_integer, check_seed, refusal
-from specverify.draws import Decision, NotAFunctionOfItsDraws, support
+from specverify.draws import Decision, Question, support
 from specverify.law import Coverage, Law
 from specverify.rounding import NEGLIGIBLE, Rounding, collected, drew, saw, worst
 from specverify.rounding import after as one_after
@@ -26,7 +26,6 @@ from specverify.rounding import after as one_after
 Outcome = TypeVar("Outcome")
 
 DEFAULT_RUNS = 200_000
-MOST_DECISIONS = 10_000
 PROBES = 16
 """Random runs that estimate the number of paths; rounds of no more paths than that are not estimated."""
 
@@ -63,9 +62,9 @@ class _Reached(NamedTuple):
 class _Branch:
     """A draw on the current path, and which of its possible outcomes is being followed."""
 
-    def __init__(self, site: Site, weights: tuple[Any, ...]) -> None:
-        self.site, self.weights, self.index = site, weights, 0
-        self.possible = tuple(outcome for outcome, mass in enumerate(weights) if mass > 0)
+    def __init__(self, question: Question, index: int) -> None:
+        self.question, self.index = question, index
+        self.site, self.weights, self.possible = question.site, question.weights, question.possible
 
     @property
     def outcome(self) -> int:
@@ -92,21 +91,13 @@ class Enumerated:
 
     def _outcome(self, pmf: Pmf, site: Site) -> int:
         saw(pmf.dtype)
-        branch = self._branches[self.depth] if self.depth < len(self._branches) else None
-        if branch is None or branch.site != site or branch.weights != tuple(pmf.tolist()):
-            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
-            if branch is not None:
-                raise NotAFunctionOfItsDraws(
-                    f"draw {self.depth} was at {branch.site} with pmf {_shown(branch.weights)} and is at {site} with "
-                    f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
-                )
-            if self.depth == MOST_DECISIONS:
-                raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
-            branch = _Branch(site, weights)
-            if self.depth < len(self._first):
-                branch.index = branch.possible.index(self._first[self.depth])
-            self._branches.append(branch)
+        if self.depth < len(self._branches):
+            self._branches[self.depth].question.check_repeated(pmf, site)
+        else:
+            question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
+            self._branches.append(_Branch(question, question.possible.index(*fixed) if fixed else 0))
         self.depth += 1
+        branch = self._branches[self.depth - 1]
         drew(len(branch.possible))
         return branch.outcome
 
@@ -133,10 +124,7 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
         if draws.failure is not None:
             raise draws.failure
         if draws.depth < len(branches):
-            raise NotAFunctionOfItsDraws(
-                f"draw {draws.depth} at {branches[draws.depth].site} was not made on replay, although all draws before "
-                "it were answered alike"
-            )
+            branches[draws.depth].question.check_made(draws.depth)
         weight: Any = 1
         for branch in branches:
             weight = weight * branch.weights[branch.outcome]
@@ -332,7 +320,3 @@ def _wider(one: Coverage, other: Coverage) -> Coverage:
     return Coverage(
         max(one.rounds, other.rounds), max(one.rounds_of_two, other.rounds_of_two), one.outcomes | other.outcomes
     )
-
-
-def _shown(weights: tuple[Any, ...]) -> str:
-    return "(" + ", ".join(str(weight) for weight in weights) + ")"

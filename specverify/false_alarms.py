@@ -6,20 +6,19 @@ exact layer examines random correct configurations, and must accuse none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
-from reference import ALGORITHMS, Algorithm, Tokens
+from reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.checks import CHECKS
+from specverify.divided import divided_counts
 from specverify.enumeration import decoder_law
 from specverify.parallel import in_parallel
 from specverify.scenarios import Scenario
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
-from specverify.statistics.confirmation import multinomial_counts
 from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
 from specverify.subjects.subject import Subject
 from specverify.tables import SHAPES
@@ -29,6 +28,7 @@ from specverify.verify import Plan, verify_subject
 DETECTABLE = (0.05, 0.1, 0.2, 0.4)
 """Total variations that the counted tests are planned for: many samples and few."""
 EXACT = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
+SHARES = 64
 ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
@@ -56,30 +56,40 @@ class _Tally(NamedTuple):
     accused: int
 
 
-def statistical_alarms(runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1) -> list[CountedAlarms]:
+def statistical_alarms(
+    runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> list[CountedAlarms]:
     """Judge ``runs`` correct subjects at ``false_alarm`` each; return the rate of each stage and of the accusation.
 
-    The subjects are the output laws of the registry rows, enumerated in float64, at several planned sample sizes.
+    The subjects are the registry rows, sampled by dividing the count and judged against their own output laws,
+    enumerated in float64, at several planned sample sizes.
     """
-    shares = np.array_split(np.arange(runs), max(8 * jobs, 1))
-    works = [partial(_tally, tuple(map(int, share)), false_alarm, seed) for share in shares if len(share)]
-    tallies: list[_Tally] = list(in_parallel(works, jobs))
-    done, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
+    works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
+    tallies: list[_Tally] = list(in_parallel(works, jobs, done))
+    judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
-        _counted("the first stage rejects", done, float(np.sqrt(false_alarm)), suspicions),
-        _counted("both stages reject: an accusation", done, false_alarm, accused),
+        _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
+        _counted("both stages reject: an accusation", judged, false_alarm, accused),
     ]
 
 
-def exact_alarms(configurations: int, seed: int = 0, jobs: int = 1) -> CountedAlarms:
+def exact_alarms(
+    configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> CountedAlarms:
     """Examine random correct configurations by every exact check that applies; none may be accused."""
-    shares = np.array_split(np.arange(configurations), max(8 * jobs, 1))
-    works = [partial(_accusations, tuple(map(int, share)), seed) for share in shares if len(share)]
-    found = [line for lines in in_parallel(works, jobs) for line in lines]
+    works = [partial(_accusations, share, seed) for share in _shares(configurations)]
+    found = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
 
 
+def _shares(number: int) -> list[tuple[int, ...]]:
+    """Return 0 .. number - 1 in ``SHARES`` parts at most; each is told of when it is done."""
+    return [tuple(map(int, share)) for share in np.array_split(np.arange(number), min(number, SHARES))]
+
+
 def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlarms:
+    from scipy.stats import binomtest  # noqa: PLC0415 - half a second, and only where something is sampled
+
     interval = binomtest(accused, runs).proportion_ci(0.99)
     return CountedAlarms(what, runs, declared, accused, float(interval.low), float(interval.high))
 
@@ -89,10 +99,10 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
     miss = 0.1
     for index in indices:
         rng = np.random.default_rng([seed, index])
-        law = _law(int(rng.integers(len(ALGORITHMS))), int(rng.integers(3)))
+        decoder, law = _correct(int(rng.integers(len(ALGORITHMS))), int(rng.integers(3)))
         detect = float(rng.choice(DETECTABLE))
         fit = confirmed_fit(
-            lambda number, chosen, law=law: multinomial_counts(law, number, chosen),  # type: ignore[misc]
+            partial(divided_counts, decoder, PROMPT),
             law,
             samples=samples_for(law, detect, stage_level(false_alarm), miss / 2),
             false_alarm=false_alarm,
@@ -105,14 +115,14 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
 
 
 @lru_cache(maxsize=1024)
-def _law(row: int, size: int) -> Mapping[Tokens, float]:
-    """Return the output law of a registry row on float64 tables with few, more or many outcomes."""
+def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
+    """Return a registry row on float64 tables, and its output law, which has few, more or many outcomes."""
     algorithm: Algorithm = ALGORITHMS[row]
     vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]
     decoder = algorithm.build(float_task(vocabulary, 1.0, horizon), **algorithm.examples[0])
     law = {outcome: float(mass) for outcome, mass in decoder_law(decoder, PROMPT).probabilities.items() if mass > 0}
     total = sum(law.values())
-    return {outcome: mass / total for outcome, mass in law.items()}
+    return decoder, {outcome: mass / total for outcome, mass in law.items()}
 
 
 def _accusations(indices: Sequence[int], seed: int) -> list[str]:

@@ -15,7 +15,7 @@ from specverify.checks import CHECKS, Check, Conditions
 from specverify.mutants import Mutant, mutants, suspects
 from specverify.parallel import in_parallel
 from specverify.peers import PEERS, PeerStatistic, judged
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Method, Subject
 from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, run_check, settled, verify_subject
 
@@ -24,6 +24,8 @@ REFUSES_BOTH = "refuses both"
 """Of a peer's test that refuses the subject without the bug as well: it asks for p, and the subject declares a bias."""
 DETECT = 0.4
 """The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
+DETECT_DIVIDED = 0.05
+"""The same where the count is divided, so that more samples cost little."""
 WIDEST_INTERCEPTED = 100
 """Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
 APART = 3
@@ -101,14 +103,14 @@ def kill_matrix(
     jobs: int = 1,
     progress: Callable[[str], None] = lambda name: None,
 ) -> KillMatrix:
-    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes."""
-    names = tuple(check.name for check in checks)
+    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
+
+    ``progress`` is told the name of each that is done.
+    """
+    names, rows_named = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
     works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
-    works += [partial(control_row, item.name, names, conditions) for item in suspects()]
-    rows = []
-    for row in in_parallel(works, jobs):
-        progress(row.name)
-        rows.append(row)
+    works += [partial(control_row, name, names, conditions) for name in rows_named[len(chosen) :]]
+    rows = list(in_parallel(works, jobs, lambda index: progress(rows_named[index])))
     return KillMatrix(
         tuple(row for row in rows if isinstance(row, MutantRow)),
         tuple(row for row in rows if isinstance(row, ControlRow)),
@@ -161,7 +163,11 @@ def _in_all(subject: Subject, verdict: Verdict, killer: Check, plan: Plan) -> Ve
 
 
 def _thinned(subject: Subject) -> Subject:
-    return subject._replace(settings=tuple(setting._replace(detect=DETECT) for setting in subject.settings[:1]))
+    first = tuple(
+        setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT)
+        for setting in subject.settings[:1]
+    )
+    return subject._replace(settings=first)
 
 
 def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from specverify.arguments import check_count, check_probability, check_seconds, check_seed, nearest
-from specverify.checks import CHECKS
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 MOST_JOBS = 1024
@@ -80,6 +79,20 @@ def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
             raise ValueError(f"there is no {what} {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")
 
 
+def check_checks(names: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all are names of checks."""
+    from specverify.checks import CHECKS
+
+    check_names(names, "check", [check.name for check in CHECKS])
+
+
+def check_classes(letters: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all are classes of planted bugs."""
+    from specverify.mutants import CATEGORIES
+
+    check_names(letters, "class", list(CATEGORIES))
+
+
 def write(file: Path, text: str, name: str) -> None:
     """Write a report; stops the command, in a sentence, if that fails after all."""
     try:
@@ -116,6 +129,13 @@ TimeoutOption = Annotated[float, option("Seconds for a subject, all its checks t
 JsonOption = Annotated[
     Path | None, option("Also write the report to this file.", "--json", check_writable, "the file of --json")
 ]
+CsvOption = Annotated[
+    Path | None, option("Also write the rows to this file.", "--csv", check_writable, "the file of --csv")
+]
+PlotOption = Annotated[
+    Path | None,
+    option("Also draw the rows to this file (needs the extra plot).", "--plot", check_writable, "the file of --plot"),
+]
 MarkdownOption = Annotated[
     Path | None,
     option("Also write the page or table to this file.", "--markdown", check_writable, "the file of --markdown"),
@@ -125,6 +145,6 @@ OutputOption = Annotated[
 ]
 ChecksOption = Annotated[
     list[str] | None,
-    option("Only this check; repeatable.", "--check", check_names, "check", [check.name for check in CHECKS]),
+    option("Only this check; repeatable.", "--check", check_checks),
 ]
 IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]

@@ -1,23 +1,23 @@
 """The statistics by which engines test their own rejection samplers, written from their descriptions.
 
 Each takes one round over pmfs that do not depend on the context, as those tests do, with their vocabulary sizes,
-numbers of samples and thresholds. All rounds of a sample are run at once: at each draw their number is divided among
-the outcomes by a multinomial, and a branch that no round takes is not run. They stand beside our own checks in the kill
-matrix: what they miss, and what they cannot even express.
+numbers of samples and thresholds. All rounds of a sample are run at once, by ``specverify.divided``. They stand beside
+our own checks in the kill matrix: what they miss, and what they cannot even express.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr, softmax
 
-from reference import Decoder, Pmf, Sampled, Site, Task, Tokens
+from reference import Decoder, Draws, Sampled, Task, Tokens, softmax
+from specverify.divided import divided_runs
+from specverify.draws import NotAFunctionOfItsDraws
 from specverify.subjects.subject import Subject
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -64,34 +64,25 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     return statistic.accepts(partial(_run, decoder, rng), p, statistic.samples, rng)
 
 
-class _Divided:
-    """Draws of many rounds at once: replays ``answers``, divides the rounds, follows one branch, notes the others."""
-
-    def __init__(self, answers: Tokens, count: int, rng: np.random.Generator) -> None:
-        self.count = count
-        self.others: list[tuple[Tokens, int]] = []
-        self._answers, self._rng, self._asked = answers, rng, 0
-
-    def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - rounds are told apart by their answers alone
-        if self._asked == len(self._answers):
-            masses = np.array(pmf, dtype=float)
-            counts = self._rng.multinomial(self.count, masses / masses.sum())
-            taken = [int(outcome) for outcome in np.flatnonzero(counts)]
-            self.others += [((*self._answers, outcome), int(counts[outcome])) for outcome in taken[1:]]
-            self._answers, self.count = (*self._answers, taken[0]), int(counts[taken[0]])
-        self._asked += 1
-        return self._answers[self._asked - 1]
-
-
 def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
-    start, found = decoder.init(PROMPT), Counter[Tokens]()
-    waiting: list[tuple[Tokens, int]] = [((), number)]
-    begun, done = time.process_time(), 0
-    while waiting:
-        draws = _Divided(*waiting.pop(), rng)
-        found[decoder.step(draws, start)[1].tokens] += draws.count
-        waiting += draws.others
-        done += draws.count
+    """Return what ``number`` rounds emit: all at once, or one by one if they are no function of their draws."""
+    start = decoder.init(PROMPT)
+
+    def one_round(draws: Draws) -> Tokens:
+        return decoder.step(draws, start)[1].tokens
+
+    try:
+        return _counted(divided_runs(one_round, number, rng), number)
+    except NotAFunctionOfItsDraws:
+        draws = Sampled(rng)
+        return _counted(((one_round(draws), 1) for _ in range(number)), number)
+
+
+def _counted(blocks: Iterable[tuple[Tokens, int]], number: int) -> Blocks:
+    found, done, begun = Counter[Tokens](), 0, time.process_time()
+    for block, here in blocks:
+        found[block] += here
+        done += here
         spent = time.process_time() - begun
         if spent > PROBE_SECONDS and spent * number / done > MOST_SECONDS:
             raise TimeoutError(f"{number} rounds would take {spent * number / done:.0f} s, more than {MOST_SECONDS}")
@@ -144,7 +135,7 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 def _distance_shrinks(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.random.Generator) -> bool:
     """The L2 distance to p shrinks 20 times as much as that to 100 random references, from 10 samples to all."""
-    references = softmax(rng.random((100, len(p))), axis=1)
+    references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, blocks(10))) - 1 or 1)
 
     def distances(number: int) -> tuple[float, float]:
@@ -177,7 +168,8 @@ def _kl_alike(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.r
 
     def divergence(counts: Array) -> float:
         share = counts / counts.sum()
-        return float(rel_entr(p, share)[share > 0].sum())
+        seen = (share > 0) & (p > 0)
+        return float((p[seen] * np.log(p[seen] / share[seen])).sum())
 
     direct = rng.multinomial(samples, p).astype(float)
     return abs(divergence(_counts(blocks(samples), len(p), range(1))) - divergence(direct)) < 0.01

@@ -37,9 +37,16 @@ class Reproduction(NamedTuple):
     """What the setting has less than the one that was refuted."""
 
 
-def reproduction(case: Case, check: Check, conditions: Conditions = DEFAULTS, seconds: float = 60.0) -> Reproduction:
+def reproduction(
+    case: Case,
+    check: Check,
+    conditions: Conditions = DEFAULTS,
+    seconds: float = 60.0,
+    progress: Callable[[str], None] = lambda doing: None,
+) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
 
+    ``progress`` is told what is tried.
     Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
     """
     program = case.program
@@ -47,11 +54,12 @@ def reproduction(case: Case, check: Check, conditions: Conditions = DEFAULTS, se
         raise NoScript(f"only laws, ends, supports and returned values are written as scripts, not {check.name}")
     if program is None or program.script is None:
         raise NoScript(f"{case.subject.name} is not a call of transformers, and only those are written as scripts")
+    progress(f"looking at {case.subject.name} again")
     fault = _fault(case, check, conditions)
     if fault is None:
         raise NoScript(f"{case.subject.name}: {check.name} holds here, so there is nothing to reproduce")
     program.script(fault)  # what cannot be written is refused before anything is made smaller
-    program, fault, smaller = _smallest(case._replace(program=program), fault, check, conditions, seconds)
+    program, fault, smaller = _smallest(case._replace(program=program), fault, check, conditions, seconds, progress)
     if fault.calls > MOST_CALLS:
         raise NoScript(
             f"{fault.calls} calls would be needed to see {fault.got:.4g} instead of {fault.expected:.4g}, more than "
@@ -79,7 +87,7 @@ def printed_by(script: str) -> str:
 
 
 def _smallest(
-    case: Case, fault: Fault, check: Check, conditions: Conditions, seconds: float
+    case: Case, fault: Fault, check: Check, conditions: Conditions, seconds: float, progress: Callable[[str], None]
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Take away one thing after the other as long as the fault stays and is as easy to see."""
     assert case.program is not None
@@ -91,6 +99,7 @@ def _smallest(
         for said, candidate in () if program.smaller is None else program.smaller():
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
+            progress(f"looking for the smallest setting that shows it: {said}")
             found = _tried(case._replace(program=candidate), check, conditions)
             if found is not None and _as_clear(found, fault) and _script(candidate, found) != script:
                 program, fault, script, again = candidate, found, _script(candidate, found), True

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 from specverify.catalogue import find_subject, is_external
 from specverify.checks import CHECKS, Check
 from specverify.places import place_in_report
+from specverify.report.progress import Progress
 from specverify.subjects.subject import UnusableSubject
 from specverify.verdict import Status, Verdict
 from specverify.verify import Plan, verdict_of
@@ -153,9 +154,7 @@ class Workers:
         ours = {name: Listed(name, described(find_subject(name))) for name in names if name not in foreign}
         return [ours[name] if name in ours else foreign[name].result() for name in names]
 
-    def examined(
-        self, subjects: Sequence[Listed], plan: Plan, progress: Callable[[str], None]
-    ) -> Iterator[list[Verdict]]:
+    def examined(self, subjects: Sequence[Listed], plan: Plan, progress: Progress) -> Iterator[list[Verdict]]:
         """Yield the verdicts of each subject, one for every check of the plan, in the order of the subjects."""
         yield from self._pool.map(lambda subject: list(self._examine(subject, plan, progress)), subjects)
 
@@ -175,7 +174,7 @@ class Workers:
         assert isinstance(answer, (Loaded, Stopped))
         return Listed(name, answer)
 
-    def _examine(self, subject: Listed, plan: Plan, progress: Callable[[str], None]) -> Iterator[Verdict]:
+    def _examine(self, subject: Listed, plan: Plan, progress: Progress) -> Iterator[Verdict]:
         waiting, began = list(plan.checks), ""
         stopped: Message = subject.found
         if isinstance(subject.found, Loaded):
@@ -184,9 +183,10 @@ class Workers:
             for answer in worker.ask(examine, subject.name, names, plan.conditions, seconds=plan.seconds):
                 if isinstance(answer, Began):
                     began = answer.check
-                    progress(f"{subject.name}: {began}")
+                    progress.now(f"{subject.name} {began}")
                 elif isinstance(answer, Verdict):
                     waiting = [check for check in waiting if check.name != answer.check]
+                    progress.done(1, f"{subject.name} {answer.check}")
                     yield answer
                 else:
                     stopped = answer
@@ -194,7 +194,9 @@ class Workers:
                 self._end(worker)
             else:
                 self._idle.append(worker)
-        yield from _unexamined(subject, waiting, stopped, began)
+        for verdict in _unexamined(subject, waiting, stopped, began):
+            progress.done(1, f"{subject.name} {verdict.check}")
+            yield verdict
 
     def _start(self, again: bool = False) -> Worker:
         """Return a process that nothing foreign was in, a fresh one unless it may have been used ``again``."""

@@ -1,23 +1,47 @@
-"""The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget."""
+"""The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
+
+Registry rows are sampled by dividing the count, which makes a total variation of 0.002 affordable; a few of them also
+run by run, as a control of that. Engines are sampled with their own random numbers at what fits, and beside that, their
+random calls answered, by dividing the count.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import cycle
 from typing import NamedTuple
 
-from reference import ALGORITHMS
+from reference import ALGORITHMS, Algorithm
 from specverify.catalogue import ENGINES, find_subject
 from specverify.checks.check import Conditions
 from specverify.checks.samples_fit_law import FitRow, rows_of, tests_of
+from specverify.parallel import as_finished
 from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting
-from specverify.subjects.subject import SampledSetting
+from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSubject
 
 SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
-"""(vocabulary, temperature, top-k, horizon); reference rows take them in turn, one each, beside their exact checks."""
-REFERENCE_TV = 0.02
-"""The total variation every reference row must be able to see; engines declare their own."""
+"""(vocabulary, temperature, top-k, horizon); registry rows take them in turn, one each, beside their exact checks."""
+CONTROLS = ("speculative-sampling", "nasd", "confidence-stopping", "rsd")
+"""Rows that are sampled run by run as well: among them every size and a tree."""
+SAMPLES_TIMES_TV_SQUARED = 60
+"""Samples are about this over the squared total variation to be seen: enough to tell what a setting will take."""
+
+
+class Scope(NamedTuple):
+    """How finely a run looks, as total variations to be seen."""
+
+    divided: float
+    control: float
+    finer: float | None
+    """Of what an engine's settings declare for its own numbers; None leaves engines out."""
+    every_size: bool = False
+
+
+USUAL = Scope(divided=0.002, control=0.03, finer=0.75)
+QUICK = Scope(divided=0.02, control=0.1, finer=None)
+THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):
@@ -25,10 +49,18 @@ class PlannedSetting(NamedTuple):
 
     subject: str
     setting: SampledSetting
+    control: bool = False
+    """Sampled run by run although its count could be divided."""
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one processor, roughly."""
+        one = self.setting.cost
+        return one.once + tests_of(self.setting) * one.each * SAMPLES_TIMES_TV_SQUARED / self.setting.detect**2
 
 
 class StatisticsPlan(NamedTuple):
-    """All settings of a run, and the alarm budget they share."""
+    """All settings of a run in the order of the registry, and the alarm budget they share."""
 
     settings: tuple[PlannedSetting, ...]
     budget: AlarmBudget
@@ -36,54 +68,75 @@ class StatisticsPlan(NamedTuple):
     miss: float
 
 
-def plan_statistics(alarm: float, seed: int, engines: bool = True, miss: float = 1e-3) -> StatisticsPlan:
-    """Return the plan: engines first, because theirs are the longest settings."""
-    listed = [
-        PlannedSetting(name, setting)
-        for name in (ENGINES if engines else ())
-        for setting in find_subject(name).settings
-    ]
-    listed += [
-        PlannedSetting(f"reference:{row.name}", sampled_setting(row, *size, detect=REFERENCE_TV))
-        for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)
-    ]
-    return StatisticsPlan(
-        tuple(listed), divide_alarm(alarm, sum(tests_of(item.setting) for item in listed)), seed, miss
-    )
+class Judged(NamedTuple):
+    """A setting that is done: its place in the plan, and what was found."""
+
+    place: int
+    rows: tuple[FitRow, ...]
 
 
-def run_statistics(
-    plan: StatisticsPlan, jobs: int, progress: Callable[[PlannedSetting], None] = lambda item: None
-) -> Sequence[FitRow]:
-    """Sample and judge every setting on ``jobs`` processes; ``progress`` is told of each that is done.
+def plan_statistics(
+    alarm: float, seed: int, scope: Scope = USUAL, subjects: Sequence[str] = (), miss: float = 1e-3
+) -> StatisticsPlan:
+    """Return the plan of ``subjects``, which are all registry rows and engines unless named.
 
-    Rows come in the order of subjects, whatever order they finish in.
+    Raises ``UnusableSubject`` for a name that is not one, and for one without a setting to sample.
     """
+    names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else ENGINES))
+    settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope))
+    return StatisticsPlan(settings, divide_alarm(alarm, sum(tests_of(item.setting) for item in settings)), seed, miss)
+
+
+def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[Judged]:
+    """Sample and judge every setting on ``jobs`` processes, cheap ones first; yield each as it is done."""
     conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
-    found: dict[int, list[FitRow]] = {}
-    for index, rows in _judged(plan, conditions, jobs):
-        found[index] = rows
-        progress(plan.settings[index])
-    return sorted((row for rows in found.values() for row in rows), key=lambda row: _position(plan, row))
+    order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
+    works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]
+    for index, rows in as_finished(works, jobs):
+        yield Judged(order[index], tuple(rows))
 
 
-def _judged(plan: StatisticsPlan, conditions: Conditions, jobs: int) -> Iterator[tuple[int, list[FitRow]]]:
-    if jobs == 1:
-        for index in range(len(plan.settings)):
-            yield _judge(plan, conditions, index)
+def in_order(judged: Sequence[Judged]) -> list[FitRow]:
+    """Return the rows of what is done, in the order of the registry."""
+    return [row for item in sorted(judged) for row in item.rows]
+
+
+def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
+    return rows_of(item.subject, item.setting, conditions)
+
+
+def _planned(name: str, scope: Scope) -> Iterator[PlannedSetting]:
+    found = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
+    if name in found:
+        yield from _of_algorithm(name, *found[name], scope)
         return
-    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to sample
+    settings = find_subject(name).settings
+    if not settings:
+        raise UnusableSubject(f"{name} has no setting to sample")
+    for setting in settings:
+        yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
+    for setting in settings:
+        if setting.divided:
+            cost = Cost(once=OF_A_DIVIDED_ENGINE)
+            divided = setting._replace(
+                sample=setting.divided, method=Method.DIVIDED, detect=scope.divided, cost=cost, activity=None
+            )
+            yield PlannedSetting(name, divided)
 
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    yield from parallel(delayed(_judge)(plan, conditions, index) for index in range(len(plan.settings)))
+
+OF_A_DIVIDED_ENGINE = 5.0
+"""Seconds: some hundred runs of ten milliseconds."""
 
 
-def _judge(plan: StatisticsPlan, conditions: Conditions, index: int) -> tuple[int, list[FitRow]]:
-    item = plan.settings[index]
-    return index, rows_of(item.subject, item.setting, conditions)
+def _of_algorithm(
+    name: str, row: Algorithm, size: tuple[int, float, int | None, int], scope: Scope
+) -> Iterator[PlannedSetting]:
+    for one in SIZES if scope.every_size else (size,):
+        yield PlannedSetting(name, sampled_setting(row, *one, detect=scope.divided))
+    if row.name in CONTROLS:
+        plain = sampled_setting(row, *size, detect=scope.control, method=Method.PLAIN)
+        yield PlannedSetting(name, plain, control=True)
 
 
-def _position(plan: StatisticsPlan, row: FitRow) -> tuple[int, int]:
-    names = [item.subject for item in plan.settings]
-    settings = [(item.subject, item.setting.name) for item in plan.settings]
-    return names.index(row.subject), settings.index((row.subject, row.setting))
+def _name(row: Algorithm) -> str:
+    return f"reference:{row.name}"

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.status import Status as RichStatus
 
-from specverify.catalogue import default_subjects, expanded, find_subject, is_external
-from specverify.checks import CHECKS, Check, Conditions
-from specverify.identifier import decode
+from specverify.arguments import SECONDS
 from specverify.options import (
     HOLDS,
     REFUTED,
@@ -34,20 +31,14 @@ from specverify.options import (
     stop,
     write,
 )
-from specverify.replays import case_of
-from specverify.report.data import as_data
-from specverify.report.markdown import verdict_table
-from specverify.report.prose import failure
-from specverify.report.terminal import print_failures, print_subject, print_summary
-from specverify.reproduce import printed_by, reproduction
-from specverify.several import Listed, Workers
-from specverify.statistics import divide_alarm
-from specverify.subjects.subject import UnusableSubject
-from specverify.verdict import Evidence, Status, Verdict
-from specverify.verify import Plan, verify_subject
-from specverify.worker import Loaded, Message, Refusal, Stopped, replay
 
-SECONDS = Plan(()).seconds
+if TYPE_CHECKING:
+    from specverify.checks import Check
+    from specverify.report.progress import Progress
+    from specverify.several import Listed, Workers
+    from specverify.verdict import Verdict
+    from specverify.verify import Plan
+    from specverify.worker import Message
 
 
 def verify_command(
@@ -63,11 +54,22 @@ def verify_command(
     jobs: JobsOption = 0,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
+    from specverify.checks import Conditions
+    from specverify.report.data import as_data
+    from specverify.report.markdown import verdict_table
+    from specverify.report.progress import progress_shown
+    from specverify.report.terminal import print_failures, print_subject, print_summary
+    from specverify.several import Workers
+    from specverify.statistics import divide_alarm
+    from specverify.verdict import Evidence
+    from specverify.verify import Plan
+    from specverify.worker import Loaded
+
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     names, checks = _names(subjects or (), every), _checks(check)
     with Workers(processes(jobs), timeout) as workers:
-        with errors.status("loading"):
+        with progress_shown("loading", console=errors):
             listed = _listed(workers, names)
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
@@ -88,6 +90,9 @@ def verify_command(
 
 def replay_command(identifier: IdentifierArgument) -> None:
     """Repeat the one case that a failure was found in."""
+    from specverify.report.prose import failure
+    from specverify.verdict import Status
+
     verdict = _replayed(identifier)
     if verdict.status is Status.REFUTED:
         console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
@@ -101,15 +106,20 @@ def reproduce_command(
     output: OutputOption = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
+    from specverify.catalogue import is_external
+    from specverify.identifier import decode
+    from specverify.replays import case_of
+    from specverify.report.progress import progress_shown
+    from specverify.reproduce import printed_by, reproduction
+    from specverify.subjects.subject import UnusableSubject
+
     try:
         wanted = decode(identifier)
         if is_external(wanted.subject):
             stop(f"{wanted.subject} is not a call of transformers, and only those are written as scripts")
-        with errors.status("looking for the smallest setting that shows it") as status:
-            found = reproduction(*case_of(identifier))
-            status.update(
-                f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without"
-            )
+        with progress_shown("reproduce", console=errors) as progress:
+            found = reproduction(*case_of(identifier), progress=progress.now)
+            progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
     except (ValueError, UnusableSubject) as error:
         stop(str(error))
@@ -123,6 +133,8 @@ def reproduce_command(
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:
     """Return the exit status of a run: unusable before refuted before unknown; 0 only where something was examined."""
+    from specverify.verdict import Status
+
     found = {verdict.status for verdict in verdicts}
     if Status.UNUSABLE in found:
         return UNUSABLE
@@ -134,6 +146,9 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
     """Return the names of the subjects that were asked for."""
+    from specverify.catalogue import default_subjects, expanded
+    from specverify.subjects.subject import UnusableSubject
+
     if not subjects and not every:
         stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
     for place, name in enumerate(subjects):
@@ -150,10 +165,14 @@ def _names(subjects: Sequence[str], every: bool) -> list[str]:
 
 def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
     """Return the checks that were asked for, all of them if none was."""
+    from specverify.checks import CHECKS
+
     return tuple(check for check in CHECKS if check.name in names) if names else CHECKS
 
 
 def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:
+    from specverify.subjects.subject import UnusableSubject
+
     try:
         return workers.listed(names)
     except UnusableSubject as error:
@@ -161,26 +180,42 @@ def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:
 
 
 def _summary(subject: Listed) -> str:
+    from specverify.worker import Loaded
+
     return subject.found.summary if isinstance(subject.found, Loaded) else "it could not be loaded"
 
 
 def _verdicts(workers: Workers, listed: Sequence[Listed], plan: Plan) -> Iterator[list[Verdict]]:
     """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
-    with errors.status("") as status:
+    from specverify.catalogue import find_subject, is_external
+    from specverify.report.progress import progress_shown
+    from specverify.verify import verify_subject
+
+    with progress_shown("verify", len(listed) * len(plan.checks), errors) as progress:
         if any(is_external(subject.name) for subject in listed) or min(len(listed), plan.conditions.jobs) > 1:
             alone = plan.conditions._replace(jobs=1) if len(listed) > 1 else plan.conditions
-            yield from workers.examined(listed, plan._replace(conditions=alone), status.update)
+            yield from workers.examined(listed, plan._replace(conditions=alone), progress)
             return
         for name, _ in listed:
-            yield list(verify_subject(find_subject(name), plan, partial(_tell, status, name)))
+            mine = []
+            for verdict in verify_subject(find_subject(name), plan, partial(_tell, progress, name)):
+                progress.done(1, f"{name} {verdict.check}")
+                mine.append(verdict)
+            yield mine
 
 
-def _tell(status: RichStatus, subject: str, check: str) -> None:
-    status.update(f"{subject}: {check}")
+def _tell(progress: Progress, subject: str, check: str) -> None:
+    progress.now(f"{subject} {check}")
 
 
 def _replayed(identifier: str) -> Verdict:
     """Return the verdict of one case again, a foreign subject's in a process of its own."""
+    from specverify.catalogue import is_external
+    from specverify.identifier import decode
+    from specverify.several import Workers
+    from specverify.verdict import Verdict
+    from specverify.worker import Refusal, Stopped, replay
+
     answers: list[Message] = []
     try:
         wanted = decode(identifier)

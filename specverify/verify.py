@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from reference import Claim
+from specverify.arguments import SECONDS
 from specverify.checks import Check, Conditions
 from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
 
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
-    seconds: float = 600.0
+    seconds: float = SECONDS
     """Time limit of a subject, for all its checks together."""
 
 
@@ -119,7 +120,7 @@ def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
     return _named(subject, check, plan.seconds, partial(_over_cases, subject, check, plan))
 
 
-def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 600.0) -> Verdict:
+def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
     """Run one check on one case: what a replay does."""
 
     def examined() -> Verdict:

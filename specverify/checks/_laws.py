@@ -16,7 +16,7 @@ from specverify.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
 from specverify.subjects.subject import Case, EngineProgram
 from specverify.verdict import Counterexample, Examination
 
-WORTH_SHARING = 3000
+WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
 

@@ -46,12 +46,23 @@ def watched_cases(subject: Subject) -> Iterator[Case]:
     return (Case(subject, program=program) for program in subject.programs if program.watch)
 
 
-@lru_cache(maxsize=4)
 def seen_in(program: EngineProgram) -> Seen:
     """Return what was seen of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
+    seen = _seen_or_refusal(program)
+    if isinstance(seen, EnumerationTooLarge):
+        raise seen
+    return seen
+
+
+@lru_cache(maxsize=4)
+def _seen_or_refusal(program: EngineProgram) -> Seen | EnumerationTooLarge:
+    """Look once: the next check is told again, also that it is too much."""
     assert program.watch is not None
     with program.watch() as watched:
-        runs, plain = _followed(watched.run), _followed(watched.plain)
+        try:
+            runs, plain = _followed(watched.run), _followed(watched.plain)
+        except EnumerationTooLarge as refusal:
+            return refusal
         return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
 
 

@@ -35,6 +35,8 @@ class FitRow(NamedTuple):
     as_expected: bool
     confirmed_on: int
     """Samples of the second stage, 0 if the first was not suspicious."""
+    method: str = ""
+    """How the samples were drawn, a ``Method``."""
     example: str = ""
     """An impossible outcome that was seen, or the most over-represented one."""
 
@@ -48,7 +50,7 @@ def fit_row(
     confirmation_factor: int = 4,
 ) -> FitRow:
     """Sample ``setting`` and judge it against ``law``; a suspicion is confirmed on that many times the samples."""
-    seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{against}".encode())
+    seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
         setting.sample,
@@ -74,6 +76,7 @@ def fit_row(
         fit.verdict.value,
         fit.verdict is FitVerdict.FITS,
         0 if fit.second is None else fit.second.samples,
+        setting.method.value,
         f"the impossible {shown.unsupported[0]} was sampled" if shown.unsupported else "",
     )
 

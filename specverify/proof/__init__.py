@@ -15,7 +15,8 @@ cut what is committed, are left to the exact checks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def prove(
     timeout: float = DEFAULT_SECONDS,
     options: Mapping[str, Any] | None = None,
     cache: Path | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
 ) -> Proof:
     """Prove or refute ``what`` of an algorithm for all target and draft pmfs over ``vocabulary`` tokens.
 
@@ -47,8 +49,8 @@ def prove(
     ``gamma``, and with ``options``; ``coupling`` for the statements about no decoder. ``what`` is a key of
     ``STATEMENTS`` or ``LINEAR``; ``timeout`` is in seconds, and the answer is UNKNOWN after it. An algorithm whose
     length rule computes with floats is proved with any length rule in its place instead, and the statement says so.
-    ``cache`` is a folder of proofs to look in first. Raises ``ValueError`` for an unknown name, a vocabulary below 2 or
-    a negative gamma.
+    ``cache`` is a folder of proofs to look in first; ``progress`` is told what was gone through. Raises ``ValueError``
+    for an unknown name, a vocabulary below 2 or a negative gamma.
     """
     if vocabulary < 2 or gamma < 0:
         raise ValueError(f"vocabulary is {vocabulary} and gamma {gamma}, expected at least 2 tokens and gamma >= 0")
@@ -58,14 +60,15 @@ def prove(
         algorithm_name = COUPLING
     if cache is not None:
         asked = dict(name=algorithm_name, vocabulary=vocabulary, gamma=gamma, what=what, options=repr(options))
-        return remembered(cache, asked, lambda: prove(algorithm_name, vocabulary, gamma, what, timeout, options))
+        now = partial(prove, algorithm_name, vocabulary, gamma, what, timeout, options, progress=progress)
+        return remembered(cache, asked, now)
     if what in LINEAR:
         return prove_linear(what, vocabulary, timeout)
     length = _LENGTHS.get(what, OWN)
-    found = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, length)
+    found = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, length, progress)
     if found.figures.get("needs_number") and what in {"law", "acceptance"}:
         try:
-            other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH)
+            other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH, progress)
         except ValueError:
             return found
         return found if other.status is Status.UNKNOWN else other
@@ -80,10 +83,11 @@ def _attempt(
     seconds: float,
     options: Mapping[str, Any] | None,
     length: str,
+    progress: Callable[[str], None],
 ) -> Proof:
     rule = find_rule(name, gamma, options, length)
     if what == "declared" and rule.declared_law is None:
         raise ValueError(f"{rule.name} declares no law of its own, expected a row with a declared bias")
     if name == COUPLING and what != "residual":
         raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
-    return Search(STATEMENTS[what], rule, vocabulary, gamma, seconds).run(what)
+    return Search(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)

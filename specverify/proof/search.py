@@ -34,9 +34,16 @@ class Search:
     """One attempt at one statement: what it has covered so far, and the clock."""
 
     def __init__(
-        self, statement: Statement, subject: ProofSubject, vocabulary: int, gamma: int, seconds: float
+        self,
+        statement: Statement,
+        subject: ProofSubject,
+        vocabulary: int,
+        gamma: int,
+        seconds: float,
+        progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """``seconds`` is the time limit, counted from now."""
+        """``seconds`` is the time limit, counted from now; ``progress`` is told what was gone through."""
+        self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
         self._started = time.perf_counter()
         self._deadline = self._started + seconds
@@ -82,8 +89,10 @@ class Search:
             return said
         if status is Status.REFUTED:
             return f"it is false that {said}: {reason}"
-        done = ", ".join(f"{value} {name}" for name, value in self._figures.items() if type(value) is int)
-        return f"open: {said}; {reason} after {done}"
+        return f"open: {said}; {reason} after {self._done()}"
+
+    def _done(self) -> str:
+        return ", ".join(f"{value} {name}" for name, value in self._figures.items() if type(value) is int)
 
     def _everywhere(self) -> tuple[str, Model | None]:
         reason, model, reads_draft = self._from((0,))
@@ -122,6 +131,7 @@ class Search:
                         return f"{decided.failure.reason} for outcome {outcome}", None
                     return self._replayed(model_at(tables, decided.failure.point), place, outcome)
                 self._figures["outcomes"] += 1
+                self._progress(self._done())
             self._tried(place, tables)
         except NotAPmf as error:
             return self._replayed_crash(model_at(tables, error.point), place, str(error))
@@ -134,6 +144,7 @@ class Search:
         for side, program in ((1, self._statement.left), (-1, self._statement.right)):
             for path in guarded_paths(self._under_unknowns(program, tables, place), tables, solver):
                 self._figures["paths"] += 1
+                self._progress(self._done())
                 for outcome, share in path.outcome:
                     found[outcome].append(Guarded(path.weight * share * side, path.conditions, path.drawn))
         return found

@@ -32,14 +32,14 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     data = verdict._asdict()
     example = verdict.counterexample
     data["counterexample"] = None if example is None else example._asdict()
-    data["figures"] = _finite(dict(verdict.figures))
+    data["figures"] = finite(dict(verdict.figures))
     return data
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON knows no infinity: a statistic that is infinite becomes the word."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

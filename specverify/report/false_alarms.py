@@ -10,8 +10,8 @@ PAGE = """# False alarms, counted
 
 An instrument that accuses correct code is worthless. Here correct subjects are judged, and accusations counted.
 
-The statistical layer judges samples of the output laws of the registry's algorithms, planned for total variations of
-{detectable}, at a false-alarm probability of {budget:g} a run. That is far more than the 1e-06 that a whole run
+The statistical layer judges samples of the registry's algorithms against their own laws, planned for total variations
+of {detectable}, at a false-alarm probability of {budget:g} a run. That is far more than the 1e-06 that a whole run
 of the suite gets, so that there is something to count. A run accuses only if a second, fresh sample confirms the first
 suspicion, and each stage may reject a correct subject with the square root of the budget. The declared figure is a
 bound: the test's level is set for the hardest law known. The interval is the exact binomial one at 99 percent.

@@ -9,7 +9,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from specverify.checks.samples_fit_law import FitRow
 from specverify.report.prose import SYMBOLS, failure, scope, strength
 from specverify.verdict import Status, Verdict
 
@@ -63,32 +62,3 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, t
     console.print(f"\n{', '.join(counts) or 'nothing was examined'}")
     if tests:
         console.print(f"false alarms: at most {alarm:g} in this run, over {tests} planned tests; seed {seed}")
-
-
-def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
-    """Return the table of ``specverify stats``."""
-    table = Table(caption=f"seed {seed}", caption_justify="left", box=None, header_style="bold", padding=(0, 1))
-    for column in ("subject", "setting", "law"):
-        table.add_column(column, overflow="fold")
-    for column in ("n", "cells", "pooled", "statistic", "p-value", "TV seen", "TV detectable"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for row in rows:
-        confirmed = f" (again on {row.confirmed_on})" if row.confirmed_on else ""
-        table.add_row(
-            row.subject,
-            row.setting,
-            row.against,
-            str(row.samples),
-            str(row.cells),
-            str(row.pooled),
-            f"{row.statistic:.1f}",
-            f"{row.p_value:.2g}",
-            f"{row.tv_observed:.4f}",
-            f"{row.tv_detectable:.4f}",
-            Text(
-                row.verdict + (" as it must" if row.verdict == "refuted" and row.as_expected else "") + confirmed,
-                style="green" if row.as_expected else "bold red",
-            ),
-        )
-    return table

@@ -21,7 +21,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import chi2, poisson
 
 from specverify.arguments import check_positive, check_probability
 
@@ -39,6 +38,8 @@ def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
 
 @lru_cache(maxsize=4096)
 def _calibrated_level(level: float, minimum_expected: float) -> float:
+    from scipy.stats import chi2  # noqa: PLC0415 - half a second, and only where something is sampled
+
     low = high = float(chi2.isf(level, 1))
     while rare_cell_size(high, minimum_expected) > level:
         low, high = high, high * 1.5
@@ -55,6 +56,8 @@ def rare_cell_size(critical: float, minimum_expected: float) -> float:
     one falls: the maximum is at ``minimum_expected`` or at an e that puts a threshold exactly on an integer. The first
     64 of either kind are tried; further up the size approaches that of the limit.
     """
+    from scipy.stats import poisson  # noqa: PLC0415 - half a second, and only where something is sampled
+
     root = math.sqrt(critical)
     reach = root * math.sqrt(minimum_expected)
     above = np.ceil(minimum_expected + reach) + np.arange(64)

@@ -19,8 +19,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from scipy.special import chdtrc
-
 from specverify.arguments import check_count, check_probability, refusal
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
@@ -58,6 +56,8 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
     the level to declare where that matters. Raises ``ValueError`` if there is no sample, a count is negative or
     fractional, or the law is not one.
     """
+    from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
+
     observed = observed_counts(counts)
     samples = sum(observed.values())
     if samples == 0:

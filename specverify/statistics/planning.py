@@ -28,9 +28,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2
-
 from specverify.arguments import check_count, check_probability
 
 
@@ -75,6 +72,9 @@ def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
+    from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
+    from scipy.stats import chi2, ncx2  # noqa: PLC0415 - as above
+
     freedom = cells - 1
     critical = float(chi2.isf(false_alarm, freedom))
 

@@ -8,24 +8,35 @@ from functools import partial
 from typing import Any
 
 from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
+from specverify.divided import divided_counts
 from specverify.law import target_law
-from specverify.subjects.subject import SampledSetting, Subject, Variant
+from specverify.subjects.subject import Cost, Method, SampledSetting, Subject, Variant
 from specverify.tables import mixed_with, softmax_table, unchangeable
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""
-DETECT = 0.15
+SECONDS_OF_A_DECODE = 1e-4
+DETECT = 0.02
 """Total variation that a sample beside the exact checks must see; ``specverify stats`` plans finer ones."""
+DETECT_RUN_BY_RUN = 0.15
+"""The same where every run is made."""
 
 
-def algorithm_subject(algorithm: Algorithm, prefix: str = "reference") -> Subject:
-    """Return the subject ``prefix:name`` of a registry row."""
+def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
+    """Return the subject ``prefix:name`` of a registry row.
+
+    A row that is not ``ours`` is sampled run by run as well: what it might keep from run to run shows there alone.
+    """
+    plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
         name=f"{prefix}:{algorithm.name}",
         summary=algorithm.summary,
         claims=algorithm.claims,
         variants=tuple(_variant(algorithm, options) for options in algorithm.examples),
-        settings=(sampled_setting(algorithm, *SAMPLED_SIZE),),
+        settings=(
+            sampled_setting(algorithm, *SAMPLED_SIZE),
+            *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
+        ),
         paper=algorithm.paper,
     )
 
@@ -37,18 +48,22 @@ def sampled_setting(
     top_k: int | None,
     horizon: int,
     detect: float = DETECT,
+    method: Method = Method.DIVIDED,
 ) -> SampledSetting:
-    """Return a float64 setting of ``algorithm`` at its last example's options."""
+    """Return a float64 setting of ``algorithm`` at its last example's options; ``method`` is divided or run by run."""
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)
     declared = algorithm.declared_law
     truncated = f" top_k={top_k}" if top_k else ""
+    draw = {Method.DIVIDED: _divided, Method.PLAIN: _run_by_run}[method]
     return SampledSetting(
         name=f"V={vocabulary} T={temperature:g}{truncated} horizon={horizon} {_label(options)}",
-        sample=partial(_sample, algorithm, dict(options), make),
+        sample=partial(draw, algorithm, dict(options), make),
         law=partial(_law, algorithm, dict(options), make),
         detect=detect,
         target=None if declared is None else partial(_target_law, make),
+        method=method,
+        cost=Cost() if method is Method.DIVIDED else Cost(each=SECONDS_OF_A_DECODE),
     )
 
 
@@ -67,7 +82,13 @@ def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | N
     return Task(unchangeable(target), unchangeable(draft), horizon=horizon)
 
 
-def _sample(algorithm: Algorithm, options: dict[str, Any], make: Any, number: int, seed: int) -> Mapping[Tokens, int]:
+def _divided(algorithm: Algorithm, options: dict[str, Any], make: Any, number: int, seed: int) -> Mapping[Tokens, int]:
+    return divided_counts(algorithm.build(make(), **options), PROMPT, number, seed)
+
+
+def _run_by_run(
+    algorithm: Algorithm, options: dict[str, Any], make: Any, number: int, seed: int
+) -> Mapping[Tokens, int]:
     decoder, draws = algorithm.build(make(), **options), Sampled(seed)
     return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
 

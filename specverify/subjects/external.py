@@ -52,7 +52,7 @@ def external_subject(name: str) -> Subject:
             raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(get_args(Form))}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
     if isinstance(found, Algorithm):
-        return algorithm_subject(found, prefix=name.partition(":")[0])._replace(name=name)
+        return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
     return decode_subject(found, name)
 
 

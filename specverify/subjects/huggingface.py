@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from reference.rounds import AcceptanceStatistics, commit
@@ -110,6 +111,7 @@ def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> Acc
     return _activity(prompt_lookup_engine, setting, calls, seed)
 
 
+@lru_cache(maxsize=64)
 def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
     """Return new tokens -> probability for the target alone; the values sum to 1 within float64 rounding."""
     return law_of(build_target(setting), setting)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 
-from reference import AcceptanceStatistics, Claim
+from reference import AcceptanceStatistics, Claim, Tokens
+from specverify.divided import program_counts
 from specverify.subjects.huggingface import (
     assisted_activity,
     assisted_counts,
@@ -15,33 +16,41 @@ from specverify.subjects.huggingface import (
     prompt_lookup_activity,
     prompt_lookup_counts,
 )
+from specverify.subjects.huggingface_engines import Build, assisted_engine, prompt_lookup_engine
 from specverify.subjects.huggingface_models import SETTINGS, EngineSetting
-from specverify.subjects.huggingface_programs import assisted_programs, prompt_lookup_programs
-from specverify.subjects.subject import EngineProgram, SampledSetting, Subject
+from specverify.subjects.huggingface_programs import assisted_programs, engine_program, prompt_lookup_programs
+from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject
 
-DETECT = 0.06
-"""Total variation to be seen in an engine: a call takes 4 to 10 ms, so every halving costs four times the minutes."""
+DETECT = 0.2
+"""Total variation to be seen in an engine's own random numbers: every halving takes four times as long."""
 DETECT_PLAIN = 0.03
 """The same for target-only generation, which is batched."""
+OF_A_CALL, OF_A_BATCHED_CALL = Cost(0.5, 7e-3), Cost(0.5, 2e-5)
 ACTIVITY_CALLS = 100
 
 
 def assisted() -> Subject:
     """Return assisted generation with a draft model."""
-    settings = _speculative(assisted_counts, assisted_activity)
+    settings = _speculative(assisted_counts, assisted_activity, assisted_engine)
     return _subject("hf:assisted", "assisted generation with a draft model", settings, assisted_programs())
 
 
 def prompt_lookup() -> Subject:
     """Return assisted generation with drafts copied from the prompt."""
-    settings = _speculative(prompt_lookup_counts, prompt_lookup_activity)
+    settings = _speculative(prompt_lookup_counts, prompt_lookup_activity, prompt_lookup_engine)
     return _subject("hf:prompt-lookup", "prompt-lookup generation", settings, prompt_lookup_programs())
 
 
 def plain() -> Subject:
     """Return generation by the target alone: what is promised, sampled by the library itself."""
     settings = tuple(
-        SampledSetting(setting.name, partial(plain_counts, setting), partial(exact_law, setting), DETECT_PLAIN)
+        SampledSetting(
+            name=setting.name,
+            sample=partial(plain_counts, setting),
+            law=partial(exact_law, setting),
+            detect=DETECT_PLAIN,
+            cost=OF_A_BATCHED_CALL,
+        )
         for setting in SETTINGS
     )
     return _subject("hf:plain", "generation without speculation", settings, ())
@@ -57,7 +66,7 @@ Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
 Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]
 
 
-def _speculative(counts: Counts, activity: Activity) -> tuple[SampledSetting, ...]:
+def _speculative(counts: Counts, activity: Activity, build: Build) -> tuple[SampledSetting, ...]:
     return tuple(
         SampledSetting(
             name=setting.name,
@@ -65,6 +74,8 @@ def _speculative(counts: Counts, activity: Activity) -> tuple[SampledSetting, ..
             law=partial(exact_law, setting),
             detect=DETECT,
             activity=partial(_activity, activity, setting),
+            divided=partial(_divided, build, setting),
+            cost=OF_A_CALL,
         )
         for setting in SETTINGS
     )
@@ -81,6 +92,11 @@ def _subject(
         programs=programs,
         paper="Hugging Face transformers, src/transformers/generation",
     )
+
+
+def _divided(build: Build, setting: EngineSetting, number: int, seed: int) -> Mapping[Tokens, int]:
+    with engine_program(setting, build).open() as program:
+        return program_counts(program, number, seed)
 
 
 def _activity(activity: Activity, setting: EngineSetting) -> str:

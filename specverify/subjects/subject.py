@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from reference import Claim, Decoder, Draws, Task, Tokens
@@ -42,6 +43,26 @@ class Variant(NamedTuple):
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
 
 
+class Method(StrEnum):
+    """How a sample comes about."""
+
+    DIVIDED = "divided"
+    """The counts of many runs are divided at every draw: see ``specverify.divided``."""
+    PLAIN = "run by run"
+    """Every run makes all its draws, which a generator of ours answers."""
+    OWN = "own numbers"
+    """Run by run, with the subject's own random numbers."""
+
+
+class Cost(NamedTuple):
+    """Seconds of one processor, roughly."""
+
+    once: float = 0.3
+    """However many runs there are: all of a divided sample."""
+    each: float = 0.0
+    """What one more run adds."""
+
+
 class SampledSetting(NamedTuple):
     """A subject at one setting, which can only be sampled; its law is known from elsewhere."""
 
@@ -56,6 +77,12 @@ class SampledSetting(NamedTuple):
     """For a declared bias: the target's law, which the samples must *not* fit."""
     activity: Callable[[], str] | None = None
     """Says how much was drafted and accepted: a subject that never drafts proves nothing."""
+    method: Method = Method.OWN
+    """How ``sample`` draws."""
+    divided: Callable[[int, int], Mapping[Tokens, int]] | None = None
+    """Where ``sample`` uses the subject's own numbers: its random calls answered by a divided sample instead."""
+    cost: Cost = Cost()
+    """What a sample takes: it orders a long run, and tells what remains."""
 
 
 class SampledPair(NamedTuple):

@@ -1,0 +1,36 @@
+"""What the default run leaves to ``nox -s thorough``: what is marked so, whole or but for one in ``keep`` of its cases.
+
+``@pytest.mark.thorough`` leaves a test out, ``@pytest.mark.thorough(keep=3)`` runs the first of every three cases. With
+``--thorough`` everything is run; ``docs/thorough.md`` lists what that adds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption("--thorough", action="store_true", help="also run what is marked thorough")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take out what the default run leaves out; a test that is named by itself is run whatever its marks."""
+    if config.getoption("--thorough") or any("::" in argument for argument in config.args):
+        return
+    seen: Counter[str] = Counter()
+    left_out = []
+    for item in items:
+        mark = item.get_closest_marker("thorough")
+        if mark is not None:
+            test = item.nodeid.partition("[")[0]
+            keep = mark.kwargs.get("keep", 0)
+            if not keep or seen[test] % keep:
+                left_out.append(item)
+            seen[test] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]

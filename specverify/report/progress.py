@@ -1,0 +1,109 @@
+"""How far a long command is: a bar on a terminal, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+SECONDS_BETWEEN_LINES = 20.0
+SECONDS_OF_EXPECTATION = 10.0
+"""How much running time counts as much as what was expected beforehand."""
+
+
+class Progress:
+    """What is being done, how much of it is done, and how long it took. Amounts are in whatever unit fits."""
+
+    def __init__(self, what: str, total: float | None, expected: float | None = None) -> None:
+        """``total`` is None where nobody knows how much there is; ``expected`` are the seconds it should take."""
+        self.what, self.total, self._expected = what, total, expected
+        self.amount, self.doing = 0.0, ""
+        self.changed: Callable[[], None] = lambda: None
+        self._begun = time.monotonic()
+
+    def now(self, doing: str) -> None:
+        """Say what is being done."""
+        self.doing = doing
+        self.changed()
+
+    def done(self, amount: float = 1.0, doing: str = "") -> None:
+        """Add to what is done."""
+        self.amount += amount
+        self.now(doing)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._begun
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left if it goes on like this; None where nothing can be said yet."""
+        known = SECONDS_OF_EXPECTATION if self._expected else 0.0
+        if not self.total or not self.amount + known:
+            return None
+        amount = self.amount + (known * self.total / self._expected if self._expected else 0.0)
+        return (self.elapsed + known) * max(self.total - self.amount, 0.0) / amount
+
+    @property
+    def left(self) -> str:
+        """The remaining time in words, empty where nothing can be said."""
+        return "" if self.remaining is None else f"about {self.remaining:.0f} s left"
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        share = f"{self.amount / self.total:.0%} done" if self.total else ""
+        parts = (share, f"{self.elapsed:.0f} s", self.left, self.doing)
+        return f"{self.what}: " + ", ".join(part for part in parts if part)
+
+
+@contextmanager
+def progress_shown(
+    what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
+) -> Iterator[Progress]:
+    """Show on ``console``, standard error unless given, how far the block is."""
+    console, state = console or Console(stderr=True), Progress(what, total, expected)
+    with _bar(state, console) if console.is_terminal else _lines(state, console):
+        yield state
+
+
+@contextmanager
+def _bar(state: Progress, console: Console) -> Iterator[None]:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    )
+    bar = Bar(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+    task = bar.add_task(state.what, total=state.total, left="")
+    state.changed = lambda: bar.update(
+        task, completed=state.amount, description=f"{state.what}: {state.doing}", left=state.left
+    )
+    with bar:
+        yield
+
+
+@contextmanager
+def _lines(state: Progress, console: Console) -> Iterator[None]:
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(SECONDS_BETWEEN_LINES):
+            console.print(state.line, markup=False, highlight=False, soft_wrap=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,47 @@
+"""The statistics run as a picture: what was seen beside what would have been seen, and the p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from specverify.checks.samples_fit_law import FitRow
+
+LEAST_TV = 1e-6
+"""What a total variation of 0 is drawn as."""
+
+
+def write_plot(rows: Sequence[FitRow], file: Path) -> None:
+    """Write the picture to ``file``, whose ending names the format.
+
+    Left, by row: total variation seen and detectable. Right: the p-values of the rows that fit and have more than one
+    outcome, sorted, which lie near the diagonal if the samples come from the laws.
+
+    Raises ``ImportError`` without matplotlib, ``ValueError`` for an ending that it does not know.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone
+    except ImportError as error:
+        raise ImportError('a picture needs matplotlib: pip install "specverify-suite[plot]"') from error
+
+    figure = Figure(figsize=(14, max(4.0, 1.5 + 0.16 * len(rows))), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    places = range(len(rows))
+    kinds = (
+        ("o", "seen, fits", lambda row: row.as_expected and row.verdict == "fits"),
+        ("s", "seen, refuted as it must", lambda row: row.as_expected and row.verdict != "fits"),
+        ("rx", "seen, not as it must be", lambda row: not row.as_expected),
+    )
+    for marker, label, chosen in kinds:
+        some = [place for place in places if chosen(rows[place])]
+        left.plot([max(rows[place].tv_observed, LEAST_TV) for place in some], some, marker, ms=3, label=label)
+    left.plot([row.tv_detectable for row in rows], places, "|", ms=6, color="black", label="detectable")
+    left.set_yticks(list(places), [f"{row.subject} {row.against}, {row.method}" for row in rows], fontsize=6)
+    left.set(xscale="log", xlabel="total variation", ylim=(len(rows) - 0.5, -0.5))
+    left.legend(loc="lower left", fontsize=7)
+    p_values = sorted(row.p_value for row in rows if row.verdict == "fits" and row.cells > 1)
+    ranks = [(place + 0.5) / len(p_values) for place in range(len(p_values))]
+    right.plot(ranks, p_values, "o", ms=3)
+    right.plot([0, 1], [0, 1], color="black", lw=0.8)
+    right.set(xlabel="uniform", ylabel="p-values of the rows that fit, sorted", aspect="equal")
+    figure.savefig(file)
