@@ -70,8 +70,16 @@ def test_a_wrong_verifier_is_refuted(verify):
     assert found.counterexample.because
 
 
-def test_a_cumulative_sum_below_one_lets_a_forbidden_token_out():
+def test_what_a_cumulative_sum_lacks_by_rounding_is_not_held_against_a_verifier():
     found = verdicts_of(verifiers.unscaled_inverse_cdf, {"tokens_are_supported"}, gammas=(1,))
+    assert found["tokens_are_supported"].status is Status.HOLDS
+
+
+def test_a_cumulative_sum_that_lacks_more_than_rounding_lets_a_forbidden_token_out():
+    def verify(p, q, draft_tokens):
+        return verifiers.unscaled_inverse_cdf(p * (1 - 1e-6), q, draft_tokens)
+
+    found = verdicts_of(verify, {"tokens_are_supported"}, gammas=(1,))
     assert found["tokens_are_supported"].status is Status.REFUTED
 
 

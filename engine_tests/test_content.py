@@ -152,7 +152,9 @@ def test_what_differs_has_another_digest(one, other):
     assert digest(Thing(held=one)) != digest(Thing(held=other))
 
 
-@pytest.mark.parametrize("value", [value for pair in DIFFERENT for value in pair], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [value for pair in DIFFERENT for value in pair], ids=lambda value: type(value).__name__
+)
 def test_a_copy_has_the_same_digest(value):
     assert digest(copy.deepcopy(value)) == digest(value)
 

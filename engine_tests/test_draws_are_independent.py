@@ -57,7 +57,18 @@ def test_a_generator_that_is_seeded_again_is_named():
     found = verdict_of(verifiers.reseeded)
     drawn = line_of(verifiers.reseeded, "torch.rand")
     assert found.status is Status.REFUTED
-    assert found.statement == f"torch.rand at {drawn} draws twice from one state of its generator"
+    replaced = (line_of(verifiers.reseeded, "torch.multinomial", number) for number in (0, 1))
+    calls = f"torch.rand at {drawn}", *(f"torch.multinomial at {place}" for place in replaced)
+    assert found.statement in [f"{call} draws twice from one state of its generator" for call in calls]
+
+
+def test_a_generator_that_begins_again_in_every_call_is_named():
+    def verify(p, q, draft_tokens):
+        return with_two_generators((3, 4))(p, q, draft_tokens)
+
+    found = verdict_of(verify)
+    assert found.status is Status.REFUTED
+    assert "draws twice from one state of its generator" in found.statement
 
 
 def test_noise_of_two_races_is_named_where_the_law_cannot_be_computed():
@@ -68,10 +79,10 @@ def test_noise_of_two_races_is_named_where_the_law_cannot_be_computed():
 
 
 def with_two_generators(seeds):
-    """Return the verifier whose coins and replacements come from two generators of these seeds."""
+    """Return the verifier whose coins and replacements come from two generators of these seeds, made once."""
+    coins, replacements = (torch.Generator().manual_seed(seed) for seed in seeds)
 
     def verify(p, q, draft_tokens):
-        coins, replacements = (torch.Generator().manual_seed(seed) for seed in seeds)
         weights, kept = p[-1], len(draft_tokens)
         for i, token in enumerate(draft_tokens.tolist()):
             if torch.rand((), generator=coins) >= p[i, token] / q[i, token]:

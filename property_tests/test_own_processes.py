@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from specverify.checks import CHECKS
 from specverify.cli import app
+from specverify.report.progress import Progress
 from specverify.several import Worker, Workers
 from specverify.subject_commands import exit_status
 from specverify.verdict import Status, Verdict
@@ -143,10 +144,10 @@ def test_a_process_is_used_again_for_subjects_of_ours_and_never_for_foreign_ones
     with Workers(1, 600.0) as workers:
         plan = Plan(tuple(check for check in CHECKS if check.name == "horizon_is_respected"))
         ours = workers.listed(["reference:autoregressive", "reference:egag"])
-        assert [mine[0].status for mine in workers.examined(ours, plan, str)] == [Status.HOLDS] * 2
+        assert [mine[0].status for mine in workers.examined(ours, plan, Progress("verify", None))] == [Status.HOLDS] * 2
         (kept,) = workers._idle
         foreign = workers.listed(["misbehaving:right"])
-        assert [mine[0].status for mine in workers.examined(foreign, plan, str)] == [Status.HOLDS]
+        assert [mine[0].status for mine in workers.examined(foreign, plan, Progress("verify", None))] == [Status.HOLDS]
         assert workers._all == [kept]
 
 

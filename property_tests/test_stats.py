@@ -152,7 +152,7 @@ def test_an_interrupt_prints_what_is_done_and_says_so(monkeypatch, tmp_path):
     ("arguments", "sentence"),
     [
         (["--quick", "--thorough"], "--quick and --thorough were both given, expected one of them"),
-        (["--alarm", "0"], "the alarm budget is 0.0, expected a probability between 0 and 1"),
+        (["--alarm", "0"], "the alarm budget is 0.0, expected a probability strictly between 0 and 1"),
         (["--subject", "reference:nobody"], "there is no subject 'reference:nobody'"),
     ],
 )

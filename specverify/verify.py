@@ -11,7 +11,7 @@ from reference import Claim
 from specverify.arguments import SECONDS
 from specverify.checks import Check, Conditions
 from specverify.checks._replays import noticed
-from specverify.checks.check import beyond_reach
+from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
@@ -172,7 +172,7 @@ _SAID = (Refused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
 
 def _why(subject: Subject, reason: Exception) -> str:
     if isinstance(reason, NeedsValue):
-        return f"cannot be enumerated, only sampled{': see samples_fit_law' if subject.settings else ''}: {reason}"
+        return only_sampled(subject, reason)
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 

@@ -57,6 +57,11 @@ def needs_variants(subject: Subject) -> str | None:
     return None if subject.variants else "its draws cannot be enumerated, only sampled"
 
 
+def only_sampled(subject: Subject, reason: object) -> str:
+    """Return the sentence about a subject whose draws cannot be enumerated, for the ``reason`` given."""
+    return f"cannot be enumerated, only sampled{': see samples_fit_law' if subject.settings else ''}: {reason}"
+
+
 @lru_cache(maxsize=4096)
 def case_law(case: Case, runs: int) -> Law:
     """Return the law of the new tokens in a case; several checks read the same one."""

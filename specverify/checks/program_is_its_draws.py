@@ -13,7 +13,7 @@ from typing import Any
 
 from reference import Draws, Tokens
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
-from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
+from specverify.checks.check import Check, Conditions, exact_cases, needs_variants, only_sampled
 from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
 from specverify.explain import describe_case
@@ -51,13 +51,14 @@ def _drafting(scenario: Scenario) -> bool:
 def examine(case: Case, conditions: Conditions) -> Examination:
     """Run paths again by their recorded choices, those of foreign code with everything moved that might draw unseen."""
     if case.program is not None:
-        return _examine_program(case.program, conditions)
+        return _examine_program(case.subject, case.program, conditions)
     assert case.scenario is not None
     decoder = case_decoder(case)
     if case.subject.intercepted:
         run = whole_run(decoder, case.scenario.prompt)
         probe = case.scenario.shape == "generic"
-        return _said(*_in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe), describe_case(case))
+        found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
+        return _said(case.subject, *found, describe_case(case))
     try:
         fault = _difference(case, case.scenario.prompt, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -73,14 +74,14 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     )
 
 
-def _examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
+def _examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
         if made is not None:
             with made() as run:
                 found = _in_the_open(run, program.replays, conditions.seed)
-            examinations.append(_said(*found, f"setting {program.name}, {which}"))
+            examinations.append(_said(subject, *found, f"setting {program.name}, {which}"))
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
@@ -100,14 +101,14 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
         return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
 
 
-def _said(replays: Replays, found: Found, where: str) -> Examination:
+def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Examination:
     figures = {
         "replays": replays.number,
         "probe": [*found.unanswered, *found.sources, *found.native],
         "miss": MISS,
     }
     if replays.refusal:
-        said = f"cannot be enumerated, only sampled: {replays.refusal}"
+        said = only_sampled(subject, replays.refusal)
         return Examination(said, unknown=True, rational=False, figures=figures)
     if not found.unanswered and not replays.fault:
         held = "the same draws give the same output, whatever else is moved"

@@ -12,7 +12,9 @@ import functools
 import gc
 import operator
 import random
+import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -53,11 +55,20 @@ def find_aliases(everything: list[Any]) -> None:
     _found.clear()
     bound = {types.MethodType, types.BuiltinMethodType}
     items = [item for item in everything if type(item) in bound and _answer_of(item) is not None]
-    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(items, everything)]
+    librarys = _held_by_libraries()
+    # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
+    elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
+    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(elsewhere, (everything, items))]
     watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
     answers.watched[:] = [
         (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
     ]
+
+
+def _held_by_libraries() -> Counter[int]:
+    """Return how many names of the libraries' own modules every object has, by its identity."""
+    modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
+    return Counter(id(item) for module in modules for item in vars(module).values())
 
 
 @contextmanager
@@ -93,14 +104,14 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def places_of(items: list[Any], apart: Any = None) -> Iterator[tuple[Place, Any, Any]]:
+def places_of(items: list[Any], apart: tuple[Any, ...] = ()) -> Iterator[tuple[Place, Any, Any]]:
     """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it.
 
-    The list ``items`` itself is none, and ``apart`` is another that is not.
+    The list ``items`` itself is none, and those in ``apart`` are others that are not.
     """
     wanted = {id(item) for item in items}
-    found = gc.get_referrers(*items) if items else []
-    holders = [holder for holder in found if holder is not items and holder is not apart]
+    found, none = gc.get_referrers(*items) if items else [], {id(items), *map(id, apart)}
+    holders = [holder for holder in found if id(holder) not in none]
     tuples = [holder for holder in holders if isinstance(holder, tuple)]
     functions = [item for item in gc.get_referrers(*tuples) if type(item) is types.FunctionType] if tuples else []
     for holder in (*holders, *functions):

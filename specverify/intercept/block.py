@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from specverify.intercept.caller import is_ours, standard_library
+from specverify.intercept.caller import is_ours, is_own, standard_library
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
@@ -76,9 +76,11 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the standard library asks for itself."""
+    """Return whether the standard library asks for itself, or this package does: a table that makes its next row."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
     while frame is not None and is_ours(frame.f_code.co_filename):
+        if is_own(frame.f_code.co_filename):
+            return True
         frame = frame.f_back
     parts = standard_library(frame.f_code.co_filename) if frame is not None else ()
     return bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)

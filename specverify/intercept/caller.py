@@ -47,6 +47,13 @@ def is_ours(filename: str) -> bool:
 
 
 @cache
+def is_own(filename: str) -> bool:
+    """Return whether a file is this package's, and not one that answers calls."""
+    here = Path(__file__).parent
+    return is_ours(filename) and Path(filename).is_relative_to(here.parent) and not Path(filename).is_relative_to(here)
+
+
+@cache
 def standard_library(filename: str) -> tuple[str, ...]:
     """Return the parts of the path of a file inside the standard library; none for another file."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)

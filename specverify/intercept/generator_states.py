@@ -65,10 +65,14 @@ def write(generator: Any, state: Any) -> None:
 
 
 def moved(generator: Any, seed: int) -> Any:
-    """Return a state that a generator of the kind of ``generator`` has after seeding it with ``seed``."""
+    """Return a state for a generator of the kind of ``generator``, another one for each ``seed``."""
+    twister = _seeded_twister(seed)
     if isinstance(generator, random.Random):
-        return _random.Random.getstate(_seeded_twister(seed))
-    return read(type(bits_of(generator))(seed))
+        return _random.Random.getstate(twister)
+    bits = bits_of(generator)
+    if type(bits) is np.random.MT19937:  # the same words, all of them still to come
+        return np.array(_random.Random.getstate(twister), dtype=np.uint32).tobytes()
+    return read(type(bits)(seed))
 
 
 def bits_of(generator: Any) -> Any:
