@@ -33,6 +33,7 @@ def verdicts_of(verify, names, gammas=(2,), share=(0, 1), detect=0.05):
     return {verdict.check: verdict for verdict in verify_subject(subject, Plan(checks, Conditions()))}
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", CORRECT, ids=lambda verify: verify.__name__)
 def test_a_correct_verifier_is_exact_and_lossless(verify):
     """Each in a quarter of the scenarios, the next one in another; in all of them with the profile "thorough"."""
@@ -61,6 +62,7 @@ def test_a_uniform_used_twice_is_refuted_with_its_exact_distance():
     assert total_variation(law, target_law(task, (0,))).low == pytest.approx(0.1, abs=1e-12)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "verify", [verifiers.reused_uniform, verifiers.one_uniform, verifiers.reseeded], ids=lambda verify: verify.__name__
 )

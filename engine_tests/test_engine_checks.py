@@ -110,6 +110,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("case", PLANTED.values(), ids=PLANTED)
 def test_a_planted_bug_is_refuted_by_its_check(planted, case):
     check, setting, owner, name, *lines = case
@@ -120,6 +121,7 @@ def test_a_planted_bug_is_refuted_by_its_check(planted, case):
     assert found.counterexample.then
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("crop", ["max(candidate_length - n_matches - 1, 0)", "candidate_length - n_matches + 1"])
 def test_a_cache_cropped_by_one_token_too_few_or_too_many_is_named(planted, crop):
     """A network's cache says nothing of its own; a table's would raise at the forward pass where it happens."""
@@ -179,6 +181,7 @@ def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
         assert wrong.status is Status.REFUTED
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("name", "check"),
     [

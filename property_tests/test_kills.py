@@ -99,6 +99,7 @@ def test_a_suspicious_control_that_is_accused_would_be_seen():
     assert not row._replace(held=()).as_expected
 
 
+@pytest.mark.thorough
 def test_the_matrix_in_two_processes_is_the_one_in_one():
     checks = tuple(check for check in CHECKS if check.name == "tokens_are_supported")
     one, two = (kill_matrix(("residual-floor",), checks, jobs=jobs) for jobs in (1, 2))

@@ -1,7 +1,7 @@
 """States of the generators of NumPy and ``random``: read, put back, and the ones a program is started with.
 
-Read at every draw, so the way matters: the Mersenne Twister of NumPy is copied from its memory (its ``state`` takes
-thirty microseconds), that of ``random`` by the method written in C.
+Read at every draw, so the way matters: the twister and the PCG of NumPy are copied from their memory (``state``
+takes up to thirty microseconds), the twister of ``random`` by the method written in C.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import _random
 import ctypes
 import random
+import sys
 from collections.abc import Hashable
-from functools import lru_cache
+from functools import cache
 from itertools import cycle
 from typing import Any
 
@@ -18,6 +19,14 @@ import numpy as np
 
 TWISTER = 624 * 4 + 4
 """Bytes of a Mersenne Twister in NumPy: its words and the place of the next one."""
+
+PCG = 32
+"""Bytes of the two numbers of a PCG64, which stand where the first word of its own memory points to."""
+PCG_REST = 16
+"""Bytes of that memory: the word, and half a number that is still to come, if there is one."""
+
+WORLDS = 509
+"""States that a generator may be moved to: more than a program is replayed, and few enough to be kept."""
 
 _STATE = {
     kind: vars(kind)["state"]
@@ -28,13 +37,16 @@ _STATE = {
 _ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
 """Likewise."""
 
-_START = cycle(range(0x5BEC7E11, 0x5BEC7E11 + 64))
+_FIRST = 0x5BEC7E11
+"""The first of the seeds that states here come from. Nobody else would choose them."""
+
+_START = cycle(range(64))
 
 
 def start() -> int:
     """Return a seed that the global generators are taken to have when a run begins, another one in every run.
 
-    What depends on it draws where nobody sees it. Nobody else would choose such a seed.
+    What depends on it draws where nobody sees it.
     """
     return next(_START)
 
@@ -46,6 +58,9 @@ def read(generator: Any) -> Hashable | None:
     bits = bits_of(generator)
     if type(bits) is np.random.MT19937:
         return ctypes.string_at(_memory(bits), TWISTER)
+    if type(bits) in _pcgs():
+        rest = ctypes.string_at(_memory(bits), PCG_REST)
+        return ctypes.string_at(int.from_bytes(rest[:8], sys.byteorder), PCG) + rest[8:]
     try:
         return _frozen(_STATE[type(bits)].__get__(bits) if type(bits) in _STATE else bits.state)
     except (AttributeError, NotImplementedError, TypeError):
@@ -60,19 +75,23 @@ def write(generator: Any, state: Any) -> None:
     bits = bits_of(generator)
     if type(bits) is np.random.MT19937:
         ctypes.memmove(_memory(bits), state, TWISTER)
+    elif type(bits) in _pcgs():
+        first = int.from_bytes(ctypes.string_at(_memory(bits), 8), sys.byteorder)
+        ctypes.memmove(first, state[:PCG], PCG)
+        ctypes.memmove(_memory(bits) + 8, state[PCG:], PCG_REST - 8)
     else:
         _STATE[type(bits)].__set__(bits, _thawed(state))
 
 
 def moved(generator: Any, seed: int) -> Any:
-    """Return a state for a generator of the kind of ``generator``, another one for each ``seed``."""
-    twister = _seeded_twister(seed)
+    """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
+    seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
-        return _random.Random.getstate(twister)
-    bits = bits_of(generator)
-    if type(bits) is np.random.MT19937:  # the same words, all of them still to come
-        return np.array(_random.Random.getstate(twister), dtype=np.uint32).tobytes()
-    return read(type(bits)(seed))
+        return _twister(seed)
+    kind: Any = type(bits_of(generator))
+    if kind is np.random.MT19937:  # the same words, all of them still to come
+        return _words_of_twister(seed)
+    return _made(kind, seed)
 
 
 def bits_of(generator: Any) -> Any:
@@ -86,11 +105,35 @@ def _memory(bits: Any) -> Any:
     return _ADDRESSES.__get__(bits).state_address
 
 
-@lru_cache(maxsize=256)
-def _seeded_twister(seed: int) -> Any:
+@cache
+def _pcgs() -> frozenset[type]:
+    """Return the kinds whose memory is as it is known here: 64-bit words, the two numbers one after the other."""
+    made = np.random.PCG64(1)
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return frozenset()
+    first = int.from_bytes(ctypes.string_at(_memory(made), 8), sys.byteorder)
+    words = ctypes.string_at(first, PCG)
+    found = [int.from_bytes(words[place : place + 16], sys.byteorder) for place in (0, 16)]
+    numbers = _STATE[np.random.PCG64].__get__(made)["state"]
+    alike = found == [numbers["state"], numbers["inc"]]
+    return frozenset({np.random.PCG64, np.random.PCG64DXSM}) if alike else frozenset()
+
+
+@cache
+def _twister(seed: int) -> Any:
     made = _random.Random()
     made.seed(seed)
-    return made
+    return _random.Random.getstate(made)
+
+
+@cache
+def _words_of_twister(seed: int) -> bytes:
+    return np.array(_twister(seed), dtype=np.uint32).tobytes()
+
+
+@cache
+def _made(kind: type, seed: int) -> Any:
+    return read(kind(seed))
 
 
 def _frozen(value: Any) -> Hashable:
