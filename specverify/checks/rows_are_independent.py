@@ -49,21 +49,21 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def examine(here: InScenario, program: EngineProgram, conditions: Conditions) -> Examination:
     """Compare the joint law of two rows with the product of their targets'."""
-    rows, expected = of_engine(program), program.law()
+    rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         example = rows.explain(law, expected)
         return example._replace(let=(described(here), *example.let))
 
     unnamed = rows._replace(name="", explain=explain)
-    found = compare(unnamed, conditions, expected, "the product of the rows' laws")
+    found = compare(unnamed, alone, expected, "the product of the rows' laws")
     statement = "two rows have the product of their targets' laws"
     if found.failed:
-        statement = f"{found.statement}; {_alone(rows.law(conditions), expected)}"
+        statement = f"{found.statement}; {_off(rows.law(alone), expected)}"
     return found._replace(statement=found.statement if found.unknown else statement, rational=False)
 
 
-def _alone(law: Law, expected: Probabilities) -> str:
+def _off(law: Law, expected: Probabilities) -> str:
     """Say how far each row's own law is off."""
     off = []
     for row in (0, 1):
