@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.verify import Plan, run_check
 
 THOROUGH = settings().max_examples > 100
@@ -17,11 +17,11 @@ def share_of(scenarios, place, parts):
 
 def verdict_of(subject, name):
     """Return the verdict of the check called ``name`` on scenarios of one round and a little more."""
-    check = next(check for check in CHECKS if check.name == name)
+    check = check_named(name)
 
     def cases(subject):
         for case in check.cases(subject):
-            scenario = case.scenario
+            scenario = case.situation.scenario
             if scenario.vocabulary < 4 and scenario.horizon == 3 and scenario.seed != 1:
                 yield case
 

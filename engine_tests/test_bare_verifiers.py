@@ -12,7 +12,7 @@ import verifiers
 from examined import share_of
 
 from reference import Task
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import Conditions, checks_named
 from specverify.enumeration import decoder_law
 from specverify.law import target_law, total_variation
 from specverify.subjects.verifier import build, verifier_subject
@@ -22,11 +22,11 @@ from specverify.verdict import Status
 from specverify.verify import Plan, verify_subject
 
 CORRECT = (verifiers.race, verifiers.inverse_cdf, verifiers.log_space, verifiers.in_numpy)
-CHEAP = tuple(check for check in CHECKS if check.name in {"law_is_target", "tokens_are_supported"})
+CHEAP = checks_named({"law_is_target", "tokens_are_supported"})
 
 
 def verdicts_of(verify, names, gammas=(2,), share=(0, 1), detect=0.05):
-    checks = tuple(check for check in CHECKS if check.name in names)
+    checks = checks_named(names)
     subject = verifier_subject(verify, verify.__name__, gammas)
     settings = tuple(setting._replace(detect=detect) for setting in subject.settings)
     subject = subject._replace(scenarios=share_of(subject.scenarios, *share), settings=settings)

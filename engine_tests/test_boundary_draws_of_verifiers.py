@@ -10,8 +10,8 @@ import pytest
 import samplers
 import torch
 
-from specverify.checks import CHECKS, Conditions
-from specverify.checks._calls import rounds_after
+from specverify.checks import Conditions, check_named
+from specverify.checks._calls import Called, rounds_after
 from specverify.rounded_tables import ROUNDED
 from specverify.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.external import verifier_subject_of
@@ -19,7 +19,7 @@ from specverify.testing import check_verifier
 from specverify.verdict import Status
 from specverify.verify import Plan, run_check
 
-CHECK = next(check for check in CHECKS if check.name == "support_at_boundary_draws")
+CHECK = check_named("support_at_boundary_draws")
 
 
 def verdict_of(verify, form=None, scenarios=None):
@@ -140,10 +140,12 @@ def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     verify = samplers.by_noise(samplers.gumbel_of_uniforms)
     assert any(line.endswith("p = (0.0, 0.0, 1.0)") for line in verdict_of(verify).counterexample.let)
     subject = verifier_subject_of(verify, "verify")
-    two_possible = [case for case in CHECK.cases(subject) if case.scenario.shape in ROUNDED]
-    all_at_0 = [came for case in two_possible for came in rounds_after(case, case.scenario.prompt, 0.0)]
+    two_possible = [case for case in CHECK.cases(subject) if case.situation.scenario.shape in ROUNDED]
+    heres = [case.situation for case in two_possible]
+    calls = [Called(here, here.variant.intercepted) for here in heres]
+    all_at_0 = [came for called in calls for came in rounds_after(called, called.here.prompt, 0.0)]
     assert any(0 in came.new for came in all_at_0)
-    assert not any(CHECK.examine(case, Conditions()).failed for case in two_possible)
+    assert not any(case.examine(Conditions()).failed for case in two_possible)
 
 
 def index_of_the_last(u, weights):

@@ -6,7 +6,7 @@ import pytest
 import samplers
 import torch
 
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
@@ -17,7 +17,7 @@ RIGHT = samplers.at_once()
 
 
 def verdict_of(verify, name, form=None):
-    check = next(check for check in CHECKS if check.name == name)
+    check = check_named(name)
     return run_check(verifier_subject_of(verify, "verify", form, (2,)), check, Plan((check,)))
 
 

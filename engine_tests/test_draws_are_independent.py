@@ -11,12 +11,12 @@ import verifiers
 from examined import share_of
 from transformers.generation import utils
 
-from specverify.checks import CHECKS
+from specverify.checks import Conditions, check_named
 from specverify.checks.draws_are_independent import CHECK, examine
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.huggingface_engines import assisted_engine
 from specverify.subjects.huggingface_programs import PROGRAMS, engine_program
-from specverify.subjects.subject import Case, Subject
+from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 from specverify.verdict import Status
 from specverify.verify import Plan, run_case, run_check
@@ -101,7 +101,7 @@ def test_two_generators_of_one_seed_are_one_generator():
     assert found.status is Status.REFUTED
     coin, lookup = line_of(verify, "generator=coins"), line_of(verify, "generator=replacements")
     assert found.statement == f"torch.rand at {coin} and torch.rand at {lookup} draw from one state of a generator"
-    law = next(check for check in CHECKS if check.name == "law_is_target")
+    law = check_named("law_is_target")
     subject = verifier_subject(verify, "one seed", (1,))
     assert run_check(subject, law, Plan((law,))).status is Status.REFUTED
 
@@ -177,7 +177,7 @@ AFRESH = {
 def test_a_verifier_that_draws_afresh_holds(name):
     """Each in one of the three scenarios, the next one in another; in all of them with the profile "thorough"."""
     subject = verifier_subject(AFRESH[name], name, (2,))
-    scenarios = tuple(case.scenario for case in CHECK.cases(subject))
+    scenarios = tuple(case.situation.scenario for case in CHECK.cases(subject))
     assert len(scenarios) == 3
     chosen = share_of(scenarios, list(AFRESH).index(name), 3)
     found = run_check(subject._replace(scenarios=chosen), CHECK, Plan((CHECK,)))
@@ -201,7 +201,7 @@ def assisted():
 
 
 def test_assisted_generation_uses_nothing_twice():
-    found = examine(Case(Subject("hf:assisted", "", frozenset()), program=assisted()), None)
+    found = examine("hf:assisted", assisted().open, Conditions())
     assert not found.failed
     assert found.figures["runs"] > 4**2, "all pairs of drafts"
 
@@ -213,7 +213,7 @@ def test_one_uniform_for_all_positions_planted_in_the_library_is_named(monkeypat
     namespace = dict(vars(utils))
     exec(compile(source.replace(right, wrong), "planted_sampling.py", "exec"), namespace)
     monkeypatch.setattr(utils, "_speculative_sampling", namespace["_speculative_sampling"])
-    found = examine(Case(Subject("hf:assisted", "", frozenset()), program=assisted()), None)
+    found = examine("hf:assisted", assisted().open, Conditions())
     assert found.failed
     place = f"planted_sampling.py:{1 + source[: source.index('is_accepted = ')].count(chr(10))}"
     assert f"decides more than one thing at {place}" in found.statement

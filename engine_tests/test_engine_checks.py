@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from transformers.generation import candidate_generator, utils
 
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks import acceptance_law as acceptance
 from specverify.checks._observed import Run, Seen
 from specverify.subjects.huggingface_engines import assisted_engine
@@ -30,7 +30,7 @@ TOP_K = SMALL._replace(top_k=2)
 
 def verdict_of(check, setting=SMALL, build=table_engine, **options):
     subject = row_subject("planted", Row(build, setting, **options))
-    chosen = tuple(item for item in CHECKS if item.name == check)
+    chosen = (check_named(check),)
     return next(iter(verify_subject(subject, Plan(chosen, Conditions()))))
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers.generation import candidate_generator, utils
 
-from specverify.checks._laws import compare_program
+from specverify.checks._laws import compare, of_engine
 from specverify.checks.check import Conditions
 from specverify.enumeration import program_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
@@ -35,7 +35,8 @@ def judged_unplanted(setting):
 
 
 def judged(setting, engine=assisted_engine):
-    return compare_program(engine_program(setting, engine), CONDITIONS)
+    program = engine_program(setting, engine)
+    return compare(of_engine(program), CONDITIONS, program.law(), "the target's")
 
 
 @pytest.mark.parametrize("engine", [assisted_engine, prompt_lookup_engine])

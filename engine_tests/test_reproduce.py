@@ -15,16 +15,16 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
 from specverify.catalogue import find_subject
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.cli import app
 from specverify.identifier import Replay, encode
+from specverify.replays import again
 from specverify.reproduce import _likeliest, reproduction
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
 from specverify.subjects.huggingface_engines import assisted_engine
 from specverify.subjects.huggingface_rows import BASE
 from specverify.subjects.huggingface_script import script_of
 from specverify.subjects.smaller import smaller_settings
-from specverify.subjects.subject import Case
 
 MENDED = """
 import inspect
@@ -38,8 +38,8 @@ exec(source.replace("r_i <= probability_ratio", "r_i < probability_ratio"), vars
 @cache
 def reproduced(name, check):
     subject = find_subject(f"hf:all/{name}")
-    found = next(item for item in CHECKS if item.name == check)
-    return reproduction(Case(subject, program=subject.programs[0]), found, seconds=20)
+    wanted = Replay(subject.name, check, setting=subject.programs[0].name)
+    return reproduction(*again(subject, check_named(check), wanted), seconds=20)
 
 
 def run_alone(script, directory):
@@ -114,9 +114,9 @@ def test_models_that_no_script_can_build_are_refused(name, said):
 
 
 def test_reference_algorithms_are_refused():
-    subject = find_subject("mutant:residual-from-target")
+    subject, check = find_subject("mutant:residual-from-target"), check_named("law_is_target")
     with pytest.raises(NoScript, match="not a call of transformers"):
-        reproduction(Case(subject, subject.variants[0]), next(item for item in CHECKS if item.name == "law_is_target"))
+        reproduction(next(check.cases(subject)), check)
 
 
 def test_weights_without_a_recipe_are_stored_in_the_script():

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
@@ -21,7 +21,7 @@ CALLS = ("inputs_unchanged", "outputs_are_fresh")
 
 
 def verdict_of(verify, name, form=None):
-    check = next(check for check in CHECKS if check.name == name)
+    check = check_named(name)
     return run_check(verifier_subject_of(verify, "verify", form), check, Plan((check,)))
 
 

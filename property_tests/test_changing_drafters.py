@@ -25,7 +25,7 @@ from reference.drafters.distillation import (
 )
 from reference.limits import last_token_draft
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.enumeration import decoder_law, paths
 from specverify.law import target_law
 from specverify.strategies import pmf_pairs, prompts, tasks
@@ -104,7 +104,7 @@ def declaring_the_updated_row(task, eta=Fraction(1, 2), gamma=1):
 
 def law_is_target(build):
     row = online_speculative_decoding.ALGORITHM._replace(build=build, examples=({"gamma": 1},))
-    check = next(check for check in CHECKS if check.name == "law_is_target")
+    check = check_named("law_is_target")
     return run_check(algorithm_subject(row), check, Plan((check,)))
 
 

@@ -10,7 +10,7 @@ from rational import P, always, pmf
 
 from reference import Task
 from reference.algorithms import speculative_sampling
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.divided import divided_counts, divided_runs, program_counts
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import Undecided
@@ -20,7 +20,7 @@ from specverify.verdict import Status
 from specverify.verify import Plan, run_check
 
 IMPROBABLE = 1e-9
-SAMPLED = next(check for check in CHECKS if check.name == "samples_fit_law")
+SAMPLED = check_named("samples_fit_law")
 CERTAIN = speculative_sampling.build(Task(always(P), always(P), horizon=2), gamma=1)
 
 

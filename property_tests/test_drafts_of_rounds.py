@@ -8,17 +8,17 @@ import pytest
 
 from reference import ALGORITHMS, Round
 from reference.models import draft_model
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks._rounds import first_rounds
 from specverify.mutants.mutant import correct
 from specverify.scenarios import scenario_named
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.subject import Case
+from specverify.subjects.subject import InScenario
 from specverify.verdict import Status
 from specverify.verify import Plan, run_check
 
-CHECK = next(check for check in CHECKS if check.name == "draft_is_honest")
-OPTIMAL = next(check for check in CHECKS if check.name == "acceptance_is_optimal")
+CHECK = check_named("draft_is_honest")
+OPTIMAL = check_named("acceptance_is_optimal")
 
 
 def verdict_of(build, original="speculative-sampling", check=CHECK, **options):
@@ -114,13 +114,13 @@ def test_the_nodes_of_a_tree_are_compared_whatever_path_was_accepted():
 
 def test_first_rounds_are_the_start_and_states_that_follow():
     subject = algorithm_subject(correct("speculative-sampling"))
-    case = Case(subject, subject.variants[0], scenario_named("generic-v2-p0-h3-s0"))
-    start, *others = first_rounds(case)
+    here = InScenario(subject.variants[0], scenario_named("generic-v2-p0-h3-s0"), subject.rational)
+    start, *others = first_rounds(here)
     assert start.state.tokens == (0,)
     assert 1 <= len(others) <= 4
     assert all(len(found.state.tokens) > 1 for found in others)
     assert [sum(found.masses.values()) for found in (start, *others)] == [Fraction(1)] * (1 + len(others))
-    assert first_rounds(case) is first_rounds(case)
+    assert first_rounds(here) is first_rounds(here)
 
 
 def test_acceptance_is_read_off_the_same_rounds():

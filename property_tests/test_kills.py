@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from specverify import kills, peers
 from specverify.catalogue import find_subject
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import CHECKS, Conditions, check_named
 from specverify.cli import app
 from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
 from specverify.kills import (
@@ -101,7 +101,7 @@ def test_a_suspicious_control_that_is_accused_would_be_seen():
 
 @pytest.mark.thorough
 def test_the_matrix_in_two_processes_is_the_one_in_one():
-    checks = tuple(check for check in CHECKS if check.name == "tokens_are_supported")
+    checks = (check_named("tokens_are_supported"),)
     one, two = (kill_matrix(("residual-floor",), checks, jobs=jobs) for jobs in (1, 2))
 
     def said(matrix):

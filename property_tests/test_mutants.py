@@ -11,23 +11,21 @@ import pytest
 from hypothesis import settings
 
 from reference import ALGORITHMS
-from specverify.checks import CHECKS, Conditions
-from specverify.identifier import Replay, decode, encode
+from specverify.checks import CHECKS, EXACT_CHECKS, check_named
+from specverify.identifier import decode
 from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.mutants.randomness import hidden_randomness
+from specverify.replays import again
 from specverify.report.prose import failure
-from specverify.scenarios import SCENARIOS, scenario_named
+from specverify.scenarios import SCENARIOS
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.subject import Case
-from specverify.verdict import Evidence, Status
+from specverify.verdict import Status
 from specverify.verify import Plan, run_case, run_check, verify_subject
 
-EXACT = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
 OF_DECODERS = tuple(
-    check for check in EXACT if any(check.obstacle(algorithm_subject(row)) is None for row in ALGORITHMS)
+    check for check in EXACT_CHECKS if any(check.obstacle(algorithm_subject(row)) is None for row in ALGORITHMS)
 )
 """Checks that have something to say of a decoder of ours; those of engines and batches kill theirs in engine_tests."""
-BY_NAME = {check.name: check for check in CHECKS}
 CLEAN = {Status.HOLDS, Status.NOT_APPLICABLE}
 
 THOROUGH = settings().max_examples > 100
@@ -47,7 +45,7 @@ def share_with_a_case(subject, place, checks):
             and check.obstacle(subject) is None
             and not any(check.cases(subject._replace(scenarios=kept)))
         ):
-            kept += tuple(case.scenario for case in islice(check.cases(subject), 1))
+            kept += tuple(case.situation.scenario for case in islice(check.cases(subject), 1))
     return subject._replace(scenarios=kept)
 
 
@@ -65,7 +63,7 @@ def _seeded(monkeypatch):
 
 @cache
 def refutation(mutant):
-    check = BY_NAME[mutant.killed_by]
+    check = check_named(mutant.killed_by)
     return run_check(opened(mutant.open), check, Plan((check,)))
 
 
@@ -94,15 +92,6 @@ def status_without_the_bug(subject, check):
     return status
 
 
-def case_of(subject, wanted):
-    if wanted.variant:
-        variant = next(item for item in subject.variants if item.label == wanted.variant)
-        return Case(subject, variant, scenario_named(wanted.scenario))
-    program = next((item for item in subject.programs if item.name == wanted.setting), None)
-    setting = next((item for item in subject.settings if item.name == wanted.setting), None)
-    return Case(subject, program=program, setting=setting)
-
-
 @each(mutants())
 def test_the_named_check_refutes_the_mutant_and_holds_without_the_bug(mutant):
     verdict = refutation(mutant)
@@ -117,11 +106,11 @@ def test_the_named_check_refutes_the_mutant_and_holds_without_the_bug(mutant):
     ]
     control = mutant.control()
     assert (mutant.open().name, mutant.open().claims) == (f"mutant:{mutant.name}", control.claims)
-    check, clean = BY_NAME[mutant.killed_by], {Status.HOLDS, Status.DECLARED_BIAS}
+    check, clean = check_named(mutant.killed_by), {Status.HOLDS, Status.DECLARED_BIAS}
     assert status_without_the_bug(control, check) in clean
     if control.variants:
         wanted = decode(verdict.counterexample.again)
-        assert run_case(case_of(control, wanted), check, Conditions(seed=wanted.seed)).status in clean
+        assert run_case(*again(control, check, wanted)).status in clean
 
 
 OPENED = {mutant: mutant.open() for mutant in mutants()}
@@ -134,8 +123,7 @@ def test_the_replay_of_a_counterexample_is_refuted_again(mutant):
     wanted = decode(refutation(mutant).counterexample.again)
     subject = mutant.open()
     assert (wanted.subject, wanted.check) == (subject.name, mutant.killed_by)
-    again = run_case(case_of(subject, wanted), BY_NAME[wanted.check], Conditions(seed=wanted.seed))
-    assert again.status is Status.REFUTED
+    assert run_case(*again(subject, check_named(wanted.check), wanted)).status is Status.REFUTED
 
 
 def test_every_mutant_has_a_name_of_its_own_a_class_and_a_citation():
@@ -176,15 +164,15 @@ def test_some_counterexamples_have_several_paths():
 )
 def test_a_mutant_that_keeps_the_law_is_refuted_for_its_acceptance_alone(mutant):
     """Refusing drafts, or drafting about another text, is lossless: only the claim of an optimal coupling falls."""
-    law, subject = BY_NAME["law_is_target"], mutant.open()
+    law, subject = check_named("law_is_target"), mutant.open()
     fewer = subject._replace(scenarios=share_of(subject.scenarios, mutants().index(mutant), 3))
     assert run_check(fewer, law, Plan((law,))).status is Status.HOLDS
 
 
 @pytest.mark.parametrize("control", suspects(), ids=lambda control: control.name)
 def test_no_exact_check_refutes_what_only_looks_wrong(control):
-    fewer = share_with_a_case(control.open(), suspects().index(control), EXACT)
-    found = {verdict.check: verdict for verdict in verify_subject(fewer, Plan(EXACT))}
+    fewer = share_with_a_case(control.open(), suspects().index(control), EXACT_CHECKS)
+    found = {verdict.check: verdict for verdict in verify_subject(fewer, Plan(EXACT_CHECKS))}
     wrong = {name: verdict.statement for name, verdict in found.items() if verdict.status not in CLEAN}
     assert wrong == {}
     assert found["law_is_target"].status is Status.HOLDS
@@ -199,26 +187,11 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""
     chosen = share_of(SCENARIOS, ALGORITHMS.index(row), 8)
-    verdicts = list(verify_subject(algorithm_subject(row)._replace(scenarios=chosen), Plan(EXACT)))
-    assert [verdict.check for verdict in verdicts] == [check.name for check in EXACT]
+    verdicts = list(verify_subject(algorithm_subject(row)._replace(scenarios=chosen), Plan(EXACT_CHECKS)))
+    assert [verdict.check for verdict in verdicts] == [check.name for check in EXACT_CHECKS]
     allowed = {Status.HOLDS, Status.NOT_APPLICABLE} | ({Status.DECLARED_BIAS} if row.declared_law else set())
     assert {verdict.check: verdict.statement for verdict in verdicts if verdict.status not in allowed} == {}
     assert all(verdict.figures["rational"] for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE)
-    claimed = {check.claim for check in EXACT if check.claim in row.claims}
+    claimed = {check.claim for check in EXACT_CHECKS if check.claim in row.claims}
     held = {verdict.claim for verdict in verdicts if verdict.status is Status.HOLDS and verdict.claim}
     assert {claim.value for claim in claimed} <= held
-
-
-# Identifiers
-
-
-def test_an_identifier_is_one_word_and_decodes_to_what_was_encoded():
-    replay = Replay("reference:egag", "law_is_target", "gamma_min=1 gamma_max=3", "generic-v2-p0-h1-s0", "", 7)
-    assert decode(encode(replay)) == replay
-    assert encode(replay).split() == [encode(replay)]
-
-
-@pytest.mark.parametrize("word", ["", "x", "näh", "AAAA", encode(Replay("a", "b"))[:-4]])
-def test_another_word_is_no_identifier(word):
-    with pytest.raises(ValueError, match="is not a replay identifier: expected the word a report printed"):
-        decode(word)

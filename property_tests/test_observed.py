@@ -9,7 +9,7 @@ import pytest
 
 from specverify.checks._observed import MOST_RUNS, seen_in
 from specverify.enumeration import EnumerationTooLarge
-from specverify.subjects.subject import EngineProgram, Observed, Watched
+from specverify.subjects.subject import Observed, Watched
 
 HALF = np.array([0.5, 0.5])
 
@@ -25,21 +25,21 @@ def engine_of(coins, calls):
     def watch():
         yield Watched(run, run, prompt=(0,))
 
-    return EngineProgram("coins", open=None, law=dict, watch=watch)
+    return watch
 
 
 def test_too_many_runs_are_refused_again_without_following_them_again():
     calls = []
-    program = engine_of(13, calls)
+    watch = engine_of(13, calls)
     for _ in range(3):
         with pytest.raises(EnumerationTooLarge, match=f"it has more than {MOST_RUNS} runs"):
-            seen_in(program)
+            seen_in(watch)
     assert len(calls) == MOST_RUNS + 1
 
 
 def test_what_was_seen_is_seen_once():
     calls = []
-    program = engine_of(3, calls)
-    assert seen_in(program) is seen_in(program)
+    watch = engine_of(3, calls)
+    assert seen_in(watch) is seen_in(watch)
     assert len(calls) == 8 + 8
-    assert sum(mass for run in seen_in(program).runs for _, mass in run.ends) == 1
+    assert sum(mass for run in seen_in(watch).runs for _, mass in run.ends) == 1

@@ -8,7 +8,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from specverify.checks import CHECKS
+from specverify.checks import CHECKS, check_named
 from specverify.cli import app
 from specverify.report.progress import Progress
 from specverify.several import Worker, Workers
@@ -142,7 +142,7 @@ def test_a_process_that_is_killed_is_named_whatever_it_examined():
 
 def test_a_process_is_used_again_for_subjects_of_ours_and_never_for_foreign_ones():
     with Workers(1, 600.0) as workers:
-        plan = Plan(tuple(check for check in CHECKS if check.name == "horizon_is_respected"))
+        plan = Plan((check_named("horizon_is_respected"),))
         ours = workers.listed(["reference:autoregressive", "reference:egag"])
         assert [mine[0].status for mine in workers.examined(ours, plan, Progress("verify", None))] == [Status.HOLDS] * 2
         (kept,) = workers._idle

@@ -11,7 +11,7 @@ from pathlib import Path
 import misbehaving
 import pytest
 
-from specverify.checks import CHECKS
+from specverify.checks import checks_named
 from specverify.guard import guarded
 from specverify.process import changes_since, process_state
 from specverify.subjects.external import decode_subject
@@ -71,7 +71,7 @@ def test_what_a_subject_changes_is_named_and_put_back(name):
 
 def test_a_worker_for_every_call_is_named(monkeypatch):
     monkeypatch.setattr("specverify.process.MOST_WORKERS", 4)
-    check = next(check for check in CHECKS if check.name == "greedy_is_argmax")
+    (check,) = checks_named(("greedy_is_argmax",))
     subject = decode_subject(misbehaving.starts_threads, "misbehaving:starts_threads")
     check_named([run_check(subject, check, Plan((check,)))], CHANGES["starts_threads"])
 

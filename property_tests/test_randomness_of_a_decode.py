@@ -7,15 +7,14 @@ import random
 import numpy as np
 import pytest
 
-from specverify.checks import CHECKS
+from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
 from specverify.subjects.external import verifier_subject_of
 from specverify.verdict import Status
 from specverify.verify import Plan, run_check
 
 LAW, INDEPENDENT, ITSELF = (
-    next(check for check in CHECKS if check.name == name)
-    for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
+    check_named(name) for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
 )
 
 

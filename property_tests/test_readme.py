@@ -7,16 +7,15 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import EXACT_CHECKS, Conditions
 from specverify.checks.samples_fit_law import rows_of
 from specverify.cli import app
 from specverify.report.statistics import cells
 from specverify.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
-from specverify.verdict import Evidence
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-EXACT = [option for check in CHECKS if check.evidence is not Evidence.STATISTICAL for option in ("--check", check.name)]
+EXACT = [option for check in EXACT_CHECKS for option in ("--check", check.name)]
 
 
 def blocks(language=""):

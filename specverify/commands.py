@@ -36,13 +36,13 @@ def mutants_command(
     jobs: JobsOption = 0,
 ) -> None:
     """Run every check on every planted bug: the kill matrix. Exit 1 if a bug survives or a control is accused."""
-    from specverify.checks import CHECKS, Conditions
+    from specverify.checks import CHECKS, Conditions, checks_named
     from specverify.kills import kill_matrix
     from specverify.mutants import left_out, mutants, suspects
     from specverify.report.kills import kill_data, kill_page, kill_table
     from specverify.report.progress import progress_shown
 
-    checks = tuple(item for item in CHECKS if not check or item.name in check)
+    checks = checks_named(check) if check else CHECKS
     chosen = [
         mutant.name
         for mutant in mutants()

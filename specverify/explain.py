@@ -10,7 +10,7 @@ from typing import Any
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.draws import Decision, Replayed
 from specverify.enumeration import outcomes_of, paths, whole_run
-from specverify.subjects.subject import Case, case_task
+from specverify.subjects.subject import EngineProgram, InScenario
 from specverify.verdict import Counterexample
 
 MOST_PATHS = 20_000
@@ -25,22 +25,17 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 }
 
 
-def law_counterexample(case: Case, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
+def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
     """Explain where ``law`` puts most probability beyond ``expected``."""
-    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
-    return outcome_counterexample(
-        case,
-        lambda outcome: outcome == worst,
-        f"the new tokens should be {worst} with probability {shown(expected.get(worst, 0))}, "
-        f"but are with {shown(law.get(worst, 0))}",
-    )
+    worst, then = _most_beyond(law, expected)
+    return outcome_counterexample(here, lambda outcome: outcome == worst, then)
 
 
 def program_counterexample(
     name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
     """Explain the same for an engine: the calls of its library are the decisions."""
-    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    worst, then = _most_beyond(law, expected)
     found = [
         (path.weight * share, path)
         for path in islice(paths(program), MOST_PATHS)
@@ -50,38 +45,41 @@ def program_counterexample(
     heaviest = sorted(found, key=lambda item: -item[0])[:3]
     return Counterexample(
         let=(f"setting {name}",),
-        then=f"the new tokens should be {worst} with probability {shown(expected.get(worst, 0))}, "
-        f"but are with {shown(law.get(worst, 0))}",
+        then=then,
         because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
     )
 
 
-def outcome_counterexample(case: Case, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
+def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
+    """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    should, does = shown(expected.get(worst, 0)), shown(law.get(worst, 0))
+    return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
+
+
+def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
     """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
-    assert case.variant is not None
-    assert case.scenario is not None
     seen: dict[Tokens, dict[str, Pmf]] = {}
-    task = _recording(case_task(case), seen)
-    program = whole_run(case.variant.build(task), case.scenario.prompt)
+    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     offending = [path for path in islice(paths(program), MOST_PATHS) if offends(path.outcome)]
     heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))
     return Counterexample(
-        let=(describe_case(case), *_rows(seen)),
+        let=(described(here), *_rows(seen)),
         then=then,
         because=tuple(f"{_story(path.decisions)}   contributes {shown(path.weight)}" for path in heaviest),
     )
 
 
-def describe_case(case: Case) -> str:
-    """Return the setting in one line: vocabulary, options, prompt, limits."""
-    assert case.variant is not None
-    assert case.scenario is not None
-    scenario = case.scenario
+def described(here: InScenario | EngineProgram) -> str:
+    """Return what is looked at in one line: vocabulary, options, prompt, limits; or the name of a setting."""
+    if isinstance(here, EngineProgram):
+        return f"setting {here.name}"
+    scenario = here.scenario
     tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
-    line = f"vocabulary {{{tokens}}}, {case.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
+    line = f"vocabulary {{{tokens}}}, {here.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
     return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reference import ALGORITHMS, Algorithm, Decoder, Tokens
-from specverify.checks import CHECKS
+from specverify.checks import EXACT_CHECKS
 from specverify.divided import divided_counts
 from specverify.enumeration import decoder_law
 from specverify.parallel import in_parallel
@@ -22,12 +22,11 @@ from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_
 from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
 from specverify.subjects.subject import Subject
 from specverify.tables import SHAPES
-from specverify.verdict import Evidence, Status
+from specverify.verdict import Status
 from specverify.verify import Plan, verify_subject
 
 DETECTABLE = (0.05, 0.1, 0.2, 0.4)
 """Total variations that the counted tests are planned for: many samples and few."""
-EXACT = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
 SHARES = 64
 ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
@@ -131,7 +130,7 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
         subject = _configuration(np.random.default_rng([seed, index]))
         found += [
             f"{verdict.subject} {verdict.check}: {verdict.statement}"
-            for verdict in verify_subject(subject, Plan(EXACT))
+            for verdict in verify_subject(subject, Plan(EXACT_CHECKS))
             if verdict.status in ACCUSATIONS
         ]
     return found

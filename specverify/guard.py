@@ -99,10 +99,12 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 def _copies_ended(refused: list[str]) -> Iterator[None]:
     """End every copy of this process that the block makes by ``os.fork`` where it comes back to specverify."""
     copies: list[tuple[int, str]] = []
-    library = os.fork if hasattr(os, "fork") else None
+    library: Callable[[], int] | None = getattr(os, "fork", None)
+    if library is None:
+        yield
+        return
 
     def fork() -> int:
-        assert library is not None
         refuse_what_came_back()
         if refused:
             raise _Refused(refused[-1])
@@ -121,7 +123,7 @@ def _copies_ended(refused: list[str]) -> Iterator[None]:
                     os.waitpid(copy, 0)
                     refused.append(f"calls os.fork() ({place}), and both processes come back from the call")
 
-    with replaced(os, {"fork": fork} if library else {}):
+    with replaced(os, {"fork": fork}):
         try:
             yield
         finally:

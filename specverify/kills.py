@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from specverify.checks import CHECKS, Check, Conditions
+from specverify.checks import CHECKS, Check, Conditions, check_named, checks_named
 from specverify.mutants import Mutant, mutants, suspects
 from specverify.parallel import in_parallel
 from specverify.peers import PEERS, PeerStatistic, judged
@@ -122,7 +122,7 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
     """Return what every check says of one mutant, and what the named one says of its control."""
     mutant = next(item for item in mutants() if item.name == name)
     subject, plan = _thinned(mutant.open()), _plan(checks, conditions)
-    killer = next(check for check in CHECKS if check.name == mutant.killed_by)
+    killer = check_named(mutant.killed_by)
     some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), plan)
     cells = tuple(_cell(_in_all(subject, verdict, killer, plan)) for verdict in some)
     control = run_check(_thinned(mutant.control()), killer, plan._replace(checks=(killer,))).status
@@ -172,7 +172,7 @@ def _thinned(subject: Subject) -> Subject:
 
 
 def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:
-    return Plan(tuple(check for check in CHECKS if check.name in checks), conditions, seconds=300.0)
+    return Plan(checks_named(checks), conditions, seconds=300.0)
 
 
 def _cell(verdict: Verdict) -> Cell:

@@ -1,37 +1,69 @@
-"""From a replay identifier to the case that it names."""
+"""Replay identifiers of cases: from a case to the word that names it, and from the word to the case."""
 
 from __future__ import annotations
 
-from specverify.catalogue import find_subject
-from specverify.checks import CHECKS, Check, Conditions
-from specverify.identifier import decode
+from collections.abc import Callable
+from typing import NamedTuple
+
+from specverify.checks import Case, Check, Conditions, check_named
+from specverify.identifier import Replay, decode, encode
 from specverify.scenarios import scenario_named
-from specverify.subjects.subject import Case, Subject
-from specverify.verify import settled
+from specverify.subjects.subject import InScenario, Situation, Subject
 
 
-def case_of(identifier: str) -> tuple[Case, Check, Conditions]:
-    """Return the case, the check and the conditions of an identifier.
+class Again(NamedTuple):
+    """What a replay repeats."""
 
-    Raises ``ValueError`` in one sentence if there is no such case, ``UnusableSubject`` if there is no such subject.
+    case: Case
+    check: Check
+    conditions: Conditions
+
+
+def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
+    """Return the word that names a case of a check; ``named_by`` understands it."""
+    return encode(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed))
+
+
+def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
+    """Return the case that an identifier names, of the subject that ``find`` returns for its name.
+
+    Raises ``ValueError`` in one sentence if there is no such case, and what ``find`` raises.
     """
     wanted = decode(identifier)
-    check = next((item for item in CHECKS if item.name == wanted.check), None)
-    if check is None:
-        raise ValueError(f"the identifier names a check {wanted.check!r}, which this version does not have")
-    subject = settled(find_subject(wanted.subject))
-    return _case(subject, wanted.variant, wanted.scenario, wanted.setting), check, Conditions(seed=wanted.seed)
+    check = _check(wanted.check)
+    return again(find(wanted.subject), check, wanted)
 
 
-def _case(subject: Subject, variant: str, scenario: str, setting: str) -> Case:
-    if setting:
-        sampled = next((item for item in subject.settings if item.name == setting), None)
-        program = next((item for item in subject.programs if item.name == setting), None)
-        pair = next((item for item in subject.pairs if item.name == setting), None)
-        if sampled is None and program is None and pair is None:
-            raise ValueError(f"{subject.name} has no setting {setting!r} any more")
-        return Case(subject, setting=sampled, program=program, pair=pair)
-    option = next((item for item in subject.variants if item.label == variant), None)
-    if option is None:
-        raise ValueError(f"{subject.name} has no variant {variant!r} any more")
-    return Case(subject, option, scenario_named(scenario))
+def again(subject: Subject, check: Check, wanted: Replay) -> Again:
+    """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if it has none."""
+    words = (wanted.variant, wanted.scenario, wanted.setting)
+    for case in check.cases(subject):
+        if _words(case.situation) == words:
+            return Again(case, check, Conditions(seed=wanted.seed))
+    raise ValueError(_why_not(subject, wanted))
+
+
+def _words(here: Situation) -> tuple[str, str, str]:
+    """Return the names of the variant, the scenario and the setting."""
+    if isinstance(here, InScenario):
+        return here.variant.label, here.scenario.name, ""
+    return "", "", here.name
+
+
+def _check(name: str) -> Check:
+    try:
+        return check_named(name)
+    except ValueError:
+        raise ValueError(f"the identifier names a check {name!r}, which this version does not have") from None
+
+
+def _why_not(subject: Subject, wanted: Replay) -> str:
+    parts: tuple[Situation, ...] = (*subject.settings, *subject.programs, *subject.pairs)
+    if wanted.setting and ("", "", wanted.setting) not in map(_words, parts):
+        return f"{subject.name} has no setting {wanted.setting!r} any more"
+    if not wanted.setting:
+        if wanted.variant not in {item.label for item in subject.variants}:
+            return f"{subject.name} has no variant {wanted.variant!r} any more"
+        scenario_named(wanted.scenario)
+    where = wanted.setting or f"{wanted.variant}, {wanted.scenario}"
+    return f"{wanted.check} does not examine {subject.name} at {where} any more"

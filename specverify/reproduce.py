@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reference import Tokens
-from specverify.checks import Check, Conditions
+from specverify.checks import Case, Check, Conditions
 from specverify.checks._laws import enumerated
+from specverify.checks.check import case_of_program
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
-from specverify.subjects.subject import Case, EngineProgram
+from specverify.subjects.subject import EngineProgram, Subject
 from specverify.verdict import Examination
 
 DEFAULTS = Conditions()
@@ -49,23 +50,23 @@ def reproduction(
     ``progress`` is told what is tried.
     Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
     """
-    program = case.program
+    subject, program = case.subject, case.situation
     if check.name not in FAULTS:
         raise NoScript(f"only laws, ends, supports and returned values are written as scripts, not {check.name}")
-    if program is None or program.script is None:
-        raise NoScript(f"{case.subject.name} is not a call of transformers, and only those are written as scripts")
-    progress(f"looking at {case.subject.name} again")
-    fault = _fault(case, check, conditions)
+    if not isinstance(program, EngineProgram) or program.script is None:
+        raise NoScript(f"{subject.name} is not a call of transformers, and only those are written as scripts")
+    progress(f"looking at {subject.name} again")
+    fault = _fault(subject, program, check, conditions)
     if fault is None:
-        raise NoScript(f"{case.subject.name}: {check.name} holds here, so there is nothing to reproduce")
+        raise NoScript(f"{subject.name}: {check.name} holds here, so there is nothing to reproduce")
     program.script(fault)  # what cannot be written is refused before anything is made smaller
-    program, fault, smaller = _smallest(case._replace(program=program), fault, check, conditions, seconds, progress)
+    program, fault, smaller = _smallest(subject, program, fault, check, conditions, seconds, progress)
     if fault.calls > MOST_CALLS:
         raise NoScript(
             f"{fault.calls} calls would be needed to see {fault.got:.4g} instead of {fault.expected:.4g}, more than "
             f"{MOST_CALLS}: too small to be seen by sampling in a script"
         )
-    setting = f"{case.subject.name}, {', '.join(smaller)}" if smaller else case.subject.name
+    setting = f"{subject.name}, {', '.join(smaller)}" if smaller else subject.name
     return Reproduction(_script(program, fault._replace(said=f"{setting}: {fault.said}")), fault, smaller)
 
 
@@ -87,11 +88,16 @@ def printed_by(script: str) -> str:
 
 
 def _smallest(
-    case: Case, fault: Fault, check: Check, conditions: Conditions, seconds: float, progress: Callable[[str], None]
+    subject: Subject,
+    program: EngineProgram,
+    fault: Fault,
+    check: Check,
+    conditions: Conditions,
+    seconds: float,
+    progress: Callable[[str], None],
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Take away one thing after the other as long as the fault stays and is as easy to see."""
-    assert case.program is not None
-    until, program, taken = time.monotonic() + seconds, case.program, dict[str, str]()
+    until, taken = time.monotonic() + seconds, dict[str, str]()
     script = _script(program, fault)
     again = True
     while again:
@@ -100,7 +106,7 @@ def _smallest(
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
             progress(f"looking for the smallest setting that shows it: {said}")
-            found = _tried(case._replace(program=candidate), check, conditions)
+            found = _tried(subject, candidate, check, conditions)
             if found is not None and _as_clear(found, fault) and _script(candidate, found) != script:
                 program, fault, script, again = candidate, found, _script(candidate, found), True
                 taken[said if said.startswith("no ") else said.split()[0]] = said
@@ -113,26 +119,28 @@ def _as_clear(found: Fault, before: Fault) -> bool:
     return found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
 
 
-def _tried(case: Case, check: Check, conditions: Conditions) -> Fault | None:
+def _tried(subject: Subject, program: EngineProgram, check: Check, conditions: Conditions) -> Fault | None:
     try:
-        fault = _fault(case, check, conditions)
-        if fault is not None and case.program is not None:
-            _script(case.program, fault)
+        fault = _fault(subject, program, check, conditions)
+        if fault is not None:
+            _script(program, fault)
     except Exception:  # noqa: BLE001 - the engine may not take the setting, and says so in any way
         return None
     return fault
 
 
 def _script(program: EngineProgram, fault: Fault) -> str:
-    assert program.script is not None
+    if program.script is None:
+        raise NoScript(f"{program.name} cannot be written as a script")
     return program.script(fault)
 
 
-def _fault(case: Case, check: Check, conditions: Conditions) -> Fault | None:
+def _fault(subject: Subject, program: EngineProgram, check: Check, conditions: Conditions) -> Fault | None:
     """Return the fault that ``check`` finds, or None if it finds none."""
-    assert case.program is not None
-    examined = check.examine(case, conditions)
-    return FAULTS[check.name](case.program, examined, conditions) if examined.failed else None
+    case = case_of_program(check, subject, program)
+    if case is None or not (examined := case.examine(conditions)).failed:
+        return None
+    return FAULTS[check.name](program, examined, conditions)
 
 
 def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import Task, Tokens
+from reference import LanguageModel, Task, Tokens
 from specverify.rounded_tables import ROUNDED, rounded_pair
 from specverify.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
 
@@ -42,24 +42,28 @@ class Scenario(NamedTuple):
 @cache
 def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
     """Return the task of a scenario, its models as tables of ``Fraction`` or of floats."""
-    dtype = np.float32 if scenario.float32 else np.float64
-    if scenario.shape in ROUNDED:
-        target, draft = rounded_pair(scenario.shape, scenario.vocabulary, scenario.seed, dtype)
-        return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
-    target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)
-    if scenario.greedy:
-        target = one_hot_rows(target)
-    if scenario.float32 or not rational:
-        target, draft = as_dtype(target, dtype), as_dtype(draft, dtype)
-    return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+    return Task(*_models(scenario, rational), eos=scenario.eos, horizon=scenario.horizon)
 
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
     """Return the same task as a subject is handed it: it cannot change the rows of the models."""
-    task = scenario_task(scenario, rational)
-    assert task.draft is not None
-    return task._replace(target=unchangeable(task.target), draft=unchangeable(task.draft))
+    target, draft = map(unchangeable, _models(scenario, rational))
+    return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+
+
+@cache
+def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
+    """Return target and draft."""
+    dtype = np.float32 if scenario.float32 else np.float64
+    if scenario.shape in ROUNDED:
+        return rounded_pair(scenario.shape, scenario.vocabulary, scenario.seed, dtype)
+    target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)
+    if scenario.greedy:
+        target = one_hot_rows(target)
+    if scenario.float32 or not rational:
+        target, draft = as_dtype(target, dtype), as_dtype(draft, dtype)
+    return target, draft
 
 
 def _all_scenarios() -> tuple[Scenario, ...]:

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple, Self
 
 from specverify.catalogue import find_subject, is_external
-from specverify.checks import CHECKS, Check
+from specverify.checks import Check, check_named
 from specverify.places import place_in_report
 from specverify.report.progress import Progress
 from specverify.subjects.subject import UnusableSubject
@@ -215,7 +215,7 @@ class Workers:
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
     """Yield the verdicts of checks that were not run to their end, the first of which is the one that ``began``."""
     if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
-        checks = (next(check for check in CHECKS if check.name == began), *checks)
+        checks = (check_named(began), *checks)
     inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}
     for check in checks:
         if check.name in inapplicable:

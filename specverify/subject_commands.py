@@ -108,17 +108,18 @@ def reproduce_command(
     """Write a failure of an engine as a script that needs the engine alone."""
     from specverify.catalogue import is_external
     from specverify.identifier import decode
-    from specverify.replays import case_of
+    from specverify.replays import named_by
     from specverify.report.progress import progress_shown
     from specverify.reproduce import printed_by, reproduction
     from specverify.subjects.subject import UnusableSubject
+    from specverify.worker import ready_subject
 
     try:
         wanted = decode(identifier)
         if is_external(wanted.subject):
             stop(f"{wanted.subject} is not a call of transformers, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
-            found = reproduction(*case_of(identifier), progress=progress.now)
+            found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
             progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
     except (ValueError, UnusableSubject) as error:
@@ -165,9 +166,9 @@ def _names(subjects: Sequence[str], every: bool) -> list[str]:
 
 def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
     """Return the checks that were asked for, all of them if none was."""
-    from specverify.checks import CHECKS
+    from specverify.checks import CHECKS, checks_named
 
-    return tuple(check for check in CHECKS if check.name in names) if names else CHECKS
+    return checks_named(names) if names else CHECKS
 
 
 def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:

@@ -28,7 +28,7 @@ from specverify.arguments import (
     check_seconds,
     refusal,
 )
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.engine import engine_subject
@@ -126,7 +126,7 @@ def check_subject(
     check_flag(sampled, "sampled")
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(seconds, "seconds")
-    checks = tuple(check for check in CHECKS if sampled or check.evidence is not Evidence.STATISTICAL)
+    checks = CHECKS if sampled else EXACT_CHECKS
     verdicts = [
         verdict
         for verdict in verify_subject(subject, Plan(checks, Conditions(), seconds))

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from reference import Claim
 from specverify.arguments import SECONDS
-from specverify.checks import Check, Conditions
+from specverify.checks import Case, Check, Conditions
 from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
 from specverify.guard import Guarded, guarded
-from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import look_around
 from specverify.parallel import in_parallel
 from specverify.places import sentence_of
 from specverify.process import NOTHING, Changes, both
-from specverify.subjects.subject import Case, Refused, Subject
+from specverify.replays import identifier_of
+from specverify.subjects.subject import Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
 
 SUMMED = ("runs", "unmerged_runs", "samples", "replays")
@@ -124,7 +124,7 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
     """Run one check on one case: what a replay does."""
 
     def examined() -> Verdict:
-        return _judge(case.subject, check, [(case, check.examine(case, conditions))], conditions)
+        return _judge(case.subject, check, [(case, case.examine(conditions))], conditions)
 
     return _named(case.subject, check, seconds, examined)
 
@@ -180,14 +180,14 @@ def _over_cases(subject: Subject, check: Check, plan: Plan) -> Verdict:
     jobs, cases = plan.conditions.jobs, check.cases(subject)
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
         listed = list(cases)
-        found = in_parallel([partial(check.examine, case, plan.conditions) for case in listed], jobs)
+        found = in_parallel([partial(case.examine, plan.conditions) for case in listed], jobs)
         return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
     examined, skipped = [], 0
     for case in cases:
         if beyond_reach(case):
             skipped += 1
             continue
-        examined.append((case, check.examine(case, plan.conditions)))
+        examined.append((case, case.examine(plan.conditions)))
         if examined[-1][1].failed:
             break
     verdict = _judge(subject, check, examined, plan.conditions)
@@ -202,7 +202,7 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     unknown = next((item for _, item in examined if item.unknown), None)
     if failed:
         case, item = failed
-        again = encode(_replay(case, check, conditions))
+        again = identifier_of(case, check, conditions)
         verdict = verdict_of(subject.name, check, Status.REFUTED, item.statement)
         figures["tv"] = item.figures.get("tv", 0.0)
         figures["rational"] = item.rational
@@ -233,17 +233,6 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
     """Return a verdict without figures."""
     claim = check.claim.value if check.claim else None
     return Verdict(subject, check.name, status, statement, claim, check.evidence)
-
-
-def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
-    return Replay(
-        case.subject.name,
-        check.name,
-        case.variant.label if case.variant else "",
-        case.scenario.name if case.scenario else "",
-        next((part.name for part in (case.setting, case.program, case.pair) if part), ""),
-        conditions.seed,
-    )
 
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specverify.catalogue import find_subject
-from specverify.checks import CHECKS, Conditions
+from specverify.checks import CHECKS, Conditions, checks_named
 from specverify.checks.samples_fit_law import tests_of
 from specverify.guard import guarded
 from specverify.places import sentence_of
 from specverify.process import Changes
-from specverify.replays import case_of
+from specverify.replays import named_by
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.verdict import Status, Verdict
-from specverify.verify import Plan, not_applicable, run_case, unready, verify_subject, with_changes
+from specverify.verify import Plan, not_applicable, run_case, settled, unready, verify_subject, with_changes
 
 GRACE = 3.0
 """Seconds beyond its time after which a subject that no signal reaches is ended with its process."""
@@ -107,7 +107,7 @@ def examine(name: str, checks: tuple[str, ...], conditions: Conditions, seconds:
     if not isinstance(opened, _Opened):
         tell(opened)
         return
-    plan = Plan(tuple(check for check in CHECKS if check.name in checks), conditions, seconds)
+    plan = Plan(checks_named(checks), conditions, seconds)
     progress = lambda check: tell(Began(check))  # noqa: E731
     for verdict in verify_subject(opened.subject, plan, progress, opened.seconds, opened.changes):
         tell(verdict)
@@ -117,7 +117,7 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
     """Repeat the one case that a failure was found in."""
     started = time.perf_counter()
     try:
-        found = guarded(partial(case_of, identifier), seconds)
+        found = guarded(partial(named_by, identifier, ready_subject), seconds)
     except (ValueError, UnusableSubject) as error:
         tell(Refusal(str(error)))
         return
@@ -126,6 +126,11 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
         return
     left = max(seconds - (time.perf_counter() - started), 1e-3)
     tell(with_changes(run_case(*found.result, left), found.changes))
+
+
+def ready_subject(name: str) -> Subject:
+    """Return a subject that is named, its arithmetic found out. Raises ``UnusableSubject`` if there is none."""
+    return settled(find_subject(name))
 
 
 def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:

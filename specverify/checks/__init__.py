@@ -1,5 +1,7 @@
 """One file per check; ``CHECKS`` lists them in the order they run."""
 
+from collections.abc import Collection
+
 from specverify.checks import (
     acceptance_is_optimal,
     acceptance_law,
@@ -24,7 +26,8 @@ from specverify.checks import (
     support_at_boundary_draws,
     tokens_are_supported,
 )
-from specverify.checks.check import Check, Conditions
+from specverify.checks.check import Case, Check, Conditions
+from specverify.verdict import Evidence
 
 CHECKS: tuple[Check, ...] = (
     program_is_its_draws.CHECK,
@@ -51,4 +54,21 @@ CHECKS: tuple[Check, ...] = (
     samples_agree.CHECK,
 )
 
-__all__ = ["CHECKS", "Check", "Conditions"]
+EXACT_CHECKS = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
+"""Those that take no sample."""
+
+
+def check_named(name: str) -> Check:
+    """Return the check called ``name``. Raises ``ValueError`` if there is none."""
+    return checks_named((name,))[0]
+
+
+def checks_named(names: Collection[str]) -> tuple[Check, ...]:
+    """Return the checks called so, in the order they run. Raises ``ValueError`` if there is none of one name."""
+    unknown = set(names) - {check.name for check in CHECKS}
+    if unknown:
+        raise ValueError(f"no check is called {min(unknown)!r}, expected one of specverify list")
+    return tuple(check for check in CHECKS if check.name in names)
+
+
+__all__ = ["CHECKS", "EXACT_CHECKS", "Case", "Check", "Conditions", "check_named", "checks_named"]

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws, State, Task, Tokens
-from specverify.checks.check import exact_cases
+from reference.models import draft_model
+from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.draws import Narrated, NotAFunctionOfItsDraws
 from specverify.enumeration import paths
-from specverify.explain import describe_case
+from specverify.explain import described
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.deferred import NeedsValue
 from specverify.rounding import NEGLIGIBLE
 from specverify.scenarios import Scenario
 from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs
-from specverify.subjects.subject import Case, Subject, case_task
+from specverify.subjects.subject import InScenario, Intercepted, Subject
 from specverify.verdict import Counterexample, Examination
 
 ORDINARY = (0.25, 0.75)
 """Values of all uniforms by which most drafts are accepted, and most rejected."""
 SAID = (NeedsValue, NotAFunctionOfItsDraws)
 """Errors that are not the verifier's own."""
+
+
+class Called(NamedTuple):
+    """A verifier in a scenario: it is called by us, and its random numbers are given values."""
+
+    here: InScenario
+    intercepted: Intercepted
+
+
+Examine = Callable[[Called, Conditions], Examination]
 
 
 class Came(NamedTuple):
@@ -42,7 +53,7 @@ def needs_calls(subject: Subject) -> str | None:
     return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
 
 
-def call_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator[Case]]:
+def call_cases(keep: Callable[[Scenario], bool], examine: Examine) -> Callable[[Subject], Iterator[Case]]:
     """Return the scenarios of two drafts that ``keep`` lets through, for the variants of a verifier.
 
     One row of pmfs is looked at with one gamma, the last: it has at most two drafts here.
@@ -56,36 +67,34 @@ def call_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator
         verifiers = [variant for variant in subject.variants if variant.intercepted]
         others = [variant for variant in verifiers if variant.joint or variant.process]
         rows = [variant for variant in verifiers if variant not in others]
-        return exact_cases(two_drafts)(subject._replace(variants=(*rows[-1:], *others)))
+        for here in in_scenarios(two_drafts)(subject._replace(variants=(*rows[-1:], *others))):
+            if here.variant.intercepted is not None:
+                yield Case(subject, here, partial(examine, Called(here, here.variant.intercepted)))
 
     return cases
 
 
-def rounds_at(case: Case, uniforms: Iterable[float]) -> Iterator[Came]:
+def rounds_at(called: Called, uniforms: Iterable[float]) -> Iterator[Came]:
     """Yield the rounds after a few texts in which every uniform has one of these values."""
     for uniform in uniforms:
-        for start in starts(case):
-            yield from rounds_after(case, start, uniform)
+        for start in starts(called.here):
+            yield from rounds_after(called, start, uniform)
 
 
-def starts(case: Case) -> tuple[Tokens, ...]:
-    """Return the prompt of a case, and the prompt with any one token more: as many rows of p and q."""
-    assert case.scenario is not None
-    prompt = case.scenario.prompt
-    return (prompt, *((*prompt, token) for token in range(case.scenario.vocabulary)))
+def starts(here: InScenario) -> tuple[Tokens, ...]:
+    """Return the prompt of a scenario, and the prompt with any one token more: as many rows of p and q."""
+    return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
 
 
-def rounds_after(case: Case, start: Tokens, end: float, only: int | None = None) -> Iterator[Came]:
+def rounds_after(called: Called, start: Tokens, end: float, only: int | None = None) -> Iterator[Came]:
     """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
 
     What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible.
     Raises what is not the verifier's own error.
     """
-    assert case.variant is not None
-    intercepted = case.variant.intercepted
-    assert intercepted is not None
+    intercepted = called.intercepted
     boundaries: list[Boundary] = []
-    decoder = intercepted.build(case_task(case), lambda draws: intercepted.answered(draws, boundaries[-1]))
+    decoder = intercepted.build(called.here.task, lambda draws: intercepted.answered(draws, boundaries[-1]))
     state = decoder.init(start)
 
     def one_round(draws: Draws) -> Came:
@@ -109,19 +118,18 @@ def rounds_after(case: Case, start: Tokens, end: float, only: int | None = None)
 
 def described_rows(task: Task, prefix: Tokens, draft: Tokens) -> tuple[str, ...]:
     """Return the rows of p and q that decide a draft, digit by digit: they may differ in the last one."""
-    assert task.draft is not None
-    told = []
+    draft_row, told = draft_model(task), []
     for length in range(len(draft) + 1):
         text = prefix + draft[:length]
-        q = f"   q = {_digits(task.draft(text))}" if length < len(draft) else ""
+        q = f"   q = {_digits(draft_row(text))}" if length < len(draft) else ""
         told.append(f"after {text}: p = {_digits(task.target(text))}{q}")
     return tuple(told)
 
 
-def described_call(case: Case, came: Came) -> tuple[str, ...]:
-    """Return the setting of a call: the case, the rows, the draft."""
-    rows = described_rows(case_task(case), came.state.tokens, came.draft)
-    return (describe_case(case), *rows, f"drafted {came.draft} after {came.state.tokens}")
+def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
+    """Return the setting of a call: the scenario, the rows, the draft."""
+    rows = described_rows(here.task, came.state.tokens, came.draft)
+    return (described(here), *rows, f"drafted {came.draft} after {came.state.tokens}")
 
 
 def _digits(row: Any) -> str:
@@ -129,7 +137,7 @@ def _digits(row: Any) -> str:
 
 
 class After(NamedTuple):
-    """What became of the arguments and the answers of the calls in one case."""
+    """What became of the arguments and the answers of the calls in one scenario."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
@@ -139,15 +147,15 @@ class After(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def after_calls(case: Case) -> After:
-    """Make the calls of a case at ordinary numbers and look at arguments and answers again; two checks read this.
+def after_calls(called: Called) -> After:
+    """Make the calls in a scenario at ordinary numbers and look at arguments and answers again; two checks read this.
 
     Answers are looked at when all calls were made and their arguments have been overwritten, as a caller does who uses
     his arrays again. Raises what the verifier raises.
     """
     seen: list[tuple[Call, Came]] = []
     with calls_kept() as calls:
-        for came in rounds_at(case, ORDINARY):
+        for came in rounds_at(called, ORDINARY):
             if came.error is not None:
                 raise came.error
             seen += [(call, came) for call in calls[len(seen) :]]
@@ -155,16 +163,18 @@ def after_calls(case: Case) -> After:
     for call, _ in seen:
         overwrite_inputs(call)
     stale = _first((changed_answer(call), came) for call, came in seen)
-    return After(len(seen), *(found and (found[0], described_call(case, found[1])) for found in (changed, stale)))
+    return After(
+        len(seen), *(found and (found[0], described_call(called.here, found[1])) for found in (changed, stale))
+    )
 
 
 def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
     return next(((said, came) for said, came in found if said), None)
 
 
-def examine_calls(case: Case, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
-    """Return the examination that what was ``found`` in the calls of a case makes."""
-    figures = {"runs": after_calls(case).calls}
+def examine_calls(after: After, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
+    """Return the examination that what was ``found`` ``after`` the calls makes."""
+    figures = {"runs": after.calls}
     if found is None:
         return Examination(holds, rational=False, figures=figures)
     said, let = found

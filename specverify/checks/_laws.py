@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws
-from specverify.checks.check import Conditions, case_law
+from specverify.checks.check import Conditions, in_scenarios, law_in
 from specverify.enumeration import estimated_paths, first_outcomes, program_law
 from specverify.explain import law_counterexample, program_counterexample, shown
-from specverify.law import Law, combined_law, is_rational, rounding_bound, total_variation
+from specverify.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.parallel import in_parallel
 from specverify.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
-from specverify.subjects.subject import Case, EngineProgram
+from specverify.subjects.subject import EngineProgram, InScenario, Subject
 from specverify.verdict import Counterexample, Examination
 
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
+
+Probabilities = Mapping[Any, Any]
+Promise = Callable[[], Probabilities]
+Open = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
 
 
 class Comparison(NamedTuple):
@@ -30,7 +35,68 @@ class Comparison(NamedTuple):
     rational: bool
 
 
-def compared(law: Law, expected: Mapping[Any, Any], what: str) -> Comparison:
+class LawBearing(NamedTuple):
+    """Whatever has a law that can be enumerated, and a law that it should have."""
+
+    law: Callable[[Conditions], Law]
+    """Its law, by enumeration."""
+    target: Promise
+    """The law without speculation."""
+    declared: Promise | None
+    """The law it promises instead, if it does."""
+    explain: Callable[[Probabilities, Probabilities], Counterexample]
+    """``explain(law, expected)``: where the law is above the expected one, and why."""
+    covered: Callable[[Law], Mapping[str, Any]] = lambda law: {}
+    """Figures about what the enumeration went through."""
+    name: str = ""
+    """Said before what is wrong with it, where the counterexample alone would not say it."""
+
+
+def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, LawBearing]]:
+    """Yield every variant in every scenario, and every engine program, as what has a law."""
+    for here in in_scenarios()(subject):
+        yield here, of_decoder(here)
+    for program in subject.programs:
+        yield program, of_engine(program)
+
+
+def of_decoder(here: InScenario) -> LawBearing:
+    """Return a decoder in a scenario as what has a law."""
+    declared = here.variant.declared_law
+    return LawBearing(
+        law=lambda conditions: law_in(here, conditions.runs),
+        target=lambda: target_law(here.task, here.prompt),
+        declared=None if declared is None else lambda: declared(here.task, here.prompt),
+        explain=partial(law_counterexample, here),
+        covered=_covered,
+    )
+
+
+def _covered(law: Law) -> Mapping[str, Any]:
+    return {
+        "rounds": law.coverage.rounds,
+        "rounds_of_two": law.coverage.rounds_of_two,
+        "gamma": max((drafted for drafted, _ in law.coverage.outcomes), default=0),
+    }
+
+
+def of_engine(program: EngineProgram) -> LawBearing:
+    """Return an engine at one setting as what has a law."""
+
+    def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
+        with program.open() as run:
+            return program_counterexample(program.name, run, law, expected)
+
+    return LawBearing(
+        law=partial(enumerated, program),
+        target=program.target or program.law,
+        declared=program.target and program.law,
+        explain=explain,
+        name=program.name,
+    )
+
+
+def compared(law: Law, expected: Probabilities, what: str) -> Comparison:
     """Compare a law with ``expected``, which ``what`` names.
 
     Rationals are equal or not. Floats are equal if less than the enumeration's own rounding is between them; they are
@@ -68,55 +134,45 @@ def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     )
 
 
-def compare_program(program: EngineProgram, conditions: Conditions, what: str = "the target's") -> Examination:
-    """Enumerate an engine at one setting and compare with the law it promises, which ``what`` names."""
-    expected, law = program.law(), enumerated(program, conditions)
+def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
+    """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
+    law = bearing.law(conditions)
     found = compared(law, expected, what)
-    if found.refuted:
-        with program.open() as run:
-            example = program_counterexample(program.name, run, law.probabilities, expected)
-        return _examined(found, f"{program.name}: {found.statement}", example)
-    return _examined(found, f"{program.name}: {found.statement}" if found.unknown else found.statement)
+    wrong = found.refuted or found.unknown
+    return Examination(
+        f"{bearing.name}: {found.statement}" if wrong and bearing.name else found.statement,
+        found.refuted,
+        found.unknown,
+        found.rational,
+        bearing.explain(law.probabilities, expected) if found.refuted else None,
+        {**found.figures, **bearing.covered(law)},
+    )
 
 
-def _examined(found: Comparison, statement: str, example: Counterexample | None = None) -> Examination:
-    return Examination(statement, found.refuted, found.unknown, found.rational, example, found.figures)
+def differ(one: Law, other: Law) -> bool:
+    """Return whether two laws of one program are further apart than the rounding of their enumerations."""
+    exact = is_rational(one) and is_rational(other)
+    bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) for law in (one, other))
+    return bool(total_variation(one, other.probabilities).high > bound)
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     """Return the law of an engine at one setting; several checks read the same one."""
-    return _enumerated(program, conditions.runs, conditions.jobs)
+    return _enumerated(program.open, conditions.runs, conditions.jobs)
 
 
 @lru_cache(maxsize=16)
-def _enumerated(program: EngineProgram, runs: int, jobs: int) -> Law:
-    with program.open() as run:
-        return _shared_law(program, run, Conditions(runs, jobs=jobs))
-
-
-def _shared_law(program: EngineProgram, run: Callable[[Draws], Any], conditions: Conditions) -> Law:
+def _enumerated(opened: Open, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
-    if conditions.jobs == 1 or estimated_paths(run) < WORTH_SHARING:
-        return program_law(run, conditions.runs)
-    shares = first_outcomes(run, depth=3)
-    dealt = [shares[start :: 4 * conditions.jobs] for start in range(4 * conditions.jobs)]
-    works = [partial(_share_of_law, program, part, conditions.runs) for part in dealt]
-    return combined_law([law for laws in in_parallel(works, conditions.jobs) for law in laws])
+    with opened() as run:
+        if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
+            return program_law(run, runs)
+        shares = first_outcomes(run, depth=3)
+        dealt = [shares[start :: 4 * jobs] for start in range(4 * jobs)]
+        works = [partial(_share_of_law, opened, part, runs) for part in dealt]
+        return combined_law([law for laws in in_parallel(works, jobs) for law in laws])
 
 
-def _share_of_law(program: EngineProgram, shares: list[tuple[int, ...]], runs: int) -> list[Law]:
-    with program.open() as run:
+def _share_of_law(opened: Open, shares: list[tuple[int, ...]], runs: int) -> list[Law]:
+    with opened() as run:
         return [program_law(run, runs, share) for share in shares]
-
-
-def compare_law(case: Case, conditions: Conditions, expected: Mapping[Any, Any], what: str) -> Examination:
-    """Compare the law of a case with ``expected``, which ``what`` names: equal, refuted, or unknown where cut off."""
-    law = case_law(case, conditions.runs)
-    found = compared(law, expected, what)
-    more = {
-        "rounds": law.coverage.rounds,
-        "rounds_of_two": law.coverage.rounds_of_two,
-        "gamma": max((drafted for drafted, _ in law.coverage.outcomes), default=0),
-    }
-    example = law_counterexample(case, law.probabilities, expected) if found.refuted else None
-    return _examined(found._replace(figures={**found.figures, **more}), found.statement, example)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws, Tokens
-from specverify.checks.check import Conditions
+from specverify.checks.check import Case, Conditions
 from specverify.enumeration import EnumerationTooLarge, outcomes_of, paths
 from specverify.rounding import Rounding
-from specverify.subjects.subject import Case, EngineProgram, Observed, Subject
+from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
 from specverify.verdict import Counterexample, Examination
 
 MOST_RUNS = 4000
@@ -35,30 +35,45 @@ class Seen(NamedTuple):
     prompt: Tokens
 
 
+class Observable(NamedTuple):
+    """An engine at one setting that can be looked into."""
+
+    program: EngineProgram
+    watch: Watch
+
+
+Examine = Callable[[Observable, Conditions], Examination]
+
+
 def needs_watching(subject: Subject) -> str | None:
     """The obstacle of every check that looks into an engine while it runs."""
     watched = any(program.watch for program in subject.programs)
     return None if watched else "it cannot be looked into while it runs"
 
 
-def watched_cases(subject: Subject) -> Iterator[Case]:
+def watched_cases(examine: Examine) -> Callable[[Subject], Iterator[Case]]:
     """Return every program that can be looked into."""
-    return (Case(subject, program=program) for program in subject.programs if program.watch)
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        for program in subject.programs:
+            if program.watch is not None:
+                yield Case(subject, program, partial(examine, Observable(program, program.watch)))
+
+    return cases
 
 
-def seen_in(program: EngineProgram) -> Seen:
+def seen_in(watch: Watch) -> Seen:
     """Return what was seen of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
-    seen = _seen_or_refusal(program)
+    seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
         raise seen
     return seen
 
 
 @lru_cache(maxsize=4)
-def _seen_or_refusal(program: EngineProgram) -> Seen | EnumerationTooLarge:
+def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
     """Look once: the next check is told again, also that it is too much."""
-    assert program.watch is not None
-    with program.watch() as watched:
+    with watch() as watched:
         try:
             runs, plain = _followed(watched.run), _followed(watched.plain)
         except EnumerationTooLarge as refusal:
@@ -66,19 +81,17 @@ def _seen_or_refusal(program: EngineProgram) -> Seen | EnumerationTooLarge:
         return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
 
 
-def examine_runs(
-    fault: Callable[[Seen, Run, EngineProgram], str | None], holds: str
-) -> Callable[[Case, Conditions], Examination]:
+def examine_runs(fault: Callable[[Seen, Run, Observable], str | None], holds: str) -> Examine:
     """Return the examination that asks ``fault`` of every run of a program and names the first that has one."""
 
-    def examine(case: Case, conditions: Conditions) -> Examination:
-        assert case.program is not None
-        seen = seen_in(case.program)
+    def examine(observable: Observable, _: Conditions) -> Examination:
+        seen = seen_in(observable.watch)
         figures = {"runs": len(seen.runs)}
         for run in seen.runs:
-            found = fault(seen, run, case.program)
+            found = fault(seen, run, observable)
             if found:
-                return refuted(case.program, found, f"a run that ends with new tokens {run.ends[0][0]}", figures)
+                where = f"a run that ends with new tokens {run.ends[0][0]}"
+                return refuted(observable.program, found, where, figures)
         return Examination(holds, rational=False, figures=figures)
 
     return examine

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reference import Task, Tokens
-from specverify.checks.check import Conditions, case_law
+from specverify.checks.check import Conditions, law_in
 from specverify.explain import outcome_counterexample, shown
 from specverify.law import is_rational
 from specverify.rounding import Rounding
-from specverify.subjects.subject import Case, case_task
+from specverify.subjects.subject import InScenario
 from specverify.verdict import Examination
 
 Fault = Callable[[Task, Tokens, Tokens], str | None]
@@ -18,15 +18,14 @@ Fault = Callable[[Task, Tokens, Tokens], str | None]
 
 def examine_outcomes(
     fault: Fault, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
-) -> Callable[[Case, Conditions], Examination]:
+) -> Callable[[InScenario, Conditions], Examination]:
     """Return the examination that finds the heaviest outcome with a fault.
 
     Outcomes of floats whose probability ``forgives`` what rounding did to them are left out.
     """
 
-    def examine(case: Case, conditions: Conditions) -> Examination:
-        assert case.scenario is not None
-        law, task, prompt = case_law(case, conditions.runs), case_task(case), case.scenario.prompt
+    def examine(here: InScenario, conditions: Conditions) -> Examination:
+        law, task, prompt = law_in(here, conditions.runs), here.task, here.prompt
         least = 0 if is_rational(law) else forgives(law.rounding)
         faulty = {new: mass for new, mass in law.probabilities.items() if mass > least and fault(task, prompt, new)}
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
@@ -38,7 +37,7 @@ def examine_outcomes(
                 failed=True,
                 rational=is_rational(law),
                 counterexample=outcome_counterexample(
-                    case, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
+                    here, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
                 ),
                 figures=figures,
             )

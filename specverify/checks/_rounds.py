@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from reference import Decoder, State, Tokens
 from specverify.enumeration import paths
-from specverify.subjects.subject import Case, case_decoder
+from specverify.subjects.subject import InScenario
 
 MOST_STATES = 5
 
@@ -24,11 +24,10 @@ class FirstRound(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def first_rounds(case: Case) -> tuple[FirstRound, ...]:
+def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
     """Return the round after the prompt, and those from a few different unfinished states that it ends in."""
-    assert case.scenario is not None
-    decoder = case_decoder(case)
-    start = decoder.init(case.scenario.prompt)
+    decoder = here.decoder
+    start = decoder.init(here.prompt)
     if start.remaining <= 0:
         return ()
     first, after = _round(decoder, start)

@@ -10,22 +10,19 @@ from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
 from specverify.checks._rounds import first_rounds
-from specverify.checks.check import Check, Conditions, exact_cases, slack
-from specverify.checks.draft_is_honest import obstacle
+from specverify.checks.check import Check, Conditions, slack
+from specverify.checks.draft_is_honest import Drafting, drafting_cases, obstacle
 from specverify.enumeration import paths
-from specverify.explain import describe_case, shown
-from specverify.subjects.subject import Case, case_decoder, case_task
+from specverify.explain import described, shown
+from specverify.subjects.subject import InScenario
 from specverify.verdict import Counterexample, Evidence, Examination
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare P(first i accepted) in the first rounds with its closed form."""
-    assert case.scenario is not None
-    decoder, target = case_decoder(case), case_task(case).target
-    assert decoder.propose is not None
-    propose = decoder.propose
-    runs = 0
-    for state, masses, count in first_rounds(case):
+    here, propose = drafting
+    target, runs = here.task.target, 0
+    for state, masses, count in first_rounds(here):
         runs += count
         best: dict[int, Any] = {}
         for path in paths(lambda draws, state=state: propose(draws, state)):  # type: ignore[misc]
@@ -37,11 +34,9 @@ def examine(case: Case, conditions: Conditions) -> Examination:
             for i in range(1, accepted + 1):
                 actual[i] = actual.get(i, 0) + mass
         for i in sorted(actual):
-            if abs(actual[i] - best.get(i, 0)) > slack(case, 2 * i):
-                return _not_optimal(case, state.tokens, i, actual[i], best.get(i, 0), runs)
-    return Examination(
-        "drafts are accepted as often as possible", rational=case.subject.rational, figures={"runs": runs}
-    )
+            if abs(actual[i] - best.get(i, 0)) > slack(here, 2 * i):
+                return _not_optimal(here, state.tokens, i, actual[i], best.get(i, 0), runs)
+    return Examination("drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs})
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any]]:
@@ -54,13 +49,13 @@ def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int
     return found
 
 
-def _not_optimal(case: Case, tokens: Any, i: int, actual: Any, best: Any, runs: int) -> Examination:
+def _not_optimal(here: InScenario, tokens: Any, i: int, actual: Any, best: Any, runs: int) -> Examination:
     statement = f"the first {i} drafts are accepted with probability {shown(actual)}, optimal is {shown(best)}"
     return Examination(
         statement,
         failed=True,
-        rational=case.subject.rational,
-        counterexample=Counterexample(let=(describe_case(case), f"committed {tokens}"), then=statement),
+        rational=here.rational,
+        counterexample=Counterexample(let=(described(here), f"committed {tokens}"), then=statement),
         figures={"runs": runs},
     )
 
@@ -71,6 +66,5 @@ CHECK = Check(
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=exact_cases(lambda scenario: not scenario.eos and not scenario.greedy),
-    examine=examine,
+    cases=drafting_cases(examine),
 )

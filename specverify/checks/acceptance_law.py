@@ -13,6 +13,7 @@ from functools import reduce
 
 from reference import Claim, Tokens
 from specverify.checks._observed import (
+    Observable,
     Seen,
     needs_watching,
     refuted,
@@ -21,17 +22,16 @@ from specverify.checks._observed import (
 )
 from specverify.checks.check import Check, Conditions
 from specverify.rounding import allowed, worst
-from specverify.subjects.subject import Case, committed_before, drafts_of
+from specverify.subjects.subject import committed_before, drafts_of
 from specverify.verdict import Evidence, Examination
 
 Place = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(observable: Observable, _: Conditions) -> Examination:
     """Compare, wherever a draft was reached, the mass emitted with the most that could be."""
-    assert case.program is not None
-    program, seen = case.program, seen_in(case.program)
+    program, seen = observable.program, seen_in(observable.watch)
     promised = _prefix_masses(program.law())
     drafted, emitted = _masses(seen)
     bound = allowed(reduce(worst, (run.rounding for run in seen.runs)))
@@ -87,6 +87,5 @@ CHECK = Check(
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
     obstacle=needs_watching,
-    cases=watched_cases,
-    examine=examine,
+    cases=watched_cases(examine),
 )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from reference import Tokens
-from specverify.checks._observed import Run, Seen, examine_runs, needs_watching, watched_cases
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
 from specverify.checks.check import Check
-from specverify.subjects.subject import EngineProgram, Forward, committed_before
+from specverify.subjects.subject import Forward, committed_before
 from specverify.verdict import Evidence
 
 ROUNDING = 2.0**-26
@@ -21,7 +21,7 @@ ROUNDING = 2.0**-26
 these caches are computed. A wrong token, position or row changes the first bits."""
 
 
-def fault(seen: Seen, run: Run, _: EngineProgram) -> str | None:
+def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Name the first forward pass whose cache does not hold exactly the tokens before those it is fed."""
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
@@ -67,6 +67,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EQUAL,
     obstacle=needs_watching,
-    cases=watched_cases,
-    examine=examine_runs(fault, "every cache is that of the kept tokens"),
+    cases=watched_cases(examine_runs(fault, "every cache is that of the kept tokens")),
 )

@@ -1,18 +1,20 @@
-"""The shape of a check: a plain function from a case to what it found, and the cases it goes through."""
+"""The shape of a check: the cases it goes through, each with a plain function that says what it found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeVar
 
 from reference import Claim
 from specverify.enumeration import decoder_law, estimated_paths, whole_run
 from specverify.law import Law
 from specverify.rounding import FLOAT32, of_decision
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, Subject, case_decoder
+from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject
 from specverify.verdict import Evidence, Examination
+
+Here = TypeVar("Here", bound=Situation)
 
 
 class Conditions(NamedTuple):
@@ -26,6 +28,14 @@ class Conditions(NamedTuple):
     """Processes that share a long enumeration, or sampled settings."""
 
 
+class Case(NamedTuple):
+    """One subject in one situation, and its examination by one check: what a replay repeats."""
+
+    subject: Subject
+    situation: Situation
+    examine: Callable[[Conditions], Examination]
+
+
 class Check(NamedTuple):
     """One property. One file per check; ``specverify.checks`` lists them."""
 
@@ -37,19 +47,34 @@ class Check(NamedTuple):
     obstacle: Callable[[Subject], str | None]
     """Why the check says nothing of a subject, or None when it applies."""
     cases: Callable[[Subject], Iterable[Case]]
-    examine: Callable[[Case, Conditions], Examination]
 
 
-def exact_cases(keep: Callable[[Scenario], bool]) -> Callable[[Subject], Iterator[Case]]:
-    """Return every variant in every scenario of the subject that ``keep`` lets through, in their order."""
+def cases_of(
+    situations: Callable[[Subject], Iterable[Here]], examine: Callable[[Here, Conditions], Examination]
+) -> Callable[[Subject], Iterator[Case]]:
+    """Return the cases that examine every situation by itself."""
 
     def cases(subject: Subject) -> Iterator[Case]:
+        return (Case(subject, here, partial(examine, here)) for here in situations(subject))
+
+    return cases
+
+
+def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
+    """Return every variant in every scenario of the subject that ``keep`` lets through, in their order."""
+
+    def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
             if keep(scenario) and (subject.stops_at_eos or not scenario.eos):
                 for variant in subject.variants:
-                    yield Case(subject, variant, scenario)
+                    yield InScenario(variant, scenario, subject.rational)
 
-    return cases
+    return situations
+
+
+def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
+    """Return the case of one program of an engine, or None if the check says nothing of it."""
+    return next(iter(check.cases(subject._replace(variants=(), programs=(program,), settings=(), pairs=()))), None)
 
 
 def needs_variants(subject: Subject) -> str | None:
@@ -63,21 +88,22 @@ def only_sampled(subject: Subject, reason: object) -> str:
 
 
 @lru_cache(maxsize=4096)
-def case_law(case: Case, runs: int) -> Law:
-    """Return the law of the new tokens in a case; several checks read the same one."""
-    assert case.scenario is not None
-    return decoder_law(case_decoder(case), case.scenario.prompt, runs)
+def law_in(here: InScenario, runs: int) -> Law:
+    """Return the law of the new tokens in a scenario; several checks read the same one."""
+    return decoder_law(here.decoder, here.prompt, runs)
+
+
+def beyond_reach(case: Case, runs: int = 4000) -> bool:
+    """Return whether a whole decode has too many paths to follow: about ``runs`` is what one case may take."""
+    here = case.situation
+    return case.subject.whole and isinstance(here, InScenario) and _paths_of_whole(here) > runs
 
 
 @lru_cache(maxsize=4096)
-def beyond_reach(case: Case, runs: int = 4000) -> bool:
-    """Return whether a whole decode has too many paths to follow: about ``runs`` is what one case may take."""
-    if not case.subject.whole or case.scenario is None:
-        return False
-    return estimated_paths(whole_run(case_decoder(case), case.scenario.prompt)) > runs
+def _paths_of_whole(here: InScenario) -> float:
+    return estimated_paths(whole_run(here.decoder, here.prompt))
 
 
-def slack(case: Case, decisions: int) -> float:
+def slack(here: InScenario, decisions: int) -> float:
     """Return how far a probability over this many decisions may be off by rounding; 0 in rationals."""
-    assert case.scenario is not None
-    return 0.0 if case.subject.rational else decisions * of_decision(FLOAT32, case.scenario.vocabulary)
+    return 0.0 if here.rational else decisions * of_decision(FLOAT32, here.scenario.vocabulary)

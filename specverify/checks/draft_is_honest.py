@@ -10,17 +10,20 @@ so only which tokens they are is compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from reference import Decoder, Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
+from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from reference import chain as chain_of
 from specverify.checks._rounds import FirstRound, first_rounds
-from specverify.checks.check import Check, Conditions, exact_cases, slack
+from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
 from specverify.enumeration import paths
-from specverify.explain import describe_case, shown, shown_pmf
-from specverify.subjects.subject import Case, Subject, case_decoder, case_task
+from specverify.explain import described, shown, shown_pmf
+from specverify.subjects.subject import InScenario, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
+
+Propose = Callable[[Draws, State], Draft]
+HIDDEN = "it does not show its drafting step"
 
 
 class Proposed(NamedTuple):
@@ -34,32 +37,45 @@ class Proposed(NamedTuple):
     runs: int
 
 
+class Drafting(NamedTuple):
+    """A decoder in a scenario that shows its drafting step."""
+
+    here: InScenario
+    propose: Propose
+
+
 def obstacle(subject: Subject) -> str | None:
     """The subject must show its drafting half."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
-    case = next(exact_cases(lambda scenario: True)(subject))
-    return None if case_decoder(case).propose else "it does not show its drafting step"
+    return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Callable[[Subject], Iterator[Case]]:
+    """Return every scenario without an end and with draws, examined where the drafting step is shown."""
+
+    def examined(here: InScenario, conditions: Conditions) -> Examination:
+        propose = here.decoder.propose
+        return Examination(HIDDEN, unknown=True) if propose is None else examine(Drafting(here, propose), conditions)
+
+    return cases_of(in_scenarios(lambda scenario: not scenario.eos and not scenario.greedy), examined)
+
+
+def examine(drafting: Drafting, _: Conditions) -> Examination:
     """Compare every drafted token's law with the pmf declared for it, and the drafts of the first rounds with these."""
-    assert case.scenario is not None
-    decoder, figures = case_decoder(case), {"runs": 0}
-    for done in first_rounds(case):
-        proposed = _proposed(decoder, done.state, case_task(case).target(done.state.tokens))
+    here, figures = drafting.here, {"runs": 0}
+    for done in first_rounds(here):
+        proposed = _proposed(drafting.propose, done.state, here.task.target(done.state.tokens))
         figures["runs"] += proposed.runs + done.runs
-        found = _undeclared(case, done.state, proposed) or _another_draft(case, done, proposed)
+        found = _undeclared(here, done.state, proposed) or _another_draft(here, done, proposed)
         if found:
-            return found._replace(rational=case.subject.rational, figures=figures)
+            return found._replace(rational=here.rational, figures=figures)
     held = "every draft is drawn from the pmf it declares"
-    return Examination(held, rational=case.subject.rational, figures=figures)
+    return Examination(held, rational=here.rational, figures=figures)
 
 
-def _proposed(decoder: Decoder, state: State, like: Pmf) -> Proposed:
+def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
     tokens: dict[Any, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
-    assert decoder.propose is not None
-    propose = decoder.propose
 
     def program(draws: Draws) -> Draft:
         return propose(draws, state)
@@ -81,23 +97,23 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
     return tuple(sorted(tokens)) if tree else tokens
 
 
-def _undeclared(case: Case, state: State, proposed: Proposed) -> Examination | None:
+def _undeclared(here: InScenario, state: State, proposed: Proposed) -> Examination | None:
     """Return the refutation by a token that is drawn with another probability than is declared for it."""
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
         for token, mass in enumerate(declared):
             actual = law.get(token, 0) / total
-            if abs(actual - mass) > slack(case, len(before) + 1):
+            if abs(actual - mass) > slack(here, len(before) + 1):
                 return _refuted(
                     f"a drafted token declared with probability {shown(mass)} is drawn with {shown(actual)}",
-                    (describe_case(case), f"committed {state.tokens}, drafted so far {before}"),
+                    (described(here), f"committed {state.tokens}, drafted so far {before}"),
                     f"the draft declares q = {shown_pmf(as_pmf(declared))} for its next token, "
                     f"but token {token} is drawn with probability {shown(actual)} instead of {shown(mass)}",
                 )
     return None
 
 
-def _another_draft(case: Case, done: FirstRound, proposed: Proposed) -> Examination | None:
+def _another_draft(here: InScenario, done: FirstRound, proposed: Proposed) -> Examination | None:
     """Return the refutation by a draft that a round makes with another probability than it is proposed with."""
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():
@@ -106,10 +122,10 @@ def _another_draft(case: Case, done: FirstRound, proposed: Proposed) -> Examinat
         return Examination("its rounds do not say what they draft", unknown=True)
     for draft in sorted(drawn.keys() | proposed.drafts.keys()):
         shows, makes = proposed.drafts.get(draft, 0), drawn.get(draft, 0)
-        if abs(shows - makes) > slack(case, len(draft) + 1):
+        if abs(shows - makes) > slack(here, len(draft) + 1):
             return _refuted(
                 f"a draft proposed with probability {shown(shows)} is made by a round with {shown(makes)}",
-                (describe_case(case), f"committed {done.state.tokens}"),
+                (described(here), f"committed {done.state.tokens}"),
                 f"propose drafts {draft} with probability {shown(shows)}, but step drafts it with {shown(makes)}",
             )
     return None
@@ -125,6 +141,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=exact_cases(lambda scenario: not scenario.eos and not scenario.greedy),
-    examine=examine,
+    cases=drafting_cases(examine),
 )

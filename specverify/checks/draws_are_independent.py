@@ -9,20 +9,22 @@ it, and laws of several rounds are put together from those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import chain, islice, product
 from typing import Any
 
-from reference import Draws, Tokens
+from reference import Draws
 from reference.models import draft_model
-from specverify.checks.check import Check, Conditions, exact_cases
+from specverify.checks._laws import Open
+from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.draws import Tape
 from specverify.enumeration import first_outcomes, paths, whole_run
-from specverify.explain import describe_case
+from specverify.explain import described
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.deferred import NeedsValue
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, Intercepted, Subject, case_decoder, case_task
+from specverify.subjects.subject import InScenario, Intercepted, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 1000
@@ -46,18 +48,18 @@ def _several_rounds(scenario: Scenario) -> bool:
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every variant in a few scenarios of several rounds, and every engine program."""
     if subject.intercepted:
-        yield from exact_cases(_several_rounds)(subject)
+        for here in in_scenarios(_several_rounds)(subject):
+            yield Case(subject, here, partial(examine, described(here), partial(_opened, here)))
     for program in subject.programs:
-        yield Case(subject, program=program)
+        yield Case(subject, program, partial(examine, described(program), program.open))
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(where: str, opened: Open, _: Conditions) -> Examination:
     """Follow paths with the audit on, until something is used twice."""
-    with audited() as found, _opened(case) as run:
+    with audited() as found, opened() as run:
         refusal, runs, draws = _follow(run, found)
     figures = {"runs": runs}
     if found:
-        where = f"setting {case.program.name}" if case.program else describe_case(case)
         example = Counterexample(let=(where,), then=found[0].sentence, because=tuple(r.sentence for r in found[1:]))
         return Examination(found[0].sentence, failed=True, rational=False, counterexample=example, figures=figures)
     if refusal:
@@ -65,29 +67,25 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     return Examination(f"nothing is used twice in {draws} draws", rational=False, figures=figures)
 
 
-def _opened(case: Case) -> AbstractContextManager[Callable[[Draws], Any]]:
-    if case.program is not None:
-        return case.program.open()
-    assert case.scenario is not None
-    assert case.variant is not None
-    if case.variant.intercepted is None:
-        return nullcontext(whole_run(case_decoder(case), case.scenario.prompt))
-    return nullcontext(_in_one_block(case, case.variant.intercepted, case.scenario.prompt))
+@contextmanager
+def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
+    intercepted = here.variant.intercepted
+    yield whole_run(here.decoder, here.prompt) if intercepted is None else _in_one_block(here, intercepted)
 
 
-def _in_one_block(case: Case, intercepted: Intercepted, prompt: Tokens) -> Callable[[Draws], Any]:
+def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
     """Return a whole decode whose calls are all made in one block; it ends where a token is none.
 
     The models are tables that draw as they are made, so all their rows are made before.
     """
-    task = case_task(case)
+    task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
     for text in chain.from_iterable(product(vocabulary, repeat=length) for length in range(task.horizon)):
         for model in (task.target, draft_model(task)):
             model(prompt + text)
 
     with suppress(NeedsValue):
-        whole_run(case_decoder(case), prompt)(Tape(0))  # what it imports is imported before the block
+        whole_run(here.decoder, prompt)(Tape(0))  # what it imports is imported before the block
 
     def program(draws: Draws) -> Any:
         state = decoder.init(prompt)
@@ -121,5 +119,4 @@ CHECK = Check(
     evidence=Evidence.EXACT,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

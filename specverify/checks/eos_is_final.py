@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference import Task, Tokens
 from specverify.checks._outcomes import examine_outcomes
-from specverify.checks.check import Check, exact_cases
+from specverify.checks.check import Check, cases_of, in_scenarios
 from specverify.subjects.subject import Subject
 from specverify.verdict import Evidence
 
@@ -30,6 +30,8 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=exact_cases(lambda scenario: bool(scenario.eos)),
-    examine=examine_outcomes(fault, "nothing follows an end-of-sequence token"),
+    cases=cases_of(
+        in_scenarios(lambda scenario: bool(scenario.eos)),
+        examine_outcomes(fault, "nothing follows an end-of-sequence token"),
+    ),
 )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from reference import Claim, greedy_law
-from specverify.checks._laws import compare_law
-from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
-from specverify.subjects.subject import Case, case_task
+from specverify.checks._laws import compare, of_decoder
+from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, needs_variants
+from specverify.subjects.subject import InScenario
 from specverify.verdict import Evidence, Examination
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Compare with the point mass on the greedy continuation."""
-    assert case.scenario is not None
-    return compare_law(case, conditions, greedy_law(case_task(case), case.scenario.prompt), "greedy decoding's")
+    return compare(of_decoder(here), conditions, greedy_law(here.task, here.prompt), "greedy decoding's")
 
 
 CHECK = Check(
@@ -21,6 +20,5 @@ CHECK = Check(
     claim=Claim.GREEDY,
     evidence=Evidence.EXACT,
     obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: scenario.greedy or scenario.shape == "point_target"),
-    examine=examine,
+    cases=cases_of(in_scenarios(lambda scenario: scenario.greedy or scenario.shape == "point_target"), examine),
 )

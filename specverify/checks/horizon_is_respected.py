@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference import Task, Tokens
 from specverify.checks._outcomes import examine_outcomes
-from specverify.checks.check import Check, exact_cases, needs_variants
+from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
 from specverify.verdict import Evidence
 
 
@@ -23,6 +23,8 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: scenario.shape in {"generic", "peaked", "equal"}),
-    examine=examine_outcomes(fault, "every output has the length asked for"),
+    cases=cases_of(
+        in_scenarios(lambda scenario: scenario.shape in {"generic", "peaked", "equal"}),
+        examine_outcomes(fault, "every output has the length asked for"),
+    ),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specverify.checks._calls import after_calls, call_cases, examine_calls, needs_calls
-from specverify.checks._observed import Run, Seen, examine_runs, needs_watching, watched_cases
-from specverify.checks.check import Check, Conditions
-from specverify.subjects.subject import Case, EngineProgram, Subject
+from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
+from specverify.checks.check import Case, Check, Conditions
+from specverify.subjects.subject import Subject
 from specverify.verdict import Evidence, Examination
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"
@@ -21,21 +21,20 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every program that can be looked into, and a few scenarios of a verifier."""
-    yield from watched_cases(subject)
-    yield from call_cases(lambda scenario: scenario.shape in SHAPES)(subject)
+    yield from watched_cases(examine_runs(fault, HOLDS))(subject)
+    yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 
-def fault(_: Seen, run: Run, program: EngineProgram) -> str | None:
+def fault(_: Seen, run: Run, observable: Observable) -> str | None:
     """Name what a run changed and no documentation says it would."""
-    changed = [name for name in run.seen.changed if name not in program.documented]
+    changed = [name for name in run.seen.changed if name not in observable.program.documented]
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
-    """Look at what was passed in after every run or call."""
-    if case.program is not None:
-        return examine_runs(fault, HOLDS)(case, conditions)
-    return examine_calls(case, after_calls(case).changed, "the arguments are what they were")
+def examine(called: Called, _: Conditions) -> Examination:
+    """Look at what was passed in after every call of a verifier."""
+    after = after_calls(called)
+    return examine_calls(after, after.changed, "the arguments are what they were")
 
 
 CHECK = Check(
@@ -45,5 +44,4 @@ CHECK = Check(
     evidence=Evidence.EQUAL,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

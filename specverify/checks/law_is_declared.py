@@ -3,50 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from specverify.checks._laws import compare_law, compare_program
-from specverify.checks.check import Check, Conditions, exact_cases
-from specverify.law import Law, target_law, total_variation
-from specverify.subjects.subject import Case, EngineProgram, Subject, case_task
+from specverify.checks._laws import LawBearing, Promise, compare, law_bearing
+from specverify.checks.check import Case, Check, Conditions
+from specverify.law import Law, total_variation
+from specverify.subjects.subject import Subject
 from specverify.verdict import Evidence, Examination
 
 
 def obstacle(subject: Subject) -> str | None:
     """Only subjects that declare a law have one to compare."""
-    declared = any(variant.declared_law for variant in subject.variants) or any(map(_declares, subject.programs))
+    declared = any(item.declared_law for item in subject.variants) or any(item.target for item in subject.programs)
     return None if declared else "it declares no law but the target's"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every scenario, and every engine program that declares a law."""
-    yield from exact_cases(lambda scenario: True)(subject)
-    for program in subject.programs:
-        if _declares(program):
-            yield Case(subject, program=program)
+    """Return what declares a law: every such variant in every scenario, and every such engine program."""
+    for here, bearing in law_bearing(subject):
+        if bearing.declared is not None:
+            yield Case(subject, here, partial(examine, bearing, bearing.declared))
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(bearing: LawBearing, declared: Promise, conditions: Conditions) -> Examination:
     """Compare with the declared law; the figures hold its total variation from the target."""
-    if case.program is not None:
-        return _of_engine(case.program, conditions)
-    assert case.scenario is not None
-    assert case.variant is not None
-    assert case.variant.declared_law is not None
-    task = case_task(case)
-    declared = case.variant.declared_law(task, case.scenario.prompt)
-    found = compare_law(case, conditions, declared, "the declared one")
-    bias = total_variation(Law(declared), target_law(task, case.scenario.prompt)).low
-    return found._replace(figures={**found.figures, "bias": float(bias)})
-
-
-def _declares(program: EngineProgram) -> bool:
-    return program.target is not None
-
-
-def _of_engine(program: EngineProgram, conditions: Conditions) -> Examination:
-    assert program.target is not None
-    found = compare_program(program, conditions, "the declared one")
-    bias = total_variation(Law(program.law()), program.target()).low
+    law = declared()
+    found = compare(bearing, conditions, law, "the declared one")
+    bias = total_variation(Law(law), bearing.target()).low
     return found._replace(figures={**found.figures, "bias": float(bias)})
 
 
@@ -57,5 +40,4 @@ CHECK = Check(
     evidence=Evidence.EXACT,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

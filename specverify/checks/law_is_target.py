@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from reference import Claim
-from specverify.checks._laws import compare_law, compare_program
-from specverify.checks.check import Check, Conditions, exact_cases, needs_variants
-from specverify.law import target_law
-from specverify.subjects.subject import Case, Subject, case_task
+from specverify.checks._laws import LawBearing, compare, law_bearing
+from specverify.checks.check import Case, Check, Conditions, needs_variants
+from specverify.subjects.subject import InScenario, Subject
 from specverify.verdict import Evidence, Examination
 
 
@@ -19,18 +19,14 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every variant in every scenario, and every engine program that declares no other law."""
-    yield from exact_cases(lambda scenario: True)(subject)
-    for program in subject.programs:
-        if program.target is None:
-            yield Case(subject, program=program)
+    for here, bearing in law_bearing(subject):
+        if isinstance(here, InScenario) or bearing.declared is None:
+            yield Case(subject, here, partial(examine, bearing))
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
-    """Enumerate the decoder and compare with the product of the target's conditionals."""
-    if case.program is not None:
-        return compare_program(case.program, conditions)
-    assert case.scenario is not None
-    return compare_law(case, conditions, target_law(case_task(case), case.scenario.prompt), "the target's")
+def examine(bearing: LawBearing, conditions: Conditions) -> Examination:
+    """Enumerate and compare with the product of the target's conditionals."""
+    return compare(bearing, conditions, bearing.target(), "the target's")
 
 
 CHECK = Check(
@@ -40,5 +36,4 @@ CHECK = Check(
     evidence=Evidence.EXACT,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

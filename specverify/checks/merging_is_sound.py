@@ -6,35 +6,37 @@ wrong law, so at sizes where every path can be followed the two must agree.
 
 from __future__ import annotations
 
-from specverify.checks.check import Check, Conditions, case_law, exact_cases, needs_variants
+from specverify.checks._laws import differ
+from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, law_in, needs_variants
 from specverify.enumeration import program_law, whole_run
 from specverify.explain import law_counterexample
-from specverify.law import is_rational, total_variation
-from specverify.rounding import of_enumeration
-from specverify.subjects.subject import Case, case_decoder
+from specverify.law import is_rational
+from specverify.scenarios import Scenario
+from specverify.subjects.subject import InScenario
 from specverify.verdict import Evidence, Examination
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Enumerate the whole run path by path and compare with the law merged round by round."""
-    assert case.scenario is not None
-    merged = case_law(case, conditions.runs)
-    unmerged = program_law(whole_run(case_decoder(case), case.scenario.prompt), conditions.runs)
-    distance = total_variation(merged, unmerged.probabilities)
+    merged = law_in(here, conditions.runs)
+    unmerged = program_law(whole_run(here.decoder, here.prompt), conditions.runs)
     rational = is_rational(merged) and is_rational(unmerged)
-    bound = 0 if rational else sum(of_enumeration(law.rounding, law.runs) for law in (merged, unmerged))
     figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     if merged.missing > 0 or unmerged.missing > 0:
         return Examination("the budget ran out before every path was followed", unknown=True, figures=figures)
-    if distance.high > bound:
+    if differ(merged, unmerged):
         return Examination(
             "the state leaves out something the next round depends on",
             failed=True,
             rational=rational,
-            counterexample=law_counterexample(case, merged.probabilities, unmerged.probabilities),
+            counterexample=law_counterexample(here, merged.probabilities, unmerged.probabilities),
             figures=figures,
         )
     return Examination("merged and unmerged laws are equal", rational=rational, figures=figures)
+
+
+def _every_path_in_reach(scenario: Scenario) -> bool:
+    return scenario.vocabulary == 2 and scenario.horizon == 3 and not scenario.eos
 
 
 CHECK = Check(
@@ -43,6 +45,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: scenario.vocabulary == 2 and scenario.horizon == 3 and not scenario.eos),
-    examine=examine,
+    cases=cases_of(in_scenarios(_every_path_in_reach), examine),
 )

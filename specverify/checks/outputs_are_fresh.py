@@ -6,16 +6,16 @@ calls are kept and read again when all calls were made and their arguments were 
 
 from __future__ import annotations
 
-from specverify.checks._calls import after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.checks.check import Check, Conditions
 from specverify.checks.inputs_unchanged import SHAPES
-from specverify.subjects.subject import Case
 from specverify.verdict import Evidence, Examination
 
 
-def examine(case: Case, _: Conditions) -> Examination:
-    """Read every answer of a case again."""
-    return examine_calls(case, after_calls(case).stale, "every answer is afterwards what it was")
+def examine(called: Called, _: Conditions) -> Examination:
+    """Read every answer in a scenario again."""
+    after = after_calls(called)
+    return examine_calls(after, after.stale, "every answer is afterwards what it was")
 
 
 CHECK = Check(
@@ -24,6 +24,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EQUAL,
     obstacle=needs_calls,
-    cases=call_cases(lambda scenario: scenario.shape in SHAPES),
-    examine=examine,
+    cases=call_cases(lambda scenario: scenario.shape in SHAPES, examine),
 )

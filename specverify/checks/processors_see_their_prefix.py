@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specverify.checks._observed import (
+    Observable,
     Run,
     Seen,
     examine_runs,
@@ -10,11 +11,11 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check
-from specverify.subjects.subject import EngineProgram, committed_before, drafts_of
+from specverify.subjects.subject import committed_before, drafts_of
 from specverify.verdict import Evidence
 
 
-def fault(seen: Seen, run: Run, _: EngineProgram) -> str | None:
+def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Name the first row whose processor was shown something else than the committed tokens and the drafts before it.
 
     The calls that a draft model or a drafter makes come before the forward pass or behind the rows, and do not count.
@@ -39,6 +40,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=needs_watching,
-    cases=watched_cases,
-    examine=examine_runs(fault, "every row was processed with its own prefix"),
+    cases=watched_cases(examine_runs(fault, "every row was processed with its own prefix")),
 )

@@ -8,20 +8,21 @@ law is not known here: UNKNOWN, with what was seen. Every exact verdict rests on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from reference import Draws, Tokens
+from reference import Draws
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
-from specverify.checks.check import Check, Conditions, exact_cases, needs_variants, only_sampled
+from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.enumeration import paths, whole_run
-from specverify.explain import describe_case
+from specverify.explain import described
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.located import named
 from specverify.intercept.probe import Found
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, EngineProgram, Subject, case_decoder
+from specverify.subjects.subject import EngineProgram, InScenario, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 40
@@ -36,8 +37,11 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every variant in every short scenario, foreign code in those with drafts, and every engine program."""
-    yield from exact_cases(_drafting if subject.intercepted else _short)(subject)
-    yield from (Case(subject, program=program) for program in subject.programs)
+    if subject.intercepted:
+        yield from cases_of(in_scenarios(_drafting), partial(examine_foreign, subject))(subject)
+    else:
+        yield from cases_of(in_scenarios(_short), examine)(subject)
+    yield from cases_of(lambda subject: subject.programs, partial(examine_program, subject))(subject)
 
 
 def _short(scenario: Scenario) -> bool:
@@ -48,40 +52,39 @@ def _drafting(scenario: Scenario) -> bool:
     return 1 < scenario.horizon <= 3 and scenario.seed != 1
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
-    """Run paths again by their recorded choices, those of foreign code with everything moved that might draw unseen."""
-    if case.program is not None:
-        return _examine_program(case.subject, case.program, conditions)
-    assert case.scenario is not None
-    decoder = case_decoder(case)
-    if case.subject.intercepted:
-        run = whole_run(decoder, case.scenario.prompt)
-        probe = case.scenario.shape == "generic"
-        found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
-        return _said(case.subject, *found, describe_case(case))
+def examine(here: InScenario, conditions: Conditions) -> Examination:
+    """Run paths again by their recorded choices."""
     try:
-        fault = _difference(case, case.scenario.prompt, conditions.seed)
+        fault = _difference(here, conditions.seed)
     except NotAFunctionOfItsDraws as found:
         fault = str(found)
     if fault is None:
-        return Examination("the same draws give the same output", rational=case.subject.rational)
+        return Examination("the same draws give the same output", rational=here.rational)
     return Examination(
         "it is not a function of its draws",
         failed=True,
-        rational=case.subject.rational,
-        counterexample=Counterexample(let=(describe_case(case),), then=fault),
+        rational=here.rational,
+        counterexample=Counterexample(let=(described(here),), then=fault),
         figures={"function_of_draws": False},
     )
 
 
-def _examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
+def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
+    """Run paths of foreign code again with everything moved that might draw unseen."""
+    run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
+    found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
+    return _said(subject, *found, described(here))
+
+
+def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
+    """Do the same to an engine, with its speculation and without."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
         if made is not None:
             with made() as run:
                 found = _in_the_open(run, program.replays, conditions.seed)
-            examinations.append(_said(subject, *found, f"setting {program.name}, {which}"))
+            examinations.append(_said(subject, *found, f"{described(program)}, {which}"))
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
@@ -120,14 +123,14 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
-def _difference(case: Case, prompt: Tokens, seed: int) -> str | None:
-    program = whole_run(case_decoder(case), prompt)
+def _difference(here: InScenario, seed: int) -> str | None:
+    program = whole_run(here.decoder, here.prompt)
     for path in islice(paths(program), PATHS):
         again = program(Replayed(path.choices))
         if again != path.outcome:
             return f"the choices {path.choices} gave {path.outcome} and on replay {again}"
     for tape in range(seed, seed + TAPES):
-        first, second = (whole_run(case_decoder(case), prompt)(Tape(tape)) for _ in range(2))
+        first, second = (whole_run(here.decoder, here.prompt)(Tape(tape)) for _ in range(2))
         if first != second:
             return f"two runs on one tape of uniforms gave {first} and {second}"
     return None
@@ -140,5 +143,4 @@ CHECK = Check(
     evidence=Evidence.EQUAL,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

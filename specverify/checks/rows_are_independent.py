@@ -9,17 +9,18 @@ have one law.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from reference import Claim
-from specverify.checks._laws import compared
-from specverify.checks.check import Check, Conditions, exact_cases
-from specverify.enumeration import estimated_paths, program_law
-from specverify.explain import describe_case, program_counterexample, shown
+from specverify.checks._laws import Probabilities, compare, of_engine
+from specverify.checks.check import Case, Check, Conditions, in_scenarios
+from specverify.enumeration import estimated_paths
+from specverify.explain import described, shown
 from specverify.law import Law
 from specverify.scenarios import Scenario
-from specverify.subjects.subject import Case, EngineProgram, Subject, case_task
-from specverify.verdict import Evidence, Examination
+from specverify.subjects.subject import EngineProgram, InScenario, Subject
+from specverify.verdict import Counterexample, Evidence, Examination
 
 MOST_PATHS = 700
 """Paths of two rows multiply; pairs with more than about this many are left out."""
@@ -36,46 +37,33 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every pair of rows that is small enough, smallest vocabulary first."""
-    for case in exact_cases(_two_rounds_long)(subject._replace(variants=_in_company(subject))):
-        mine = case._replace(subject=subject)
-        with _program(mine).open() as run:
-            few = estimated_paths(run) <= MOST_PATHS
-        if few:
-            yield mine
+    for here in in_scenarios(_two_rounds_long)(subject):
+        joint = here.variant.joint
+        if joint is not None:
+            program = joint(here.task, here.prompt)
+            with program.open() as run:
+                few = estimated_paths(run) <= MOST_PATHS
+            if few:
+                yield Case(subject, here, partial(examine, here, program))
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(here: InScenario, program: EngineProgram, conditions: Conditions) -> Examination:
     """Compare the joint law of two rows with the product of their targets'."""
-    program = _program(case)
-    expected = program.law()
-    with program.open() as run:
-        law = program_law(run, conditions.runs)
-        found = compared(law, expected, "the product of the rows' laws")
-        if found.refuted:
-            example = program_counterexample(program.name, run, law.probabilities, expected)
-            return Examination(
-                f"{found.statement}; {_alone(law, expected)}",
-                failed=True,
-                rational=False,
-                counterexample=example._replace(let=(describe_case(case), *example.let)),
-                figures=found.figures,
-            )
-    said = found.statement if found.unknown else "two rows have the product of their targets' laws"
-    return Examination(said, unknown=found.unknown, rational=False, figures=found.figures)
+    rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
+
+    def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
+        example = rows.explain(law, expected)
+        return example._replace(let=(described(here), *example.let))
+
+    unnamed = rows._replace(name="", explain=explain)
+    found = compare(unnamed, alone, expected, "the product of the rows' laws")
+    statement = "two rows have the product of their targets' laws"
+    if found.failed:
+        statement = f"{found.statement}; {_off(rows.law(alone), expected)}"
+    return found._replace(statement=found.statement if found.unknown else statement, rational=False)
 
 
-def _in_company(subject: Subject) -> tuple[Any, ...]:
-    return tuple(variant for variant in subject.variants if variant.joint)
-
-
-def _program(case: Case) -> EngineProgram:
-    assert case.variant is not None
-    assert case.variant.joint is not None
-    assert case.scenario is not None
-    return case.variant.joint(case_task(case), case.scenario.prompt)
-
-
-def _alone(law: Law, expected: Any) -> str:
+def _off(law: Law, expected: Probabilities) -> str:
     """Say how far each row's own law is off."""
     off = []
     for row in (0, 1):
@@ -94,5 +82,4 @@ CHECK = Check(
     evidence=Evidence.EXACT,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

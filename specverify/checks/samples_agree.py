@@ -7,12 +7,13 @@ suspicion is confirmed on fresh ones, and a control that must be told apart is j
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from zlib import crc32
 
 from reference import Claim
-from specverify.checks.check import Check, Conditions
+from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.statistics import FitVerdict, agreement
-from specverify.subjects.subject import Case, Subject
+from specverify.subjects.subject import SampledPair, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
 
@@ -23,19 +24,18 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return one case for each pair of calls."""
-    return (Case(subject, pair=pair) for pair in subject.pairs)
+    return cases_of(lambda subject: subject.pairs, partial(examine, subject.name))(subject)
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
     """Judge one pair of calls."""
-    assert case.pair is not None
     found = agreement(
-        case.pair.sample,
-        case.pair.plain,
-        detect=case.pair.detect,
+        pair.sample,
+        pair.plain,
+        detect=pair.detect,
         false_alarm=conditions.false_alarm,
         miss=conditions.miss,
-        seed=crc32(f"{conditions.seed}/{case.subject.name}/{case.pair.name}".encode()),
+        seed=crc32(f"{conditions.seed}/{subject}/{pair.name}".encode()),
     )
     shown = found.second or found.first
     figures = {
@@ -48,7 +48,7 @@ def examine(case: Case, conditions: Conditions) -> Examination:
     if found.verdict is FitVerdict.UNKNOWN:
         return Examination("the control was not told apart", unknown=True, rational=False, figures=figures)
     statement = f"with and without speculation differ by TV {shown.tv_observed:.4f}, p = {shown.p_value:.2g}"
-    let = (f"setting {case.pair.name}", f"{found.first.samples} samples of each, then {shown.samples} fresh ones")
+    let = (f"setting {pair.name}", f"{found.first.samples} samples of each, then {shown.samples} fresh ones")
     example = Counterexample(let=let, then=statement)
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
 
@@ -60,5 +60,4 @@ CHECK = Check(
     evidence=Evidence.STATISTICAL,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

@@ -8,13 +8,14 @@ beside it. A declared bias must fit its own law and must be rejected against the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from reference import Tokens
-from specverify.checks.check import Check, Conditions
+from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
-from specverify.subjects.subject import Case, SampledSetting, Subject
+from specverify.subjects.subject import SampledSetting, Subject
 from specverify.verdict import Counterexample, Evidence, Examination
 
 
@@ -106,14 +107,12 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return one case per setting."""
-    return (Case(subject, setting=setting) for setting in subject.settings)
+    return cases_of(lambda subject: subject.settings, partial(examine, subject.name))(subject)
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     """Judge one setting."""
-    assert case.setting is not None
-    setting = case.setting
-    rows = rows_of(case.subject.name, setting, conditions)
+    rows = rows_of(subject, setting, conditions)
     figures: dict[str, Any] = {
         "tv_detectable": max(row.tv_detectable for row in rows),
         "tv_observed": rows[0].tv_observed,
@@ -152,5 +151,4 @@ CHECK = Check(
     evidence=Evidence.STATISTICAL,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

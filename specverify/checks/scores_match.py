@@ -9,29 +9,32 @@ from typing import Any
 import numpy as np
 
 from reference import Tokens
-from specverify.checks._observed import Run, Seen, examine_runs, needs_watching, seen_in, watched_cases
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, seen_in, watched_cases
 from specverify.checks.check import Check
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.subject import Watch
 from specverify.verdict import Evidence
 
 ROUNDING = 2.0**-20
 """Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,
 in which libraries hand scores out."""
+Expected = Mapping[Tokens, Mapping[str, Any]]
+"""The new tokens before a position -> what is returned at that position, by name."""
 
 
-def fault(seen: Seen, run: Run, program: EngineProgram) -> str | None:
+def fault(_: Seen, run: Run, observable: Observable) -> str | None:
     """Name every kind of value that differs, at its first token, from what a plain call returns for the same tokens."""
-    names = sorted({name for entries in _plain(program).values() for name in entries})
-    found = [told for name in names if (told := _first_difference(name, run, program))]
+    expected = _plain(observable.watch)
+    names = sorted({name for entries in expected.values() for name in entries})
+    found = [told for name in names if (told := _first_difference(name, run, expected))]
     return "; ".join(found) or None
 
 
-def _first_difference(name: str, run: Run, program: EngineProgram) -> str | None:
+def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
     returned, new = run.seen.returned.get(name, ()), run.ends[0][0]
     if len(returned) != len(new):
         return f"{len(returned)} entries of {name} are returned for {len(new)} new tokens, expected one each"
     for position, value in enumerate(returned):
-        plain = _plain(program).get(new[:position], {}).get(name)
+        plain = expected.get(new[:position], {}).get(name)
         found = None if plain is None else _difference(value, plain)
         if found:
             return f"{name} of new token {position} {found}"
@@ -39,10 +42,10 @@ def _first_difference(name: str, run: Run, program: EngineProgram) -> str | None
 
 
 @lru_cache(maxsize=4)
-def _plain(program: EngineProgram) -> dict[Tokens, Mapping[str, Any]]:
-    """Return, for the new tokens before a position, what a plain call returns at that position."""
+def _plain(watch: Watch) -> Expected:
+    """Return what a plain call returns."""
     found: dict[Tokens, Mapping[str, Any]] = {}
-    for run in seen_in(program).plain:
+    for run in seen_in(watch).plain:
         new = run.ends[0][0]
         for position in range(len(new)):
             found[new[:position]] = {name: entries[position] for name, entries in run.seen.returned.items()}
@@ -67,6 +70,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EQUAL,
     obstacle=needs_watching,
-    cases=watched_cases,
-    examine=examine_runs(fault, "everything returned is what a plain call returns"),
+    cases=watched_cases(examine_runs(fault, "everything returned is what a plain call returns")),
 )

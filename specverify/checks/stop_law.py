@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from reference import Tokens
 from specverify.checks._laws import enumerated
 from specverify.checks._observed import refuted
-from specverify.checks.check import Check, Conditions
-from specverify.subjects.subject import Case, Subject
+from specverify.checks.check import Check, Conditions, cases_of
+from specverify.subjects.subject import EngineProgram, Subject
 from specverify.verdict import Evidence, Examination
 
 
@@ -18,25 +18,19 @@ def obstacle(subject: Subject) -> str | None:
     return None if subject.programs else "it is no engine; see eos_is_final and horizon_is_respected"
 
 
-def cases(subject: Subject) -> Iterator[Case]:
-    """Return every program."""
-    return (Case(subject, program=program) for program in subject.programs)
-
-
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine(program: EngineProgram, conditions: Conditions) -> Examination:
     """Compare where outcomes end with where they can end without speculation."""
-    assert case.program is not None
-    law, promised = enumerated(case.program, conditions), case.program.law()
+    law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)
     figures = {"runs": law.runs}
     for new, mass in sorted(law.probabilities.items()):
         stop = first_stop(new, stops)
         if mass > 0 and stop is not None:
             then = f"output should stop after {new[:stop]}, but goes on to {new}"
-            return refuted(case.program, then, f"with probability {float(mass):.3g}", figures)
+            return refuted(program, then, f"with probability {float(mass):.3g}", figures)
         if mass > 0 and is_unfinished(new, stops):
             then = f"output stops after {new}, where nothing stops it without speculation"
-            return refuted(case.program, then, f"with probability {float(mass):.3g}", figures)
+            return refuted(program, then, f"with probability {float(mass):.3g}", figures)
     return Examination("every output ends where plain output ends", rational=False, figures=figures)
 
 
@@ -61,6 +55,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=cases,
-    examine=examine,
+    cases=cases_of(lambda subject: subject.programs, examine),
 )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from reference import Claim, Task, Tokens
 from specverify.checks._calls import (
     ORDINARY,
+    Called,
     Came,
     call_cases,
     described_call,
@@ -23,12 +24,12 @@ from specverify.checks._calls import (
     starts,
 )
 from specverify.checks._observed import refuted
-from specverify.checks.check import Check, Conditions
+from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.enumeration import program_law
 from specverify.law import Law
 from specverify.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.emitted import no_token
-from specverify.subjects.subject import Case, EngineProgram, Subject, UnusableSubject, case_task
+from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 from specverify.verdict import Counterexample, Evidence, Examination
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
@@ -61,59 +62,57 @@ def obstacle(subject: Subject) -> str | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every program, and every variant of a verifier in its own scenarios and those of rounded rows."""
-    for program in subject.programs:
-        yield Case(subject, program=program)
-    yield from call_cases(lambda scenario: True)(subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS))
+    yield from cases_of(lambda subject: subject.programs, examine_program)(subject)
+    rounded = subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS)
+    yield from call_cases(lambda scenario: True, examine_calls)(rounded)
 
 
-def examine(case: Case, conditions: Conditions) -> Examination:
+def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Give every uniform its smallest value, then its largest; other draws are enumerated."""
-    if case.program is None:
-        return _examine_calls(case)
     runs = 0
-    for found in at_boundaries(case.program, conditions.runs):
+    for found in at_boundaries(program, conditions.runs):
         runs += found.law.runs
         if found.outside:
             then = f"{found.outside[0]} comes out, which has probability 0 without speculation"
-            return refuted(case.program, then, f"every uniform is {found.said}", {"runs": runs})
+            return refuted(program, then, f"every uniform is {found.said}", {"runs": runs})
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
-def _examine_calls(case: Case) -> Examination:
-    task, runs = case_task(case), 0
+def examine_calls(called: Called, _: Conditions) -> Examination:
+    """Give one uniform of a call its smallest value, then its largest."""
+    task, runs = called.here.task, 0
     for end in BOUNDARIES:
-        for start in starts(case):
-            for came in rounds_after(case, start, end):
+        for start in starts(called.here):
+            for came in rounds_after(called, start, end):
                 runs += 1
-                fault = _fault(task, came) and _by_one_number(case, task, start, end, came)
+                fault = _fault(task, came) and _by_one_number(called, task, start, end, came)
                 if fault:
                     return fault._replace(figures={"runs": runs})
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
-def _by_one_number(case: Case, task: Task, start: Tokens, end: float, seen: Came) -> Examination | None:
+def _by_one_number(called: Called, task: Task, start: Tokens, end: float, seen: Came) -> Examination | None:
     """Return the refutation by one number at its end, the others near it, or None if it takes more than one."""
-    if seen.error is not None and _is_ordinary(case, start):
+    if seen.error is not None and _is_ordinary(called, start):
         return None
     for place in range(max(1, seen.boundary.drawn)):
-        for came in rounds_after(case, start, end, place):
+        for came in rounds_after(called, start, end, place):
             fault, number = _fault(task, came), came.boundary
             if fault:
                 when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
-                example = Counterexample((*described_call(case, came), when), fault)
+                example = Counterexample((*described_call(called.here, came), when), fault)
                 return Examination(f"{fault}, when {when}", failed=True, rational=False, counterexample=example)
     return None
 
 
-def _is_ordinary(case: Case, start: Tokens) -> bool:
+def _is_ordinary(called: Called, start: Tokens) -> bool:
     """Return whether a verifier raises at ordinary numbers as well, as it may on float32, which it was not promised.
 
     Raises the error where the rows are those that it was promised: then it is unusable, not wrong.
     """
-    assert case.scenario is not None
-    for came in chain.from_iterable(rounds_after(case, start, uniform) for uniform in ORDINARY):
+    for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
-            if case.scenario.float32:
+            if called.here.scenario.float32:
                 return True
             raise came.error
     return False
@@ -140,5 +139,4 @@ CHECK = Check(
     evidence=Evidence.EXACT,
     obstacle=obstacle,
     cases=cases,
-    examine=examine,
 )

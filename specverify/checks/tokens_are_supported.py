@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reference import Claim, Task, Tokens
 from specverify.checks._outcomes import examine_outcomes
-from specverify.checks.check import Check, exact_cases, needs_variants
+from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
 from specverify.rounding import left_on_nothing
 from specverify.subjects.emitted import no_token
 from specverify.verdict import Evidence
@@ -34,6 +34,8 @@ CHECK = Check(
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     obstacle=needs_variants,
-    cases=exact_cases(lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"}),
-    examine=examine_outcomes(fault, "every token has positive target probability", forgives=left_on_nothing),
+    cases=cases_of(
+        in_scenarios(lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"}),
+        examine_outcomes(fault, "every token has positive target probability", forgives=left_on_nothing),
+    ),
 )

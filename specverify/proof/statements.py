@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reference import Draws, Tokens, accept_probability, argmax, one_hot, residual
 from reference.laws import greedy_law
+from reference.models import draft_model
 from reference.types import Task
 from specverify.enumeration import whole_run
 from specverify.proof.subject import ProofSubject
@@ -141,8 +142,7 @@ def _target_row(_: ProofSubject, world: World, __: Draws, place: Place) -> Share
 
 
 def _draft(task: Task, place: Place) -> Any:
-    assert task.draft is not None
-    return task.draft(place.prompt)
+    return draft_model(task)(place.prompt)
 
 
 _EVERY = "for every target and draft over {vocabulary} tokens, rows free in every context, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from reference import Claim, Decoder, Draws, Task, Tokens
 from specverify.scenarios import SCENARIOS, Scenario, handed_task
@@ -144,6 +144,10 @@ class Watched(NamedTuple):
     """What the new tokens follow."""
 
 
+Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
+"""Builds the models once; inside the block the engine is looked into while it runs."""
+
+
 class EngineProgram(NamedTuple):
     """Somebody else's engine at one setting, its random calls answered by draws: one run is one whole decode."""
 
@@ -159,7 +163,7 @@ class EngineProgram(NamedTuple):
     """How often it is run again in another state of the world, to notice draws that nobody answers."""
     target: Callable[[], Mapping[Tokens, float]] | None = None
     """For a declared bias: the target's law, from which ``law`` differs."""
-    watch: Callable[[], AbstractContextManager[Watched]] | None = None
+    watch: Watch | None = None
     """The same engine, looked into while it runs."""
     documented: tuple[str, ...] = ()
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
@@ -196,25 +200,30 @@ class Subject(NamedTuple):
     """The situations that its variants go through."""
 
 
-class Case(NamedTuple):
-    """One subject in one situation: what a check examines and what a replay repeats."""
+class InScenario(NamedTuple):
+    """A variant decoding in a scenario: all that its draws and its law depend on."""
 
-    subject: Subject
-    variant: Variant | None = None
-    scenario: Scenario | None = None
-    setting: SampledSetting | None = None
-    program: EngineProgram | None = None
-    pair: SampledPair | None = None
+    variant: Variant
+    scenario: Scenario
+    rational: bool
+    """Whether it is handed exact rationals."""
+
+    @property
+    def task(self) -> Task:
+        """What is decoded, in the arithmetic that the subject can do."""
+        task = handed_task(self.scenario, self.rational)
+        return task if self.variant.process is None else self.variant.process(task)
+
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder of that task."""
+        return self.variant.build(self.task)
+
+    @property
+    def prompt(self) -> Tokens:
+        """What the new tokens follow."""
+        return self.scenario.prompt
 
 
-def case_task(case: Case) -> Task:
-    """Return the task of an enumerable case, in the arithmetic its subject can do."""
-    assert case.scenario is not None
-    task = handed_task(case.scenario, case.subject.rational)
-    return task if case.variant is None or case.variant.process is None else case.variant.process(task)
-
-
-def case_decoder(case: Case) -> Decoder:
-    """Return the decoder of an enumerable case."""
-    assert case.variant is not None
-    return case.variant.build(case_task(case))
+Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair
+"""What a check looks at in a subject, one at a time."""
