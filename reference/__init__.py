@@ -92,7 +92,7 @@ from reference.lengths.confidence import confidence
 from reference.lengths.constant import constant
 from reference.lengths.entropy_adaptive import entropy_adaptive, entropy_gamma, normalized_entropy
 from reference.pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, top_tokens
-from reference.rounds import AcceptanceStatistics, acceptance_statistics, chain_decoder, commit
+from reference.rounds import AcceptanceStatistics, acceptance_statistics, assembled, chain_decoder, commit, from_parts
 from reference.types import (
     Algorithm,
     Claim,
@@ -102,6 +102,7 @@ from reference.types import (
     Draws,
     LanguageModel,
     LengthRule,
+    Parts,
     Plan,
     Pmf,
     Round,
@@ -198,6 +199,7 @@ __all__ = [
     "LanguageModel",
     "LengthRule",
     "NgramTable",
+    "Parts",
     "Plan",
     "Pmf",
     "Round",
@@ -213,6 +215,7 @@ __all__ = [
     "accepted_ratio",
     "argmax",
     "as_pmf",
+    "assembled",
     "autoregressive_generate",
     "chain",
     "chain_decoder",
@@ -227,6 +230,7 @@ __all__ = [
     "entropy_gamma",
     "excess_law",
     "flip",
+    "from_parts",
     "generate",
     "greedy_batched",
     "greedy_law",
