@@ -48,8 +48,8 @@ class Mutant(NamedTuple):
     """Returns the subject with the bug."""
     control: Callable[[], Subject]
     """Returns the same subject without it, on which the check must hold."""
-    row: Algorithm | None = None
-    """The distorted registry row, where it is one."""
+    parts: Callable[..., Parts | Decoder] | None = None
+    """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
 
 
 class Control(NamedTuple):
@@ -71,7 +71,7 @@ def of_algorithm(row: Algorithm, original: str, category: str, citation: str, ki
         killed_by,
         open=partial(algorithm_subject, row, "mutant"),
         control=lambda: algorithm_subject(correct(original)._replace(examples=row.examples)),
-        row=row,
+        parts=None if row.parts is None else partial(row.parts, **row.examples[0]),
     )
 
 

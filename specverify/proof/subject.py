@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from reference import (
@@ -54,7 +53,6 @@ def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, l
         defaults = {**defaults, **options}
     if "gamma" in inspect.signature(builder).parameters and "gamma" not in (options or {}):
         defaults = {**defaults, "gamma": gamma}
-
     if length != OWN and parts is None:
         raise ValueError(_no_rule(shown))
 
@@ -98,9 +96,7 @@ def _found(name: str) -> _Found:
     for mutant in mutants():
         if f"mutant:{mutant.name}" == name:
             variant = _first_variant(mutant.open(), name)
-            made = mutant.row.parts if mutant.row is not None else None
-            parts = None if mutant.row is None or made is None else partial(made, **mutant.row.examples[0])
-            return _Found(name, variant.build, parts, variant.declared_law, {})
+            return _Found(name, variant.build, mutant.parts, variant.declared_law, {})
     raise ValueError(f"there is no algorithm {name!r}, expected a name of 'specverify list' or mutant:NAME")
 
 
