@@ -15,6 +15,7 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
+from specverify.figures import merged
 from specverify.guard import Guarded, guarded
 from specverify.identifier import Replay, encode
 from specverify.intercept.deferred import NeedsValue
@@ -24,8 +25,6 @@ from specverify.places import sentence_of
 from specverify.process import NOTHING, Changes, both
 from specverify.subjects.subject import Case, Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
-
-SUMMED = ("runs", "unmerged_runs", "samples", "replays")
 
 
 class Plan(NamedTuple):
@@ -247,13 +246,5 @@ def _replay(case: Case, check: Check, conditions: Conditions) -> Replay:
 
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for item in figures:
-        for name, value in item.items():
-            if name not in merged:
-                merged[name] = value
-            elif name in SUMMED or isinstance(value, list):
-                merged[name] = merged[name] + value
-            elif isinstance(value, (int, float)):
-                merged[name] = max(merged[name], value)
-    return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
+    found = merged(figures)
+    return found | ({"noticed_above": noticed(found["replays"])} if "replays" in found else {})
