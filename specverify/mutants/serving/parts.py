@@ -26,7 +26,7 @@ from specverify.mutants.serving.request import Parameters, Request, Row
 Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Parts(NamedTuple):
+class EngineParts(NamedTuple):
     """Every decision of the engine. What a part does is said at its default."""
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit
@@ -99,4 +99,4 @@ class Parts(NamedTuple):
     rank_lookup: Callable[[int], Callable[[Tokens, Tokens, int], Tokens] | None] = ranks.rank_lookup
 
 
-CORRECT = Parts()
+CORRECT = EngineParts()

@@ -12,7 +12,7 @@ from specverify.mutants.serving.cache import fragmented, grown, pages_for, read,
 from specverify.mutants.serving.drafting import DraftCache, draft_write, lookup
 from specverify.mutants.serving.engine import started_engine, step
 from specverify.mutants.serving.model import models_of
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Parameters
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Engine, Kept
@@ -23,7 +23,9 @@ GAMMA = 2
 PENALTY = Parameters(repetition=Fraction(1, 2))
 
 
-def decoder_variant(parts: Parts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False) -> Variant:
+def decoder_variant(
+    parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
+) -> Variant:
     """Return the engine made of ``parts`` as an enumerable decoder; see ``subject.drafting_subject``."""
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)
@@ -44,7 +46,7 @@ def _under_penalty(model: LanguageModel) -> Processed:
     return Processed(model, pmf)
 
 
-def _decoder(parts: Parts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
+def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
     """Return the decoder of a task, a penalised one if told so: the engine runs the bare models and penalises them."""
     assert task.draft is not None
     draft = task.draft
