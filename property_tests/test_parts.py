@@ -52,7 +52,7 @@ def test_another_length_rule_takes_the_place_of_its_own(row, task, prompt, data)
 
 def test_what_a_row_does_around_its_rounds_is_done():
     assert triforce_released.build(FLAT).propose is None
-    assert triforce.build(FLAT).propose is not None
+    assert triforce.build(task=FLAT).propose is not None
 
 
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
@@ -79,5 +79,5 @@ def test_one_part_of_a_row_can_be_replaced(task, prompt):
 
 
 def test_what_is_a_chain_at_some_options_is_none_at_others():
-    assert isinstance(jacobi.build.parts(FLAT), Parts)
+    assert isinstance(jacobi.build.parts(task=FLAT), Parts)
     assert isinstance(jacobi.build.parts(FLAT, rule="fixed point"), Decoder)

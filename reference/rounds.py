@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, cast
+from typing import Any, NamedTuple, ParamSpec, Protocol, cast
 
 from reference.arguments import checked_tokens
 from reference.pmf import checked_model
@@ -69,34 +69,35 @@ def assembled(task: Task, parts: Parts) -> Decoder:
     return decoder if parts.around is None else parts.around(decoder)
 
 
-Options = ParamSpec("Options")
+Signature = ParamSpec("Signature")
 
 
-class BuildFromParts(Protocol[Options]):
+class BuildFromParts(Protocol[Signature]):
     """The build function of a chain algorithm: called, it returns the decoder; ``parts`` returns what it is made of."""
 
-    parts: Callable[Concatenate[Task, Options], Parts | Decoder]
+    parts: Callable[Signature, Parts | Decoder]
 
-    def __call__(self, task: Task, /, *args: Options.args, **options: Options.kwargs) -> Decoder:
+    def __call__(self, *args: Signature.args, **options: Signature.kwargs) -> Decoder:
         """Return the decoder of ``task``."""
         ...
 
 
-def from_parts(parts: Callable[Concatenate[Task, Options], Parts | Decoder]) -> BuildFromParts[Options]:
+def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Signature]:
     """Return the build function of an algorithm given as ``parts(task, **options)``: a decorator.
 
     The parts stay within reach, so that one of them can be replaced by another. A function that is a chain at some of
     its options alone returns its own ``Decoder`` at the others.
     """
+    take_apart: Callable[..., Parts | Decoder] = parts
 
     @wraps(parts)
-    def build(task: Task, /, *args: Options.args, **options: Options.kwargs) -> Decoder:
-        made = parts(task, *args, **options)
+    def build(task: Task, *args: Any, **options: Any) -> Decoder:
+        made = take_apart(task, *args, **options)
         return assembled(task, made) if isinstance(made, Parts) else made
 
     shown: Any = build
     shown.parts, shown.__signature__ = parts, inspect.signature(parts).replace(return_annotation=Decoder)
-    return cast("BuildFromParts[Options]", build)
+    return cast("BuildFromParts[Signature]", build)
 
 
 def initial_state(prompt: Tokens, task: Task) -> State:

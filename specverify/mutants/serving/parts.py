@@ -27,7 +27,10 @@ Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class EngineParts(NamedTuple):
-    """Every decision of the engine. What a part does is said at its default."""
+    """Every decision of the engine. What a part does is said at its default, in the module its group is named after.
+
+    They are not nested: a planted bug then says in one word which part it replaces, whatever group that is in.
+    """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit
 
