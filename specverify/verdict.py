@@ -52,7 +52,7 @@ class Examination(NamedTuple):
     """Whether the evidence is equality of rationals."""
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
-    """JSON-able values by name: runs, tv, rounds ...; ``figures.FIGURES`` declares each, and how it is merged."""
+    """JSON-able numbers: runs, tv, rounds ..."""
 
 
 class Verdict(NamedTuple):
@@ -66,6 +66,6 @@ class Verdict(NamedTuple):
     evidence: Evidence | None = None
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
-    """Those of its cases merged, and of all together: ``cases``, how many larger ones were ``skipped``, whether all are
+    """Those of its cases, merged as ``figures.FIGURES`` declares, and of all together: ``cases``, how many larger ones were ``skipped``, whether all are
     ``rational``, from which probability on ``replays`` notice (``noticed_above``), ``notes`` about the process."""
     seconds: float = 0.0
