@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
-
 from specverify.checks import check_named
 from specverify.verify import Plan, run_check
-
-THOROUGH = settings().max_examples > 100
-
-
-def share_of(scenarios, place, parts):
-    """Return every ``parts``-th scenario, others for the next ``place``; all of them when thorough."""
-    return scenarios if THOROUGH else scenarios[place % parts :: parts]
 
 
 def verdict_of(subject, name):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import verifiers
-from examined import share_of
+from shares import share_of
 
 from reference import Task
 from specverify.checks import Conditions, checks_named

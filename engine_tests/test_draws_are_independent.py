@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 import verifiers
-from examined import share_of
+from shares import share_of
 from transformers.generation import utils
 
 from specverify.checks import Conditions, check_named

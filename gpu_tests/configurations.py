@@ -22,13 +22,23 @@ WITHOUT_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
     "nasd with filler": lambda task, gamma: nasd.build(task, order=2, gamma=gamma, filler_top_k=2),
     "prompt-lookup": lambda task, gamma: prompt_lookup.build(task, max_ngram=2, gamma=gamma),
 }
-DRAFTERS: dict[str, tuple[bool, Callable[[LanguageModel], LanguageModel]]] = {
-    "identical": (True, lambda logits: warped(logits, temperature=0)),
-    "other": (False, lambda logits: warped(logits, temperature=0)),
-    "other, sampled": (False, lambda logits: warped(lambda tokens: logits(tokens).double())),
-    "least likely": (True, lambda logits: warped(lambda tokens: -logits(tokens), temperature=0)),
+
+
+class ModelDrafter(NamedTuple):
+    """A drafter made of the target, or of the model of another seed."""
+
+    identical: bool
+    """Whether it has the target's weights."""
+    pmfs: Callable[[LanguageModel], LanguageModel]
+    """Its pmfs, given its float64 logits."""
+
+
+DRAFTERS: dict[str, ModelDrafter] = {
+    "identical": ModelDrafter(True, lambda logits: warped(logits, temperature=0)),
+    "other": ModelDrafter(False, lambda logits: warped(logits, temperature=0)),
+    "other, sampled": ModelDrafter(False, warped),
+    "least likely": ModelDrafter(True, lambda logits: warped(lambda tokens: -logits(tokens), temperature=0)),
 }
-"""Whether a drafter has the target's weights or another seed's, and its pmf from its logits."""
 
 
 class Configuration(NamedTuple):
@@ -68,9 +78,13 @@ def cached_run(
             Task(greedy_target, eos=eos, horizon=horizon), configuration.gamma
         )
         return speculate(decoder, prompt, target, seed=seed)
-    same, pmf = DRAFTERS[configuration.drafter]
-    draft = CachedModel(model if same else other, prompt)
-    task = Task(greedy_target, pmf(draft), warped(lambda tokens: draft(tokens).double()), eos, horizon)
+    drafter = DRAFTERS[configuration.drafter]
+    draft = CachedModel(model if drafter.identical else other, prompt)
+
+    def logits(tokens: Tokens) -> Any:
+        return draft(tokens).double()
+
+    task = Task(greedy_target, drafter.pmfs(logits), warped(logits), eos, horizon)
     decoder = WITH_DRAFTER[configuration.algorithm](task, configuration.gamma)
     return speculate(decoder, prompt, target, draft, seed)
 

@@ -18,7 +18,7 @@ import pytest
 import tiny_models
 import torch
 from cached_models import PLANTS, Plant, cut, whole_logits
-from configurations import CONFIGURATIONS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations
+from configurations import CONFIGURATIONS, DRAFTERS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations
 from texts import (
     CLEAR,
     Setting,
@@ -86,19 +86,6 @@ def one_hot_rows(logits: Logits) -> LanguageModel:
     return warped(logits, temperature=0)
 
 
-def least_likely(target: Logits, other: Logits) -> LanguageModel:
-    """A drafter that always proposes what the target finds least likely."""
-    return one_hot_rows(lambda tokens: -target(tokens))
-
-
-DRAFTERS: dict[str, Callable[[Logits, Logits], LanguageModel]] = {
-    "identical": lambda target, other: one_hot_rows(target),
-    "other": lambda target, other: one_hot_rows(other),
-    "other, sampled": lambda target, other: warped(other),
-    "least likely": least_likely,
-}
-
-
 @pytest.fixture(params=ARCHITECTURES, scope="module")
 def models(request: pytest.FixtureRequest, device: torch.device) -> dict[int, Logits]:
     """Targets by seed; the drafter of a target is the model of another seed."""
@@ -132,7 +119,8 @@ def test_drafting_by_a_model_changes_nothing(
 ) -> None:
     for case, gamma in product(cases, GAMMAS):
         target, other = rows(models[case.seed]), rows(models[case.seed + 1])
-        draft = cache(DRAFTERS[drafter](target, other))
+        identical, pmfs = DRAFTERS[drafter]
+        draft = cache(pmfs(target if identical else other))
         task = Task(cache(one_hot_rows(target)), draft, warped(other), case.eos, HORIZON)
         check(case, WITH_DRAFTER[algorithm](task, gamma), gamma)
 
@@ -155,7 +143,7 @@ def test_an_identical_drafter_is_always_accepted_and_the_least_likely_never(
     target = models[case.seed]
     rates = []
     for drafter in ("identical", "least likely"):
-        task = Task(one_hot_rows(target), DRAFTERS[drafter](target, target), horizon=HORIZON)
+        task = Task(one_hot_rows(target), DRAFTERS[drafter].pmfs(target), horizon=HORIZON)
         rates.append(generate(speculative_sampling.build(task, 3), case.prompt, Sampled(0)).statistics.acceptance_rate)
     assert rates == [1, 0]
 

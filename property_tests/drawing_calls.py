@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hypothesis import settings
+from shares import is_thorough
 
 from specverify.draws import Tape
 from specverify.enumeration import program_law
@@ -188,7 +188,7 @@ def plan_of(law: Mapping[Any, float], detect: float = PLANNED) -> Plan:
 
 def fits(library: Library, line: Line, call: str, law: Mapping[Any, float]) -> FitVerdict:
     """Return what a sample that the library draws by itself says of a law."""
-    detect = THOROUGH if settings().max_examples > 100 else PLANNED
+    detect = THOROUGH if is_thorough() else PLANNED
 
     def sampler(number: int, seed: int) -> Counter[Any]:
         with library.seeded(seed % 2**32):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import settings
+from shares import is_thorough
 
 from reference import chain
 from specverify.enumeration import program_law
@@ -68,5 +69,4 @@ def project(law, function):
 
 def examples(count):
     """Return Hypothesis settings for tests that enumerate: ``count`` examples, five times as many when thorough."""
-    thorough = settings().max_examples > 100
-    return settings(max_examples=5 * count if thorough else count)
+    return settings(max_examples=5 * count if is_thorough() else count)

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from shares import share_of
 
 from reference import ALGORITHMS
 from specverify.checks import CHECKS, EXACT_CHECKS, check_named
@@ -27,13 +27,6 @@ OF_DECODERS = tuple(
 )
 """Checks that have something to say of a decoder of ours; those of engines and batches kill theirs in engine_tests."""
 CLEAN = {Status.HOLDS, Status.NOT_APPLICABLE}
-
-THOROUGH = settings().max_examples > 100
-
-
-def share_of(scenarios, place, parts):
-    """Return every ``parts``-th scenario, others for the next ``place``; all of them when thorough."""
-    return scenarios if THOROUGH else scenarios[place % parts :: parts]
 
 
 def share_with_a_case(subject, place, checks):

@@ -120,6 +120,8 @@ def test_a_biased_rule_is_refuted_and_its_model_shows_it_over_whole_decodes(name
         ("mutant:crop-by-minus-zero", 2, 1, "joint"),
         ("sample-and-match", 2, 1, "acceptance"),
         ("speculative-sampling", 2, 1, "dropping"),
+        ("mutant:inverted-ratio", 2, 1, "stopping"),
+        ("mutant:match-then-fresh-sample", 2, 1, "stopping"),
     ],
 )
 def test_other_statements_are_refuted_where_they_are_false(name, vocabulary, gamma, what):

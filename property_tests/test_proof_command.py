@@ -69,6 +69,13 @@ def test_what_cannot_run_on_unknown_numbers_is_open_and_says_why(name):
     assert "cannot run on unknown probabilities" in found.statement
 
 
+def test_a_length_rule_that_is_missing_at_some_options_is_not_replaced_at_those():
+    assert proof.prove("jacobi", 2, 1, "stopping").status is REFUTED
+    found = proof.prove("jacobi", 2, 1, "stopping", options={"rule": "fixed point"})
+    assert found.status is UNKNOWN
+    assert "jacobi has no length rule to replace" in found.statement
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -79,6 +86,7 @@ def test_what_cannot_run_on_unknown_numbers_is_open_and_says_why(name):
         (("nasd", 2, 1, "declared"), "declares no law"),
         (("coupling", 2, 1), "no decoder"),
         (("rsd", 2, 1, "stopping"), "no length rule"),
+        (("draft-and-verify", 2, 1, "stopping"), "no length rule"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(arguments, message):

@@ -11,7 +11,7 @@ import specverify.mutants.serving as package
 from specverify.enumeration import program_law
 from specverify.mutants import mutants
 from specverify.mutants.serving.not_expressed import NOT_EXPRESSED
-from specverify.mutants.serving.parts import CORRECT, Parts
+from specverify.mutants.serving.parts import CORRECT, EngineParts
 
 CRASHES = {
     "allowed-tokens-need-penalties",
@@ -46,7 +46,7 @@ def parts_of(mutant):
 
 def replaced(mutant):
     parts = parts_of(mutant)
-    return {name for name in Parts._fields if getattr(parts, name) is not getattr(CORRECT, name)}
+    return {name for name in EngineParts._fields if getattr(parts, name) is not getattr(CORRECT, name)}
 
 
 def tokens_in(outcome):
@@ -66,7 +66,7 @@ def test_a_bug_is_one_part_and_at_most_what_that_part_hands_on(mutant):
 
 
 def test_every_part_is_replaced_by_some_bug():
-    assert set().union(*(replaced(mutant) for mutant in SERVING)) | {"lookup"} == set(Parts._fields)
+    assert set().union(*(replaced(mutant) for mutant in SERVING)) | {"lookup"} == set(EngineParts._fields)
 
 
 @pytest.mark.parametrize("mutant", WITH_PROGRAM, ids=lambda mutant: mutant.name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, Protocol, cast
 
 from reference.arguments import checked_tokens
 from reference.pmf import checked_model
@@ -13,6 +15,7 @@ from reference.types import (
     Drafter,
     Draws,
     LengthRule,
+    Parts,
     Plan,
     Round,
     State,
@@ -57,6 +60,44 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
         step=step,
         propose=lambda draws, state: plan_and_propose(draws, state)[1],
     )
+
+
+def assembled(task: Task, parts: Parts) -> Decoder:
+    """Return the decoder of ``task`` that is made of ``parts``."""
+    verified = task if parts.target is None else task._replace(target=parts.target)
+    decoder = chain_decoder(verified, parts.drafter, parts.length, parts.verifier)
+    return decoder if parts.around is None else parts.around(decoder)
+
+
+Signature = ParamSpec("Signature")
+
+
+class BuildFromParts(Protocol[Signature]):
+    """The build function of a chain algorithm: called, it returns the decoder; ``parts`` returns what it is made of."""
+
+    parts: Callable[Signature, Parts | Decoder]
+
+    def __call__(self, *args: Signature.args, **options: Signature.kwargs) -> Decoder:
+        """Return the decoder of ``task``."""
+        ...
+
+
+def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Signature]:
+    """Return the build function of an algorithm given as ``parts(task, **options)``: a decorator.
+
+    The parts stay within reach, so that one of them can be replaced by another. A function that is a chain at some of
+    its options alone returns its own ``Decoder`` at the others.
+    """
+    take_apart: Callable[..., Parts | Decoder] = parts
+
+    @wraps(parts)
+    def build(task: Task, *args: Any, **options: Any) -> Decoder:
+        made = take_apart(task, *args, **options)
+        return assembled(task, made) if isinstance(made, Parts) else made
+
+    shown: Any = build
+    shown.parts, shown.__signature__ = parts, inspect.signature(parts).replace(return_annotation=Decoder)
+    return cast("BuildFromParts[Signature]", build)
 
 
 def initial_state(prompt: Tokens, task: Task) -> State:

@@ -134,6 +134,18 @@ class Decoder(NamedTuple):
     propose: Callable[[Draws, State], Draft] | None = None
 
 
+class Parts(NamedTuple):
+    """What a chain algorithm is made of: where drafts come from, how long they are, how they are accepted."""
+
+    drafter: Drafter
+    length: LengthRule
+    verifier: Verifier
+    target: LanguageModel | None = None
+    """What drafts are verified against, where that is not the task's target."""
+    around: Callable[[Decoder], Decoder] | None = None
+    """What the algorithm does around its rounds, such as learning between them."""
+
+
 class Task(NamedTuple):
     """What is decoded: the models, where to stop, and how many tokens at most.
 
@@ -188,7 +200,7 @@ class Algorithm(NamedTuple):
     name: str
     summary: str
     build: Callable[..., Decoder]
-    """``build(task, **options)``."""
+    """``build(task, **options)``; what ``rounds.from_parts`` made of a function that returns ``Parts``, for a chain."""
     claims: frozenset[Claim]
     examples: tuple[Mapping[str, Any], ...]
     paper: str
@@ -199,3 +211,11 @@ class Algorithm(NamedTuple):
     needs_training: str = ""
     """What only a trained network can show of it; tables show the rest."""
     reductions: tuple[Reduction, ...] = ()
+
+    @property
+    def parts(self) -> Callable[..., Parts | Decoder] | None:
+        """``parts(task, **options)`` of a chain, whose ``build`` puts them together; None for any other algorithm.
+
+        It returns a ``Decoder`` at options that make no chain of it.
+        """
+        return getattr(self.build, "parts", None)

@@ -10,6 +10,7 @@ from typing import Any
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.draws import Decision, Replayed
 from specverify.enumeration import outcomes_of, paths, whole_run
+from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario
 from specverify.verdict import Counterexample
 
@@ -122,6 +123,6 @@ def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
             seen.setdefault(tokens, {})[letter] = pmf
             return pmf
 
-        return answer
+        return model._replace(pmfs=answer) if isinstance(model, Processed) else answer
 
     return task._replace(target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q"))

@@ -66,4 +66,7 @@ class Verdict(NamedTuple):
     evidence: Evidence | None = None
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
+    """Those of its cases, merged as ``figures.FIGURES`` declares, and of all together: ``cases``, how many larger ones
+    were ``skipped``, whether all are ``rational``, from which probability on ``replays`` notice (``noticed_above``),
+    ``notes`` about the process."""
     seconds: float = 0.0

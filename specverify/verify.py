@@ -15,6 +15,7 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.draws import NotAFunctionOfItsDraws
 from specverify.enumeration import EnumerationTooLarge
+from specverify.figures import merged
 from specverify.guard import Guarded, guarded
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import look_around
@@ -24,8 +25,6 @@ from specverify.process import NOTHING, Changes, both
 from specverify.replays import identifier_of
 from specverify.subjects.subject import Refused, Subject
 from specverify.verdict import Evidence, Examination, Status, Verdict
-
-SUMMED = ("runs", "unmerged_runs", "samples", "replays")
 
 
 class Plan(NamedTuple):
@@ -236,13 +235,5 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
 
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for item in figures:
-        for name, value in item.items():
-            if name not in merged:
-                merged[name] = value
-            elif name in SUMMED or isinstance(value, list):
-                merged[name] = merged[name] + value
-            elif isinstance(value, (int, float)):
-                merged[name] = max(merged[name], value)
-    return merged | ({"noticed_above": noticed(merged["replays"])} if "replays" in merged else {})
+    found = merged(figures)
+    return found | ({"noticed_above": noticed(found["replays"])} if "replays" in found else {})

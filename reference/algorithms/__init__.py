@@ -1,1 +1,79 @@
-"""One file per named system: a drafter, a length rule and a verifier put together, its paper and its claims."""
+"""One file per named system: a drafter, a length rule and a verifier put together, its paper and its claims.
+
+``ALGORITHMS`` is the registry: a line for every file.
+"""
+
+from importlib import import_module
+
+from reference.types import Algorithm
+
+FILES = (
+    "autoregressive",
+    "speculative_sampling",
+    "greedy_speculation",
+    "nasd",
+    "nasd_seed_rule",
+    "napd",
+    "egag",
+    "dynamic_k",
+    "confidence_stopping",
+    "prompt_lookup",
+    "specinfer",
+    "rsd",
+    "sequoia",
+    "k_seq",
+    "transport_optimum",
+    "greedy_multi_draft",
+    "traversal_verification",
+    "candidate_set",
+    "eagle_2",
+    "medusa",
+    "rest",
+    "block_verification",
+    "sample_and_match",
+    "gumbel_coupling",
+    "confidence_dropping",
+    "lenience",
+    "resample_from_target",
+    "clamped_scalar_residual",
+    "accept_if_likelier",
+    "token_cascade",
+    "speculative_cascade",
+    "mentored_decoding",
+    "typical_acceptance",
+    "judge_decoding",
+    "specdec",
+    "bild",
+    "bild_released",
+    "edge_cloud_sparse_q",
+    "edge_cloud_two_phase",
+    "edge_cloud_match",
+    "edge_cloud_gumbel",
+    "edge_cloud_greedy",
+    "edge_cloud_scalar_q",
+    "edge_cloud_shortcut",
+    "edge_cloud_guide_code",
+    "edge_cloud_timeout",
+    "edge_cloud_gated",
+    "jacobi",
+    "cllm",
+    "lookahead",
+    "ouroboros",
+    "medusa_heads",
+    "hydra_heads",
+    "mtp",
+    "pass_look_ahead",
+    "space",
+    "draft_and_verify",
+    "layerskip",
+    "ppd",
+    "cascade_drafting",
+    "triforce",
+    "triforce_released",
+    "gated_drafting",
+    "distillspec",
+    "online_speculative_decoding",
+)
+"""The modules whose ``ALGORITHM`` is a row, in the order of the registry."""
+
+ALGORITHMS: tuple[Algorithm, ...] = tuple(import_module(f"{__name__}.{file}").ALGORITHM for file in FILES)

@@ -14,18 +14,19 @@ from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.limits import perfect_draft
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] >= q[token]),
         replacement=lambda p, q, token: p,
     )
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:

@@ -22,15 +22,15 @@ from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax, one_hot
-from reference.rounds import chain_decoder
+from reference.rounds import from_parts
 from reference.types import (
     Algorithm,
     Claim,
-    Decoder,
     Draft,
     Drafter,
     Draws,
     LanguageModel,
+    Parts,
     Pmf,
     Reduction,
     Task,
@@ -72,14 +72,15 @@ def best(p: Pmf) -> Pmf:
     return one_hot(argmax(p), p)
 
 
-def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
+@from_parts
+def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """Let the small model run for at most gamma tokens."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
         replacement=lambda p, q, token: best(p),
         bonus=best,
     )
-    return chain_decoder(task, confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+    return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
 
 
 def declared_law(

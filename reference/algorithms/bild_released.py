@@ -14,15 +14,16 @@ from reference.algorithms.bild import confident_drafter, is_unlikely
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax
-from reference.rounds import chain_decoder, commit
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from reference.rounds import commit, from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task, Tokens
 from reference.verifiers.first_unlikely_only import first_unlikely_only
 
 
-def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
+@from_parts
+def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """Let the small model run for at most gamma tokens."""
     verify = first_unlikely_only(lambda p, token: is_unlikely(p, token, rollback))
-    return chain_decoder(task, confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+    return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
 
 
 def declared_law(

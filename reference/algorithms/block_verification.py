@@ -9,14 +9,15 @@ from __future__ import annotations
 from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.block_verification import block_verification
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, verify them jointly with one target call."""
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), block_verification)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), block_verification)
 
 
 ALGORITHM = Algorithm(

@@ -12,17 +12,18 @@ from reference.drafters.cascade import horizontal, vertical
 from reference.drafters.prompt_lookup import prompt_lookup_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Decoder:
+@from_parts
+def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
     """Draft ``large`` tokens of q with up to ``inner`` lookups a round, then ``small`` looked up."""
     lookups = prompt_lookup_drafter(max_ngram, task.eos)
     first = vertical(draft_model(task), lookups, inner, speculative_sampling)
     drafter = horizontal(((first, large), (lookups, small)))
-    return chain_decoder(task, drafter, constant(large + small), speculative_sampling)
+    return Parts(drafter, constant(large + small), speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -12,15 +12,16 @@ from typing import Any
 from reference.drafters.model import model_drafter
 from reference.lengths.confidence import confidence
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.drop_unlikely import drop_unlikely
 
 
-def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
     """Draft at most gamma tokens, none after one with q(token) < threshold; that one never stays."""
     drafter, length = model_drafter(draft_model(task)), confidence(threshold, gamma)
-    return chain_decoder(task, drafter, length, drop_unlikely(threshold))
+    return Parts(drafter, length, drop_unlikely(threshold))
 
 
 ALGORITHM = Algorithm(

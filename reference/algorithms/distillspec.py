@@ -17,8 +17,8 @@ from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -37,10 +37,11 @@ def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
     return distilled
 
 
-def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Parts:
     """Draft gamma tokens from the distilled q, verify them by speculative sampling."""
     drafter = model_drafter(distilled_draft(task, eta, steps))
-    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)
+    return Parts(drafter, constant(gamma), speculative_sampling)
 
 
 ALGORITHM = Algorithm(

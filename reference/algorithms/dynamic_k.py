@@ -5,15 +5,16 @@ from __future__ import annotations
 from reference.drafters.model import model_drafter
 from reference.lengths.accepted_ratio import accepted_ratio
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Decoder:
+@from_parts
+def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Parts:
     """Start at k = ``start``; one more after la/k >= .8, one fewer after la/k <= .4, within the bounds."""
     length = accepted_ratio(start, minimum, maximum)
-    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+    return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from reference.drafters.model import model_drafter
 from reference.lengths.entropy_adaptive import entropy_adaptive
 from reference.models import draft_model, raw_draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Decoder:
+@from_parts
+def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Parts:
     """Draft more when the drafter is certain; ``beta`` smooths gamma over rounds."""
     length = entropy_adaptive(raw_draft_model(task), gamma_min, gamma_max, beta)
-    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+    return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -11,17 +11,18 @@ from typing import Any
 from reference.drafters.model import model_drafter
 from reference.lengths.gating import Gate, gated
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
+@from_parts
 def build(
     task: Task, gamma: int = 6, nll: float | None = None, entropy: float | None = 1.733, margin: Any = 0.2
-) -> Decoder:
+) -> Parts:
     """Draft at most gamma tokens, none after one whose signals pass a threshold; None switches a signal off."""
     length = gated(Gate(nll, entropy, margin), gamma)
-    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+    return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

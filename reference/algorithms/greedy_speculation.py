@@ -7,14 +7,15 @@ from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.limits import greedy_target
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, keep those that are the target's argmax."""
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), greedy_match)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), greedy_match)
 
 
 ALGORITHM = Algorithm(

@@ -9,17 +9,16 @@ from __future__ import annotations
 from reference.drafters.head_chain import dependent_head, head_chain_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 3) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 3) -> Parts:
     """Draft one token from each of gamma heads."""
     length = constant(gamma)
-    return chain_decoder(
-        task, head_chain_drafter((dependent_head(draft_model(task)),) * gamma), length, speculative_sampling
-    )
+    return Parts(head_chain_drafter((dependent_head(draft_model(task)),) * gamma), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

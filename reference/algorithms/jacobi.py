@@ -12,18 +12,19 @@ from reference.drafters.jacobi import check_block, jacobi_drafter, padding, swee
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder, check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, State, Task, Tokens, chain
+from reference.rounds import check_unfinished, commit, from_parts, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Parts, Reduction, Round, State, Task, Tokens, chain
 from reference.verifiers.greedy_match import greedy_match
 
 
-def build(task: Task, block: int = 8, rule: str = "prefix") -> Decoder:
+@from_parts
+def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
     """Iterate on ``block`` tokens at a time. Raises ``ValueError`` for another rule than the two."""
     if rule == "fixed point":
         return until_nothing_changes(task, block)
     if rule != "prefix":
         raise ValueError(f"rule is {rule!r}, expected 'prefix' or 'fixed point'")
-    return chain_decoder(task, jacobi_drafter(block), constant(block), greedy_match)
+    return Parts(jacobi_drafter(block), constant(block), greedy_match)
 
 
 def until_nothing_changes(task: Task, block: int) -> Decoder:

@@ -19,22 +19,23 @@ from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 Pairs = tuple[tuple[int, int], ...]
 """(last token of the prefix, drafted token) pairs that the judge calls correct."""
 
 
-def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
     """Draft gamma tokens from q."""
 
     def accept(prefix: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
         return 1 if (prefix[-1], token) in correct else accept_probability(p, q, token)
 
     verify = accept_or_replace(accept, replacement=lambda p, q, token: residual(p, q))
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
 
 
 def declared_law(task: Task, prompt: Tokens, correct: Pairs = (), gamma: int = 4) -> dict[Tokens, Any]:

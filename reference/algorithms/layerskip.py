@@ -12,15 +12,16 @@ from reference.drafters.self_draft import partial_model
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> Parts:
     """Draft gamma tokens with ``exit_layer`` of ``layers`` layers."""
     q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
-    return chain_decoder(task, model_drafter(q), constant(gamma), speculative_sampling)
+    return Parts(model_drafter(q), constant(gamma), speculative_sampling)
 
 
 ALGORITHM = Algorithm(

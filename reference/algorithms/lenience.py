@@ -19,8 +19,8 @@ from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.parameters import parameter
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -30,7 +30,8 @@ def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
     return mass / bar if mass < bar else mass * 0 + (mass > 0)
 
 
-def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
     """Draft gamma tokens from q; ``lenience`` in (0, 1], else ``ValueError``."""
     if not 0 < lenience <= 1:
         raise ValueError(f"lenience is {lenience}, expected a number in (0, 1] (1 is lossless)")
@@ -38,7 +39,7 @@ def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder
         accept=lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
         replacement=lambda p, q, token: residual(p, q),
     )
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
 
 
 def declared_law(task: Task, prompt: Tokens, lenience: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:

@@ -11,17 +11,16 @@ from reference.drafters.head_chain import head_chain_drafter, independent_heads
 from reference.lengths.constant import constant
 from reference.limits import constant_draft
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 3) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 3) -> Parts:
     """Draft one token from each of gamma heads."""
     length = constant(gamma)
-    return chain_decoder(
-        task, head_chain_drafter(independent_heads(draft_model(task), gamma)), length, speculative_sampling
-    )
+    return Parts(head_chain_drafter(independent_heads(draft_model(task), gamma)), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

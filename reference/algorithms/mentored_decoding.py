@@ -23,8 +23,8 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import as_pmf, checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -78,10 +78,11 @@ def mentored(task: Task, clip: Any) -> LanguageModel:
     return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
 
 
-def build(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, verify them against pi."""
-    mixed = task._replace(target=mentored(task, clip))
-    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+    pi = mentored(task, clip)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:

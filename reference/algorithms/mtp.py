@@ -11,16 +11,17 @@ from reference.drafters.head_chain import dependent_head, head_chain_drafter
 from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 1) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 1) -> Parts:
     """Draft one token from each of gamma modules."""
     draft, length = draft_model(task), constant(gamma)
     modules = [dependent_head(forgetful(draft, i)) for i in range(gamma)]
-    return chain_decoder(task, head_chain_drafter(modules), length, speculative_sampling)
+    return Parts(head_chain_drafter(modules), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

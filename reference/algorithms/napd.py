@@ -10,14 +10,15 @@ from reference.drafters.ngram import ngram_drafter, ngram_table
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.limits import greedy_target
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
-def build(task: Task, order: int = 3, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
     """Draft up to gamma tokens from n-grams of all orders from ``order`` down to 2, keep the target's argmax."""
-    return chain_decoder(task, ngram_drafter(ngram_table(order), highest_id=True), constant(gamma), greedy_match)
+    return Parts(ngram_drafter(ngram_table(order), highest_id=True), constant(gamma), greedy_match)
 
 
 ALGORITHM = Algorithm(

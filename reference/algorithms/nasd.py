@@ -9,15 +9,16 @@ from __future__ import annotations
 from reference.drafters.ngram import ngram_drafter, ngram_table
 from reference.lengths.constant import constant
 from reference.limits import greedy_target
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
-def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Decoder:
+@from_parts
+def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Parts:
     """Draft up to gamma tokens from n-grams up to ``order``; no backoff means that one order alone."""
     drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
-    return chain_decoder(task, drafter, constant(gamma), sample_and_match)
+    return Parts(drafter, constant(gamma), sample_and_match)
 
 
 ALGORITHM = Algorithm(

@@ -11,14 +11,15 @@ from typing import Any
 from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
 from reference.lengths.constant import constant
 from reference.pmf import argmax
-from reference.rounds import chain_decoder, commit
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from reference.rounds import commit, from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task, Tokens
 from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 
-def build(task: Task, order: int = 3, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
     """Draft up to gamma tokens from n-grams up to ``order``, accept by argmax."""
-    return chain_decoder(task, ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
+    return Parts(ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
 
 
 def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> dict[Tokens, Any]:

@@ -20,7 +20,7 @@ from reference.lengths.constant import constant
 from reference.limits import last_token_draft
 from reference.models import draft_model
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
+from reference.rounds import from_parts
 from reference.types import (
     Algorithm,
     Claim,
@@ -29,6 +29,7 @@ from reference.types import (
     Drafter,
     Draws,
     LanguageModel,
+    Parts,
     Pmf,
     Reduction,
     Round,
@@ -51,7 +52,8 @@ def online_drafter(draft: LanguageModel, order: int) -> Drafter:
     return Drafter(init=lambda prompt: Learned(), propose=propose, observe=lambda state, tokens, start, target: state)
 
 
-def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Decoder:
+@from_parts
+def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Parts:
     """Draft gamma tokens a round, learn by ``update`` every ``interval`` rounds.
 
     Raises ``ValueError`` for an interval or order below 1.
@@ -60,23 +62,26 @@ def online_decoder(task: Task, gamma: int, update: Update, interval: int, order:
         if value < 1:
             raise ValueError(f"{name} is {value}, expected at least 1")
     target, draft = checked_model(task.target, "target"), draft_model(task)
-    rounds = chain_decoder(task, online_drafter(draft, order), constant(gamma), speculative_sampling)
 
-    def step(draws: Draws, state: State) -> tuple[State, Round]:
-        after, done = rounds.step(draws, state)
-        learned = after.drafter
-        assert isinstance(learned, Learned)
-        if done.reached > done.accepted:
-            context = after.tokens[: len(state.tokens) + done.accepted]
-            learned = buffered(learned, context, target(context))
-        return after._replace(drafter=after_round(learned, draft, update, interval, order)), done
+    def learning(rounds: Decoder) -> Decoder:
+        def step(draws: Draws, state: State) -> tuple[State, Round]:
+            after, done = rounds.step(draws, state)
+            learned = after.drafter
+            assert isinstance(learned, Learned)
+            if done.reached > done.accepted:
+                context = after.tokens[: len(state.tokens) + done.accepted]
+                learned = buffered(learned, context, target(context))
+            return after._replace(drafter=after_round(learned, draft, update, interval, order)), done
 
-    return rounds._replace(step=step)
+        return rounds._replace(step=step)
+
+    return Parts(online_drafter(draft, order), constant(gamma), speculative_sampling, around=learning)
 
 
-def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Parts | Decoder:
     """Move q's row behind the last ``order`` tokens by the share ``eta`` towards p, for every rejection there."""
-    return online_decoder(task, gamma, mixture_step(eta), interval, order)
+    return online_decoder.parts(task, gamma, mixture_step(eta), interval, order)
 
 
 ALGORITHM = Algorithm(

@@ -14,17 +14,18 @@ from reference.lengths.constant import constant
 from reference.limits import perfect_draft
 from reference.models import draft_model
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, look_ahead: int = 3) -> Decoder:
+@from_parts
+def build(task: Task, look_ahead: int = 3) -> Parts:
     """Draft from the target itself, then from ``look_ahead`` look-ahead tokens of the same pass."""
     length = constant(1 + look_ahead)
     first = dependent_head(checked_model(task.target, "target"))
     heads = (first, *look_ahead_heads(draft_model(task), look_ahead))
-    return chain_decoder(task, head_chain_drafter(heads), length, speculative_sampling)
+    return Parts(head_chain_drafter(heads), length, speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from reference.drafters.prompt_lookup import prompt_lookup_drafter
 from reference.lengths.constant import constant
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
-def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Copy up to gamma tokens after the leftmost earlier occurrence of the last tokens."""
-    return chain_decoder(task, prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
+    return Parts(prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
 
 
 ALGORITHM = Algorithm(

@@ -10,14 +10,15 @@ from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.limits import greedy_target
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.sample_and_match import sample_and_match
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, emit the target's own draws while they equal the drafts."""
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), sample_and_match)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), sample_and_match)
 
 
 ALGORITHM = Algorithm(

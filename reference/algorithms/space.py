@@ -16,15 +16,16 @@ from reference.drafters.head_chain import greedy_head_chain_drafter, independent
 from reference.laws import greedy_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.greedy_match import greedy_match
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft the most probable tokens of gamma masks behind the last accepted candidate."""
     heads = independent_heads(draft_model(task), gamma)
-    return chain_decoder(task, greedy_head_chain_drafter(heads), constant(gamma), greedy_match)
+    return Parts(greedy_head_chain_drafter(heads), constant(gamma), greedy_match)
 
 
 def group_mask(k: int) -> Any:

@@ -19,8 +19,8 @@ from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.pmf import argmax, one_hot, top_tokens
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -39,7 +39,8 @@ def best(p: Pmf) -> Pmf:
     return one_hot(argmax(p), p)
 
 
-def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
     """Draft the drafter's gamma greedy tokens."""
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -47,7 +48,7 @@ def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decode
         replacement=lambda p, q, token: best(p),
         bonus=best,
     )
-    return chain_decoder(task, model_drafter(lambda tokens: best(draft(tokens))), constant(gamma), verify)
+    return Parts(model_drafter(lambda tokens: best(draft(tokens))), constant(gamma), verify)
 
 
 def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:

@@ -27,8 +27,8 @@ from reference.lengths.constant import constant
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -61,10 +61,11 @@ def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
     return mixed
 
 
-def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, verify them against pi."""
-    mixed = task._replace(target=cascade(task, rule, alpha))
-    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+    pi = cascade(task, rule, alpha)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(

@@ -6,14 +6,15 @@ from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.limits import greedy_draft, greedy_target
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, verify them with one target call."""
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -19,8 +19,8 @@ from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, LanguageModel, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
@@ -39,10 +39,11 @@ def cascade(task: Task, alpha: Any) -> LanguageModel:
     return mixed
 
 
-def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, verify them against pi."""
-    mixed = task._replace(target=cascade(task, alpha))
-    return chain_decoder(mixed, model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
+    pi = cascade(task, alpha)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:

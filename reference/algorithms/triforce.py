@@ -13,16 +13,17 @@ from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
 from reference.limits import perfect_draft
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Parts:
     """Draft gamma tokens of q' by inner rounds of ``inner`` drafts; q' does not see the first ``forget`` tokens."""
     partial = forgetful(task.target, forget)
     drafter = vertical(partial, model_drafter(draft_model(task)), inner, speculative_sampling)
-    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)
+    return Parts(drafter, constant(gamma), speculative_sampling)
 
 
 ALGORITHM = Algorithm(

@@ -18,13 +18,14 @@ from reference.drafters.sequences import forgetful
 from reference.lengths.constant import constant
 from reference.limits import perfect_draft
 from reference.models import draft_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 from reference.verifiers.speculative_sampling import speculative_sampling
 
 
-def build(task: Task, gamma: int = 4, forget: int = 1) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
     """Draft gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
     partial = forgetful(task.target, forget)
     inner = accept_or_replace(
@@ -32,7 +33,7 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Decoder:
         replacement=lambda p, q, token: p,
     )
     drafter = vertical(partial, model_drafter(draft_model(task)), 1, inner)
-    return chain_decoder(task, drafter, constant(gamma), speculative_sampling)._replace(propose=None)
+    return Parts(drafter, constant(gamma), speculative_sampling, around=lambda decoder: decoder._replace(propose=None))
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:

@@ -23,8 +23,8 @@ from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.parameters import parameter
 from reference.pmf import argmax, one_hot
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Pmf, Reduction, Task, Tokens
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
 
 
@@ -45,7 +45,8 @@ def own_token(p: Pmf, epsilon: float, delta: float, fast: bool) -> Pmf:
     return kept / kept.sum()
 
 
-def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, keep them while they are typical of p."""
 
     def own(p: Pmf) -> Pmf:
@@ -56,7 +57,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = Tr
         replacement=lambda p, q, token: own(p),
         bonus=own,
     )
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
 
 
 def declared_law(

@@ -1,58 +1,38 @@
 """One file per check; ``CHECKS`` lists them in the order they run."""
 
 from collections.abc import Collection
+from importlib import import_module
 
-from specverify.checks import (
-    acceptance_is_optimal,
-    acceptance_law,
-    cache_equals_prefill,
-    draft_is_honest,
-    draws_are_independent,
-    eos_is_final,
-    greedy_is_argmax,
-    horizon_is_respected,
-    inputs_unchanged,
-    law_is_declared,
-    law_is_target,
-    merging_is_sound,
-    outputs_are_fresh,
-    processors_see_their_prefix,
-    program_is_its_draws,
-    rows_are_independent,
-    samples_agree,
-    samples_fit_law,
-    scores_match,
-    stop_law,
-    support_at_boundary_draws,
-    tokens_are_supported,
-)
 from specverify.checks.check import Case, Check, Conditions
 from specverify.verdict import Evidence
 
-CHECKS: tuple[Check, ...] = (
-    program_is_its_draws.CHECK,
-    law_is_target.CHECK,
-    law_is_declared.CHECK,
-    greedy_is_argmax.CHECK,
-    tokens_are_supported.CHECK,
-    draft_is_honest.CHECK,
-    acceptance_is_optimal.CHECK,
-    eos_is_final.CHECK,
-    horizon_is_respected.CHECK,
-    merging_is_sound.CHECK,
-    draws_are_independent.CHECK,
-    rows_are_independent.CHECK,
-    stop_law.CHECK,
-    support_at_boundary_draws.CHECK,
-    acceptance_law.CHECK,
-    processors_see_their_prefix.CHECK,
-    cache_equals_prefill.CHECK,
-    scores_match.CHECK,
-    inputs_unchanged.CHECK,
-    outputs_are_fresh.CHECK,
-    samples_fit_law.CHECK,
-    samples_agree.CHECK,
+FILES = (
+    "program_is_its_draws",
+    "law_is_target",
+    "law_is_declared",
+    "greedy_is_argmax",
+    "tokens_are_supported",
+    "draft_is_honest",
+    "acceptance_is_optimal",
+    "eos_is_final",
+    "horizon_is_respected",
+    "merging_is_sound",
+    "draws_are_independent",
+    "rows_are_independent",
+    "stop_law",
+    "support_at_boundary_draws",
+    "acceptance_law",
+    "processors_see_their_prefix",
+    "cache_equals_prefill",
+    "scores_match",
+    "inputs_unchanged",
+    "outputs_are_fresh",
+    "samples_fit_law",
+    "samples_agree",
 )
+"""The modules whose ``CHECK`` is run, in this order."""
+
+CHECKS: tuple[Check, ...] = tuple(import_module(f"{__name__}.{file}").CHECK for file in FILES)
 
 EXACT_CHECKS = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
 """Those that take no sample."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from reference import ALGORITHMS, Algorithm, Decoder, Task, Verifier, chain_decoder, constant, model_drafter
-from reference.models import draft_model
+from reference import ALGORITHMS, Algorithm, Decoder, Parts, Verifier, from_parts
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
 
@@ -49,6 +48,8 @@ class Mutant(NamedTuple):
     """Returns the subject with the bug."""
     control: Callable[[], Subject]
     """Returns the same subject without it, on which the check must hold."""
+    parts: Callable[..., Parts | Decoder] | None = None
+    """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
 
 
 class Control(NamedTuple):
@@ -70,6 +71,7 @@ def of_algorithm(row: Algorithm, original: str, category: str, citation: str, ki
         killed_by,
         open=partial(algorithm_subject, row, "mutant"),
         control=lambda: algorithm_subject(correct(original)._replace(examples=row.examples)),
+        parts=None if row.parts is None else partial(row.parts, **row.examples[0]),
     )
 
 
@@ -98,10 +100,18 @@ def planted(
     return of_algorithm(row, original, category, citation, killed_by)
 
 
+def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
+    """Return the build function of the chain ``original`` with other ``Parts``, such as ``verifier``; same options."""
+    parts = correct(original).parts
+    assert parts is not None, f"{original} is no chain"
+
+    @wraps(parts, assigned=("__doc__",))
+    def distorted(*args: Any, **options: Any) -> Parts | Decoder:
+        return parts(*args, **options)._replace(**replaced)
+
+    return from_parts(distorted)
+
+
 def with_verifier(verify: Verifier) -> Callable[..., Decoder]:
     """Return the build function of speculative sampling with another verifier."""
-
-    def build(task: Task, gamma: int = 4) -> Decoder:
-        return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
-
-    return build
+    return with_parts("speculative-sampling", verifier=verify)

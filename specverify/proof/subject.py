@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from reference import (
@@ -15,13 +13,13 @@ from reference import (
     Drafter,
     Draws,
     LengthRule,
+    Parts,
     Plan,
     Pmf,
     Task,
     Tokens,
-    Verifier,
+    assembled,
     chain,
-    chain_decoder,
 )
 from specverify.mutants import mutants
 from specverify.proof.tables import World
@@ -50,20 +48,23 @@ def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, l
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)
-    builder, declared, defaults, shown = _found(name)
+    shown, builder, parts, declared, defaults = _found(name)
     if options:
         defaults = {**defaults, **options}
     if "gamma" in inspect.signature(builder).parameters and "gamma" not in (options or {}):
         defaults = {**defaults, "gamma": gamma}
+    if length != OWN and parts is None:
+        raise ValueError(_no_rule(shown))
 
     def build(world: World, task: Task) -> Decoder:
-        if length == OWN:
+        if length == OWN or parts is None:
             return builder(task, **defaults)
-        with _replaced_length(builder, world, gamma, dropping=length == DROPPING):
-            return builder(task, **defaults)
+        made = parts(task, **defaults)
+        if isinstance(made, Decoder):
+            raise ValueError(_no_rule(shown))  # noqa: TRY004 - the options are what is wrong
+        drafter = _dropping(made.drafter, world) if length == DROPPING else made.drafter
+        return assembled(task, made._replace(drafter=drafter, length=any_length(world, gamma)))
 
-    if length != OWN and not hasattr(sys.modules[_code(builder).__module__], "chain_decoder"):
-        raise ValueError(f"{shown} has no length rule to replace, expected a row made by chain_decoder")
     law = None if declared is None else lambda task, prompt: declared(task, prompt, **defaults)
     said = [f"{option}={value}" for option, value in defaults.items()]
     return ProofSubject(shown, ", ".join([*said, length] if length else said), build, law)
@@ -73,15 +74,29 @@ def _no_decoder(_: World, __: Task) -> Decoder:
     raise ValueError("the coupling is no decoder, expected the name of an algorithm")
 
 
-def _found(name: str) -> tuple[Callable[..., Decoder], Callable[..., Any] | None, dict[str, Any], str]:
+def _no_rule(shown: str) -> str:
+    return f"{shown} has no length rule to replace, expected an algorithm that is made of parts"
+
+
+class _Found(NamedTuple):
+    """What a name stands for; ``defaults`` are the options it is built with unless told otherwise."""
+
+    shown: str
+    build: Callable[..., Decoder]
+    parts: Callable[..., Parts | Decoder] | None
+    declared_law: Callable[..., Mapping[Tokens, Any]] | None
+    defaults: dict[str, Any]
+
+
+def _found(name: str) -> _Found:
     plain = name.removeprefix("reference:")
     for row in ALGORITHMS:
         if row.name == plain:
-            return row.build, row.declared_law, dict(row.examples[0]), row.name
+            return _Found(row.name, row.build, row.parts, row.declared_law, dict(row.examples[0]))
     for mutant in mutants():
         if f"mutant:{mutant.name}" == name:
             variant = _first_variant(mutant.open(), name)
-            return variant.build, variant.declared_law, {}, name
+            return _Found(name, variant.build, mutant.parts, variant.declared_law, {})
     raise ValueError(f"there is no algorithm {name!r}, expected a name of 'specverify list' or mutant:NAME")
 
 
@@ -89,27 +104,6 @@ def _first_variant(subject: Subject, name: str) -> Variant:
     if not subject.variants:
         raise ValueError(f"{name} is no decoder made of draws, expected one that can be enumerated")
     return subject.variants[0]
-
-
-def _code(builder: Callable[..., Any]) -> Any:
-    return getattr(builder, "func", builder)
-
-
-@contextmanager
-def _replaced_length(builder: Callable[..., Decoder], world: World, gamma: int, *, dropping: bool) -> Iterator[None]:
-    """Let ``builder`` put its drafter and verifier together with a length rule of which nothing is known."""
-    names = vars(sys.modules[_code(builder).__module__])
-    before = names["chain_decoder"]
-
-    def assembled(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
-        rule = any_length(world, gamma)
-        return chain_decoder(task, _dropping(drafter, world) if dropping else drafter, rule, verify)
-
-    names["chain_decoder"] = assembled
-    try:
-        yield
-    finally:
-        names["chain_decoder"] = before
 
 
 def any_length(world: World, most: int) -> LengthRule:

@@ -17,16 +17,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from reference import Claim, Decoder, Draft, Draws, LanguageModel, Pmf, State, Task, Tokens, softmax, warped
+from reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import Verify, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
+from specverify.subjects.processed import Processed, bare
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
     pmf_rows,
@@ -105,24 +106,16 @@ def settings_of(verify: Verify) -> tuple[Setting, ...]:
     return tuple(dict.fromkeys(kept))
 
 
-class RawLogits(NamedTuple):
-    """The logits of both models; called, it is the drafter before any processing, which is what ``Task`` asks for."""
-
-    target: LanguageModel
-    draft: LanguageModel
-
-    def __call__(self, tokens: Tokens, /) -> Pmf:
-        """Return the drafter's pmf at temperature 1."""
-        return softmax(self.draft(tokens))
-
-
 @lru_cache(maxsize=1024)
 def processed(setting: Setting, task: Task) -> Task:
-    """Return the task with models processed by ``setting``; the raw ones travel as ``raw_draft``."""
-    raw = RawLogits(logits_of(task.target), logits_of(draft_model(task)))
+    """Return the task with models ``Processed`` by ``setting``, which keep their logits."""
     parameters: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in setting}
-    target, draft = (lru_cache(maxsize=None)(warped(model, **parameters)) for model in raw)
-    return task._replace(target=target, draft=draft, raw_draft=raw)
+
+    def under_setting(model: LanguageModel) -> Processed:
+        logits = logits_of(model)
+        return Processed(logits, lru_cache(maxsize=None)(warped(logits, **parameters)))
+
+    return task._replace(target=under_setting(task.target), draft=under_setting(draft_model(task)))
 
 
 def logits_of(model: LanguageModel) -> LanguageModel:
@@ -142,20 +135,19 @@ def logits_of(model: LanguageModel) -> LanguageModel:
 
 
 def build(verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere) -> Decoder:
-    """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the raw logits.
+    """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the logits.
 
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted
     unless told otherwise.
     """
-    raw = task.raw_draft
-    assert isinstance(raw, RawLogits)
+    models = (bare(task.target), bare(task.draft))
 
     def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
         p, _ = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return (draws.categorical(p[0], ("bonus",)),)
         prefixes = [state.tokens + draft.tokens[:i] for i in range(len(p))]
-        target, drafter = (np.stack([model(prefix) for prefix in prefixes]) for model in raw)
+        target, drafter = (np.stack([model(prefix) for prefix in prefixes]) for model in models)
         given, convert = _given(target, drafter[:-1], draft.tokens), arrays_of(verify, _attempt)
         invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
         with answered(draws):

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from reference import (
-    Decoder,
-    Draft,
-    Draws,
-    LanguageModel,
-    Task,
-    Tokens,
-    Verified,
-    argmax,
-    chain_decoder,
-    constant,
-    model_drafter,
-)
-from reference.models import draft_model
-from specverify.mutants.mutant import planted
+from reference import Draft, Draws, LanguageModel, Tokens, Verified, argmax
+from specverify.mutants.mutant import planted, with_parts
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -26,16 +13,11 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     return Verified((*draft.tokens[:accepted], argmax(rows[accepted])), accepted)
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
-    """Greedy speculation with the wrong count."""
-    return chain_decoder(task, model_drafter(draft_model(task)), constant(gamma), verify)
-
-
 MUTANT = planted(
     "greedy-speculation",
     "accepts-after-rejection",
     "counts matches behind a miss",
-    build,
+    with_parts("greedy-speculation", verifier=verify),
     category="A",
     citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
     killed_by="greedy_is_argmax",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference import Decoder, Draft, Draws, Pmf, Task, Tokens, chain, chain_decoder, confidence, model_drafter
+from reference import Draft, Draws, Parts, Pmf, Task, Tokens, chain, confidence, from_parts, model_drafter
 from reference.models import draft_model
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted
 
 
-def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
     """Confidence stopping that takes the last token back."""
     drafter = model_drafter(draft_model(task))
 
@@ -20,7 +21,7 @@ def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Decoder:
         unsure = bool(draft.tokens) and stop_after(draft.pmfs[-1], draft.tokens[-1])
         return chain(draft.tokens[:-1], draft.pmfs[:-1]) if unsure else draft
 
-    return chain_decoder(task, drafter._replace(propose=propose), confidence(threshold, gamma), speculative_sampling)
+    return Parts(drafter._replace(propose=propose), confidence(threshold, gamma), speculative_sampling)
 
 
 MUTANT = planted(

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from reference import (
-    Decoder,
-    Draft,
-    Draws,
-    LanguageModel,
-    Task,
-    Tokens,
-    Verified,
-    chain_decoder,
-    constant,
-    ngram_drafter,
-    ngram_table,
-)
-from specverify.mutants.mutant import planted
+from reference import Draft, Draws, LanguageModel, Tokens, Verified
+from specverify.mutants.mutant import planted, with_parts
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -28,17 +16,11 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("target", end))), end)
 
 
-def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Decoder:
-    """NASD with the second draw."""
-    drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
-    return chain_decoder(task, drafter, constant(gamma), verify)
-
-
 MUTANT = planted(
     "nasd",
     "match-then-fresh-sample",
     "draws again after a miss",
-    build,
+    with_parts("nasd", verifier=verify),
     category="A",
     citation="romsto/Speculative-Decoding ngram_assisted.py at db7db67; REST and Medusa nucleus modes",
     killed_by="law_is_target",

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import (
-    Decoder,
-    Draft,
-    Draws,
-    LanguageModel,
-    Task,
-    Tokens,
-    Verified,
-    argmax,
-    chain_decoder,
-    constant,
-)
+from reference import Draft, Draws, LanguageModel, Parts, Task, Tokens, Verified, argmax, constant, from_parts
 from reference.algorithms.bild import confident_drafter, rolls_back
 from reference.models import draft_model
 from specverify.mutants.mutant import planted
 
 
-def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
+@from_parts
+def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """BiLD whose rollback begins one token early."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -30,7 +20,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
         kept = max(found[0] - 1, 0) if found else len(draft.tokens)
         return Verified((*draft.tokens[:kept], argmax(rows[kept])), accepted=kept)
 
-    return chain_decoder(task, confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+    return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
 
 
 MUTANT = planted(

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from reference import (
-    Decoder,
-    Draft,
-    Draws,
-    LanguageModel,
-    Task,
-    Tokens,
-    Verified,
-    chain_decoder,
-    constant,
-    ngram_drafter,
-    ngram_table,
-    top_tokens,
-)
-from specverify.mutants.mutant import planted
+from reference import Draft, Draws, LanguageModel, Tokens, Verified, top_tokens
+from specverify.mutants.mutant import planted, with_parts
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -30,16 +17,11 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     return Verified((*kept, draws.categorical(target(prefix + kept), ("target", accepted))), accepted)
 
 
-def build(task: Task, order: int = 3, gamma: int = 4) -> Decoder:
-    """NASD by its theory document, with the laxer test."""
-    return chain_decoder(task, ngram_drafter(ngram_table(order)), constant(gamma), verify)
-
-
 MUTANT = planted(
     "nasd-seed-rule",
     "seed-rule-top-two",
     "keeps guesses among the two most probable",
-    build,
+    with_parts("nasd-seed-rule", verifier=verify),
     category="A",
     citation="plausible",
     killed_by="law_is_declared",

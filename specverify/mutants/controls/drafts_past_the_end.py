@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Task, chain_decoder, constant, prompt_lookup_drafter
+from reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
 from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import Control, correct
 from specverify.subjects.algorithm import algorithm_subject
 
 
-def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup that copies past the end."""
-    return chain_decoder(task, prompt_lookup_drafter(max_ngram, eos=()), constant(gamma), sample_and_match)
+    return Parts(prompt_lookup_drafter(max_ngram, eos=()), constant(gamma), sample_and_match)
 
 
 ROW = correct("prompt-lookup")._replace(

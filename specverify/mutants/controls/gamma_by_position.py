@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Plan, Task, chain_decoder, constant, model_drafter
+from reference import Parts, Plan, Task, constant, from_parts, model_drafter
 from reference.models import draft_model
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, Control, correct
 from specverify.subjects.algorithm import algorithm_subject
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Draft gamma tokens after texts of odd length and none after others."""
     length = constant(gamma)._replace(plan=lambda state, prefix: Plan(gamma * (len(prefix) % 2), state))
-    return chain_decoder(task, model_drafter(draft_model(task)), length, speculative_sampling)
+    return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 
 
 ROW = correct("speculative-sampling")._replace(name="gamma-by-position", build=build, examples=SHORT)

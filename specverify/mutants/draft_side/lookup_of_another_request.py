@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task, chain_decoder, constant, prompt_lookup_drafter
+from reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
 from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import correct, planted
 
 BEFORE = (1, 1, 1, 0, 1, 1)
 
 
-def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup in another text first; ``propose`` shows what this text alone gives."""
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
         propose=lambda draws, state, prefix, count, stop: drafter.propose(draws, state, BEFORE + prefix, count, stop)
     )
-    wrong = chain_decoder(task, polluted, constant(gamma), sample_and_match)
-
-    def step(draws: Draws, state: State) -> tuple[State, Round]:
-        return wrong.step(draws, state)
-
-    return correct("prompt-lookup").build(task, max_ngram=max_ngram, gamma=gamma)._replace(step=step)
+    right = correct("prompt-lookup").build(task, max_ngram=max_ngram, gamma=gamma)
+    return Parts(polluted, constant(gamma), sample_and_match, around=lambda wrong: right._replace(step=wrong.step))
 
 
 MUTANT = planted(

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, chain_decoder, constant, prompt_lookup_drafter
 from reference.verifiers.accept_or_replace import accept_or_replace
-from specverify.mutants.mutant import planted
-
-
-def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Decoder:
-    """Prompt lookup whose drafts are never refused."""
-    verify = accept_or_replace(lambda prefix, p, q, token: 1, lambda p, q, token: p)
-    return chain_decoder(task, prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), verify)
-
+from specverify.mutants.mutant import planted, with_parts
 
 MUTANT = planted(
     "prompt-lookup",
     "copier-always-believed",
     "accepts whatever was copied",
-    build,
+    with_parts("prompt-lookup", verifier=accept_or_replace(lambda prefix, p, q, token: 1, lambda p, q, token: p)),
     category="B",
     citation="openvino.genai PR #2331 (18b7b7818)",
     killed_by="tokens_are_supported",

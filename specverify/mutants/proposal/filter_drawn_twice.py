@@ -7,18 +7,18 @@ from fractions import Fraction
 from typing import Any
 
 from reference import (
-    Decoder,
     Draft,
     Draws,
     LanguageModel,
+    Parts,
     Pmf,
     Task,
     Tokens,
     argmax,
     chain,
-    chain_decoder,
     constant,
     flip,
+    from_parts,
     model_drafter,
 )
 from reference.drafters.tree import excluding
@@ -33,7 +33,8 @@ def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
     return rest if rest is not None and flip(draws, Fraction(1, 2), site) else q
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Speculative sampling with the top choice of q excluded at random, twice."""
     draft: LanguageModel = draft_model(task)
 
@@ -46,7 +47,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
             pmfs = (*pmfs, filtered(draws, q, ("filter again", place)))
         return chain(tokens, pmfs)
 
-    return chain_decoder(task, model_drafter(draft)._replace(propose=propose), constant(gamma), speculative_sampling)
+    return Parts(model_drafter(draft)._replace(propose=propose), constant(gamma), speculative_sampling)
 
 
 MUTANT = planted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, accept_probability, chain_decoder, constant, prompt_lookup_drafter
+from reference import Parts, Task, accept_probability, constant, from_parts, prompt_lookup_drafter
 from reference.drafters.cascade import vertical
 from reference.models import draft_model
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -10,11 +10,12 @@ from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted
 
 
-def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Decoder:
+@from_parts
+def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
     """Cascade drafting without its lookups behind, its inner verification without a residual."""
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
-    return chain_decoder(task, drafter, constant(large), speculative_sampling)
+    return Parts(drafter, constant(large), speculative_sampling)
 
 
 MUTANT = planted(

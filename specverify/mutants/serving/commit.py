@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from reference import Draws, Tokens
 from specverify.mutants.serving.cache import pages_for
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import mask_of, processed
 from specverify.mutants.serving.request import ZERO, Row
 from specverify.mutants.serving.setup import Setup
@@ -23,7 +23,7 @@ class Judged(NamedTuple):
 
 
 def settled(
-    parts: Parts,
+    parts: EngineParts,
     setup: Setup,
     draws: Draws,
     engine: Engine,
@@ -71,13 +71,13 @@ def settled(
     return _rewound(parts, setup, engine, after)
 
 
-def _prefilled(parts: Parts, running: Running, work: Work, passed: Passed) -> Running:
+def _prefilled(parts: EngineParts, running: Running, work: Work, passed: Passed) -> Running:
     states = (passed.states[-1], *running.states[1:]) if passed.states else running.states
     return running._replace(held=work.held + len(work.fed), states=states, chunks=running.chunks + 1)
 
 
 def _row_pmfs(
-    parts: Parts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
+    parts: EngineParts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
 ) -> tuple[list[Row], Running]:
     """Return the processed pmfs, before each draft and behind the last, and the request with its matcher gone back."""
     request, matcher, found = running.request, running.matcher, []
@@ -102,7 +102,7 @@ def _row_pmfs(
 
 
 def _judged(
-    parts: Parts, draws: Draws, work: Work, rows: list[Row], padded: Tokens, *, greedy: bool, mixed: bool
+    parts: EngineParts, draws: Draws, work: Work, rows: list[Row], padded: Tokens, *, greedy: bool, mixed: bool
 ) -> Judged:
     count = parts.usable(padded)
     empty = (ZERO,) * len(rows[0])
@@ -121,7 +121,7 @@ def _judged(
 
 
 def _committed(
-    parts: Parts,
+    parts: EngineParts,
     setup: Setup,
     running: Running,
     work: Work,
@@ -161,7 +161,7 @@ def _committed(
 
 
 def _reports(
-    parts: Parts, setup: Setup, running: Running, rows: list[Row], new: Tokens, accepted: int
+    parts: EngineParts, setup: Setup, running: Running, rows: list[Row], new: Tokens, accepted: int
 ) -> tuple[Report, ...]:
     if not setup.reports and setup.outcome != "reported":
         return ()
@@ -170,20 +170,20 @@ def _reports(
     return tuple(Report(mass, parts.most_probable(rows, place, setup.top)) for place, mass in enumerate(listed))
 
 
-def _sent(parts: Parts, setup: Setup, running: Running, work: Work, keep: int, finished: bool) -> str:
+def _sent(parts: EngineParts, setup: Setup, running: Running, work: Work, keep: int, finished: bool) -> str:
     if setup.outcome != "streamed":
         return ""
     new = running.tokens[running.start :]
     return parts.streamed(running.stream, new, new[-keep:], work.drafts, setup.pieces, finished)
 
 
-def _rewound(parts: Parts, setup: Setup, engine: Engine, running: Running) -> Engine:
+def _rewound(parts: EngineParts, setup: Setup, engine: Engine, running: Running) -> Engine:
     """Return the engine with the pages that a request no longer needs given back."""
     pages, free = parts.trimmed(running.pages, engine.free, pages_for(running.held, setup.page_size))
     return engine.replaced(running._replace(pages=pages))._replace(free=free)
 
 
-def _ended(parts: Parts, setup: Setup, engine: Engine, running: Running) -> Engine:
+def _ended(parts: EngineParts, setup: Setup, engine: Engine, running: Running) -> Engine:
     """Return the engine after a request's last round: its slot keeps what the next one may use."""
     engine = _rewound(parts, setup, engine, running._replace(finished=True))
     free = engine.free + (engine.kept.pages if engine.kept else ())

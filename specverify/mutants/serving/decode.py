@@ -11,7 +11,7 @@ import numpy as np
 from reference import Draws, Tokens
 from specverify.mutants.serving.engine import Seen, finished, started_engine, step
 from specverify.mutants.serving.model import Entry, Models
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.plain import is_over, plain_row
 from specverify.mutants.serving.request import Aborted, Request, Row
 from specverify.mutants.serving.setup import Setup
@@ -24,7 +24,7 @@ FAILED: Tokens = (-1,)
 _CRASHES = (Aborted, IndexError, TypeError)
 
 
-def outcome(parts: Parts, setup: Setup, models: Models, draws: Draws) -> Any:
+def outcome(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
     """Return what all requests end with; with several ranks, what they do on each."""
     drawn: dict[Any, int] = {}
     if setup.ranks == 1:
@@ -37,7 +37,7 @@ def outcome(parts: Parts, setup: Setup, models: Models, draws: Draws) -> Any:
     return tuple(ends)
 
 
-def _on_one_rank(parts: Parts, setup: Setup, models: Models, draws: Draws) -> Any:
+def _on_one_rank(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
     setup = setup._replace(bodies=tuple(map(dict, setup.bodies)))
     try:
         ends = tuple(_end(setup, running) for running in _decoded(parts, setup, models, draws, None))
@@ -46,7 +46,7 @@ def _on_one_rank(parts: Parts, setup: Setup, models: Models, draws: Draws) -> An
     return ends[0] if len(ends) == 1 else ends
 
 
-def _decoded(parts: Parts, setup: Setup, models: Models, draws: Draws, seen: Seen | None) -> list[Running]:
+def _decoded(parts: EngineParts, setup: Setup, models: Models, draws: Draws, seen: Seen | None) -> list[Running]:
     engine = started_engine(parts, setup)
     while not finished(engine):
         engine = step(parts, setup, models, draws, engine, seen)
@@ -62,7 +62,7 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
     return tuple(map(ord, running.stream)) if setup.outcome == "streamed" else new
 
 
-def observed(parts: Parts, setup: Setup, models: Models, draws: Draws) -> Observed:
+def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
     """Return what is seen of the only request of a run."""
     seen, sent = Seen([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:

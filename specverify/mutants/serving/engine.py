@@ -10,7 +10,7 @@ from specverify.mutants.serving.commit import settled
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import started
 from specverify.mutants.serving.model import Entry, Models, scan
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import proposed
 from specverify.mutants.serving.request import ONE, Aborted, Row
 from specverify.mutants.serving.scheduler import starts
@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     rows: list[list[Tokens]]
 
 
-def started_engine(parts: Parts, setup: Setup, kept: Kept | None = None) -> Engine:
+def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -> Engine:
     """Return the engine before its first step, with what an earlier request left in its slot."""
     free = fragmented(setup.pages)
     memory: Memory = (None,) * (setup.pages * setup.page_size)
@@ -42,7 +42,9 @@ def started_engine(parts: Parts, setup: Setup, kept: Kept | None = None) -> Engi
     return Engine(memory, free, (), tuple(range(len(setup.bodies))), kept)
 
 
-def step(parts: Parts, setup: Setup, models: Models, draws: Draws, engine: Engine, seen: Seen | None = None) -> Engine:
+def step(
+    parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: Engine, seen: Seen | None = None
+) -> Engine:
     """Return the engine after one more step. Raises ``Aborted`` for a state it cannot go on from."""
     engine = _preempted(parts, setup, _admitted(parts, setup, engine))
     works = _planned(parts, setup, models, draws, engine)
@@ -60,7 +62,7 @@ def finished(engine: Engine) -> bool:
     return not engine.waiting and all(running.finished for running in engine.running)
 
 
-def _admitted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
+def _admitted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
     for number in engine.waiting:
         request = parts.admit(setup.bodies[number])
         busy = sum(not running.finished for running in engine.running)
@@ -78,7 +80,7 @@ def _admitted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
 
 
 def _continued(
-    parts: Parts, setup: Setup, engine: Engine, kept: Kept, running: Running
+    parts: EngineParts, setup: Setup, engine: Engine, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
     """Return the request with what it can use of the one before it in its slot, and the free pages."""
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
@@ -95,7 +97,7 @@ def _common(one: Tokens, other: Tokens) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _preempted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
+def _preempted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
     for when, number in setup.preempted:
         running = next((item for item in engine.running if item.number == number and not item.finished), None)
         if when == engine.steps and running is not None:
@@ -111,7 +113,7 @@ def _preempted(parts: Parts, setup: Setup, engine: Engine) -> Engine:
     return engine
 
 
-def _planned(parts: Parts, setup: Setup, models: Models, draws: Draws, engine: Engine) -> tuple[Work, ...]:
+def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: Engine) -> tuple[Work, ...]:
     """Return what each request of the batch is fed in this step."""
     ready = [index for index, running in enumerate(engine.running) if not running.finished]
     works = []
@@ -134,7 +136,7 @@ def _planned(parts: Parts, setup: Setup, models: Models, draws: Draws, engine: E
 
 
 def _passed(
-    parts: Parts, setup: Setup, models: Models, engine: Engine, works: tuple[Work, ...], seen: Seen | None
+    parts: EngineParts, setup: Setup, models: Models, engine: Engine, works: tuple[Work, ...], seen: Seen | None
 ) -> tuple[Engine, list[Passed]]:
     """Return the engine after one pass of the target, and each request's rows: one after every token it was fed."""
     memory, size = engine.memory, setup.page_size
@@ -164,7 +166,7 @@ def _passed(
     return engine, _unpacked(parts, setup, works, results)
 
 
-def _rows(parts: Parts, setup: Setup, models: Models, engine: Engine, work: Work, begin: int) -> Passed:
+def _rows(parts: EngineParts, setup: Setup, models: Models, engine: Engine, work: Work, begin: int) -> Passed:
     """Return the rows and the states after each token that a request was fed."""
     running = engine.of(work.number)
     if setup.flavour == "recurrent":
@@ -178,7 +180,7 @@ def _rows(parts: Parts, setup: Setup, models: Models, engine: Engine, work: Work
     return Passed(rows)
 
 
-def _unpacked(parts: Parts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
+def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
     """Lay the rows out in one flat array, as a pass returns them, and take each request's from it again."""
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)

@@ -26,8 +26,11 @@ from specverify.mutants.serving.request import Parameters, Request, Row
 Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Parts(NamedTuple):
-    """Every decision of the engine. What a part does is said at its default."""
+class EngineParts(NamedTuple):
+    """Every decision of the engine. What a part does is said at its default, in the module its group is named after.
+
+    They are not nested: a planted bug then says in one word which part it replaces, whatever group that is in.
+    """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit
 
@@ -99,4 +102,4 @@ class Parts(NamedTuple):
     rank_lookup: Callable[[int], Callable[[Tokens, Tokens, int], Tokens] | None] = ranks.rank_lookup
 
 
-CORRECT = Parts()
+CORRECT = EngineParts()

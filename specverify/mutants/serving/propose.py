@@ -6,7 +6,7 @@ from reference import Draws, Tokens
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher, mask
 from specverify.mutants.serving.model import Models
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.processors import penalised, warped, without
 from specverify.mutants.serving.request import Parameters, Request, Row, argmax, normalised, one_hot
 from specverify.mutants.serving.setup import Setup
@@ -16,7 +16,7 @@ from specverify.mutants.serving.verification import choose
 Proposed = tuple[Tokens, tuple[Row, ...], DraftCache]
 
 
-def proposed(parts: Parts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
+def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
     """Return at most ``count`` drafts, the pmfs they were drawn from, and the draft model's cache afterwards."""
     if setup.drafting == "lookup":
         found = parts.lookup(running.corpus, running.tokens, count) if count else ()
@@ -39,7 +39,7 @@ def proposed(parts: Parts, setup: Setup, models: Models, draws: Draws, running: 
     return drafts, pmfs, cache
 
 
-def _draft_row(parts: Parts, running: Running, row: Row, drafts: Tokens) -> Row:
+def _draft_row(parts: EngineParts, running: Running, row: Row, drafts: Tokens) -> Row:
     """Return a draft row under the request's parameters and grammar, as the target's will be."""
     allowed = None
     grammar = running.request.grammar
@@ -51,14 +51,14 @@ def _draft_row(parts: Parts, running: Running, row: Row, drafts: Tokens) -> Row:
     return processed(parts, running.request, row, running.request.parameters, prefix, drafts, len(drafts), new, allowed)
 
 
-def mask_of(parts: Parts, request: Request, matcher: Matcher) -> frozenset[int] | None:
+def mask_of(parts: EngineParts, request: Request, matcher: Matcher) -> frozenset[int] | None:
     """Return the mask of a matcher, or None where nothing is prescribed."""
     assert request.grammar is not None
     return mask(request.grammar, matcher) if parts.needs_mask(request.grammar, matcher) else None
 
 
 def processed(
-    parts: Parts,
+    parts: EngineParts,
     request: Request,
     row: Row,
     parameters: Parameters,

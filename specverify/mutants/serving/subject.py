@@ -11,7 +11,7 @@ from typing import Any
 from reference import Claim, Draws, Pmf, Site, Tokens
 from specverify.mutants.serving.decode import observed, outcome, plainly_observed
 from specverify.mutants.serving.model import table_models
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.plain import plain_law
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.variant import decoder_variant
@@ -20,7 +20,7 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 
 
-def serving_subject(parts: Parts, setup: Setup, name: str) -> Subject:
+def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
     """Return the engine made of ``parts`` in a situation, as one program; it claims to be lossless.
 
     It can be looked into if the situation has one request on one rank, fed its prompt once and at once, and ends with
@@ -43,7 +43,7 @@ def serving_subject(parts: Parts, setup: Setup, name: str) -> Subject:
 
 
 def drafting_subject(
-    parts: Parts, name: str, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
+    parts: EngineParts, name: str, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Subject:
     """Return the engine made of ``parts`` as a decoder of one text, so that its acceptance can be judged.
 
@@ -64,7 +64,7 @@ def promised(setup: Setup) -> Mapping[Tokens, Any]:
 
 
 @contextmanager
-def _opened(parts: Parts, setup: Setup, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+def _opened(parts: EngineParts, setup: Setup, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
     models = table_models(setup.shape, setup.vocabulary, setup.seed)
 
     def program(draws: Draws) -> Any:
@@ -75,7 +75,7 @@ def _opened(parts: Parts, setup: Setup, forced_uniform: float | None = None) -> 
 
 
 @contextmanager
-def _watched(parts: Parts, setup: Setup) -> Iterator[Watched]:
+def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
     models = table_models(setup.shape, setup.vocabulary, setup.seed)
     yield Watched(
         run=lambda draws: observed(parts, setup, models, draws),

@@ -12,50 +12,50 @@ from specverify.mutants.serving.cache import fragmented, grown, pages_for, read,
 from specverify.mutants.serving.drafting import DraftCache, draft_write, lookup
 from specverify.mutants.serving.engine import started_engine, step
 from specverify.mutants.serving.model import models_of
-from specverify.mutants.serving.parts import Parts
+from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Parameters
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Engine, Kept
+from specverify.subjects.processed import Processed, bare
 from specverify.subjects.subject import Variant
 
 GAMMA = 2
 PENALTY = Parameters(repetition=Fraction(1, 2))
 
 
-def decoder_variant(parts: Parts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False) -> Variant:
+def decoder_variant(
+    parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
+) -> Variant:
     """Return the engine made of ``parts`` as an enumerable decoder; see ``subject.drafting_subject``."""
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
-    build = partial(_decoder, parts, drafting, warm)
+    build = partial(_decoder, parts, drafting, warm, penalised)
     return Variant(label, build, process=_penalised if penalised else None)
 
 
 def _penalised(task: Task) -> Task:
-    """Return the task with both models under a repetition penalty; the bare ones are its arguments."""
+    """Return the task with both models under a repetition penalty."""
     assert task.draft is not None
-    return task._replace(target=partial(_under_penalty, task.target), draft=partial(_under_penalty, task.draft))
+    return task._replace(target=_under_penalty(task.target), draft=_under_penalty(task.draft))
 
 
-def _under_penalty(model: LanguageModel, tokens: Tokens) -> Pmf:
-    row = model(tokens)
-    masses = [mass / 2 if token in tokens else mass for token, mass in enumerate(row.tolist())]
-    return np.array([mass / sum(masses) for mass in masses], dtype=object)
+def _under_penalty(model: LanguageModel) -> Processed:
+    def pmf(tokens: Tokens) -> Pmf:
+        masses = [mass / 2 if token in tokens else mass for token, mass in enumerate(model(tokens).tolist())]
+        return np.array([mass / sum(masses) for mass in masses], dtype=object)
+
+    return Processed(model, pmf)
 
 
-def _bare(model: LanguageModel | None) -> LanguageModel:
-    """Return what the engine runs, which penalises on its own."""
-    assert model is not None
-    return model.args[0] if isinstance(model, partial) else model
-
-
-def _decoder(parts: Parts, drafting: str, warm: bool, task: Task) -> Decoder:
+def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
+    """Return the decoder of a task, a penalised one if told so: the engine runs the bare models and penalises them."""
     assert task.draft is not None
     draft = task.draft
-    models, under = models_of(_bare(task.target), _bare(draft)), isinstance(draft, partial)
-    setup = Setup((), drafting=drafting, gammas=(GAMMA,), draft_processed=under)
+    models = models_of(bare(task.target), bare(draft)) if penalised else models_of(task.target, draft)
+    setup = Setup((), drafting=drafting, gammas=(GAMMA,), draft_processed=penalised)
 
     def asked(prompt: Tokens) -> Setup:
         body = {"prompt": prompt, "max_new": task.horizon, "eos": task.eos, "max_context": 99}
-        body["parameters"] = PENALTY if under else Parameters()
+        body["parameters"] = PENALTY if penalised else Parameters()
         return setup._replace(bodies=(body,), vocabulary=len(task.target(prompt)))
 
     def init(prompt: Tokens) -> State:

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from reference import (
-    Decoder,
-    Pmf,
-    Task,
-    chain_decoder,
-    constant,
-    model_drafter,
-    one_hot,
-    residual,
-)
+from reference import Parts, Pmf, Task, constant, from_parts, model_drafter, one_hot, residual
 from reference.coupling import accept_probability
 from reference.drafters.tree import excluding
 from reference.models import draft_model
@@ -25,13 +16,14 @@ def known(pmf: Pmf) -> Pmf:
     return one_hot(0, pmf) if rest is None else rest
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
+@from_parts
+def build(task: Task, gamma: int = 4) -> Parts:
     """Speculative sampling of a drafter without the last token."""
     draft = draft_model(task)
     verify = accept_or_replace(
         lambda prefix, p, q, token: accept_probability(p, q, token), lambda p, q, token: known(residual(p, q))
     )
-    return chain_decoder(task, model_drafter(lambda tokens: known(draft(tokens))), constant(gamma), verify)
+    return Parts(model_drafter(lambda tokens: known(draft(tokens))), constant(gamma), verify)
 
 
 MUTANT = planted(
