@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from specverify.subjects.huggingface_engines import assisted_engine, quiet_and_seeded
-from specverify.subjects.huggingface_programs import PROGRAMS
+from specverify.engines.huggingface.generation import assisted_engine, quiet_and_seeded
+from specverify.engines.huggingface.programs import PROGRAMS
 from specverify.testing import SpeculationRefuted, check_engine
 from specverify.verdict import Status
 

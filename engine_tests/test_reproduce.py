@@ -14,16 +14,16 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
-from specverify.catalogue import find_subject
+from specverify.catalogue import find_subject, reproducer_of
 from specverify.checks import CHECKS
 from specverify.cli import app
+from specverify.engines.huggingface.generation import assisted_engine
+from specverify.engines.huggingface.rows import BASE
+from specverify.engines.huggingface.script import script_of
+from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.identifier import Replay, encode
 from specverify.reproduce import _likeliest, reproduction
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
-from specverify.subjects.huggingface_engines import assisted_engine
-from specverify.subjects.huggingface_rows import BASE
-from specverify.subjects.huggingface_script import script_of
-from specverify.subjects.smaller import smaller_settings
 from specverify.subjects.subject import Case
 
 MENDED = """
@@ -110,7 +110,7 @@ def test_what_no_script_can_show_is_refused_in_a_sentence(name, check, said):
 def test_models_that_no_script_can_build_are_refused(name, said):
     program = find_subject(f"hf:all/{name}").programs[0]
     with pytest.raises(NoScript, match=said):
-        program.script(Fault("anything"))
+        reproducer_of("hf:all").script(program.source, Fault("anything"))
 
 
 def test_reference_algorithms_are_refused():

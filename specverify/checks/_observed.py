@@ -67,9 +67,14 @@ def _seen_or_refusal(program: EngineProgram) -> Seen | EnumerationTooLarge:
 
 
 def examine_runs(
-    fault: Callable[[Seen, Run, EngineProgram], str | None], holds: str
+    fault: Callable[[Seen, Run, EngineProgram], str | None],
+    holds: str,
+    returned: Callable[[Run, EngineProgram], str] = lambda run, program: "",
 ) -> Callable[[Case, Conditions], Examination]:
-    """Return the examination that asks ``fault`` of every run of a program and names the first that has one."""
+    """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
+
+    ``returned`` says of that run which of the values that are returned it is about.
+    """
 
     def examine(case: Case, conditions: Conditions) -> Examination:
         assert case.program is not None
@@ -78,7 +83,8 @@ def examine_runs(
         for run in seen.runs:
             found = fault(seen, run, case.program)
             if found:
-                return refuted(case.program, found, f"a run that ends with new tokens {run.ends[0][0]}", figures)
+                where = f"a run that ends with new tokens {run.ends[0][0]}"
+                return refuted(case.program, found, where, figures)._replace(returned=returned(run, case.program))
         return Examination(holds, rational=False, figures=figures)
 
     return examine

@@ -21,9 +21,17 @@ in which libraries hand scores out."""
 
 def fault(seen: Seen, run: Run, program: EngineProgram) -> str | None:
     """Name every kind of value that differs, at its first token, from what a plain call returns for the same tokens."""
+    return "; ".join(_differences(run, program).values()) or None
+
+
+def _differences(run: Run, program: EngineProgram) -> dict[str, str]:
+    """Return name -> what differs at its first token, of every kind of value that differs."""
     names = sorted({name for entries in _plain(program).values() for name in entries})
-    found = [told for name in names if (told := _first_difference(name, run, program))]
-    return "; ".join(found) or None
+    return {name: told for name in names if (told := _first_difference(name, run, program))}
+
+
+def _first_kind(run: Run, program: EngineProgram) -> str:
+    return next(iter(_differences(run, program)))
 
 
 def _first_difference(name: str, run: Run, program: EngineProgram) -> str | None:
@@ -68,5 +76,5 @@ CHECK = Check(
     evidence=Evidence.EQUAL,
     obstacle=needs_watching,
     cases=watched_cases,
-    examine=examine_runs(fault, "everything returned is what a plain call returns"),
+    examine=examine_runs(fault, "everything returned is what a plain call returns", _first_kind),
 )
