@@ -87,6 +87,12 @@ def test_an_engine_that_stops_late_is_refuted_by_where_it_stops():
     assert "goes on to" in stop.statement
 
 
+def test_a_model_of_no_known_engine_is_refused():
+    """How it keeps its cache is not known, so that what was remembered could be another cache's."""
+    with pytest.raises(ValueError, match=r"a model is Linear.*expected a model of transformers, with a forward method"):
+        check_engine(plain, plain, models=(torch.nn.Linear(1, 1),))
+
+
 def test_transformers_generate_in_three_lines():
     engine = assisted_engine(PROGRAMS[0])
     with quiet_and_seeded(0):

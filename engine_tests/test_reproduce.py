@@ -92,6 +92,10 @@ def test_a_setting_in_which_a_cache_is_passed_in_is_written_with_the_cache():
     assert found.smaller
 
 
+def test_the_value_that_is_another_is_named_as_the_engine_names_it():
+    assert reproduced("prompt-lookup/greedy", "scores_match").fault.returned == "attentions"
+
+
 @pytest.mark.parametrize(
     ("name", "check", "said"),
     [

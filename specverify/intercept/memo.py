@@ -15,6 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import torch
@@ -55,12 +56,14 @@ class Memory(NamedTuple):
 def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
     """Answer ``model``'s forward passes, which depend on ``passes``, from ``memory`` inside the block."""
     forward = model.forward
+    signature = inspect.signature(forward)
 
     def passed(*args: Any, **kwargs: Any) -> Any:
         return _passed(forward, memory, passes.cache, passes.beside(model), args, kwargs)
 
     @functools.wraps(forward)  # the library reads the signature to know what it may pass
     def recall(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _by_name(signature, args, kwargs)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
             if passes.cache in kwargs:
                 kwargs[passes.cache] = _settled(kwargs[passes.cache])
@@ -71,12 +74,21 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
                     return _passed_for_each(source, passed, passes.cache, args, kwargs)
             return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
 
-    recall.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # worked out once, not at every look
+    recall.__signature__ = signature  # type: ignore[attr-defined]  # worked out once, not at every look
     model.forward = recall
     try:
         yield
     finally:
         del model.forward
+
+
+def _by_name(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with all that have a name under it: a cache is found however it was passed."""
+    kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
+    named = dict(zip((one.name for one in kinds), args, strict=False))
+    return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
 
 
 def _passed(
