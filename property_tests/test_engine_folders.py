@@ -158,6 +158,15 @@ def test_an_engine_without_a_setting_to_sample_is_left_out_of_the_statistics_unl
         plan_statistics(1e-6, 0, USUAL, ["fake:one"])
 
 
+def test_saying_what_engines_there_are_imports_none():
+    program = (
+        "import sys\nfrom specverify.listing import everything\n"
+        "print(len(everything()['subjects']), sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"[1-9]\d* \[\]\n", done.stdout)
+
+
 # What is wrong with one concerns no other
 
 
