@@ -12,7 +12,7 @@ from torch_laws import close
 from specverify.intercept.alternatives import MOST_OUTCOMES, Apart, for_each_outcome, merged
 from specverify.intercept.deferred import Categorical, Chosen
 from specverify.intercept.lazy_tensor import LazyTensor
-from specverify.intercept.memo import Memory, remembered
+from specverify.intercept.memo import Memory, Passes, remembered
 
 P = torch.tensor([0.25, 0.25, 0.5], dtype=torch.float64)
 ROWS = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.125, 0.0, 0.875]], dtype=torch.float64)
@@ -53,7 +53,7 @@ class Model:
 def law_of(function):
     """Return the exact law of ``function(model)``, whose forward passes are remembered."""
     model = Model()
-    with remembered(model, Memory({}, [0])):
+    with remembered(model, Memory({}, [0]), Passes("past_key_values")):
         return torch_laws.law_of(lambda: function(model))
 
 

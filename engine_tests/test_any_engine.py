@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from specverify.subjects.huggingface_engines import assisted_engine, quiet_and_seeded
-from specverify.subjects.huggingface_programs import PROGRAMS
+from specverify.engines.huggingface.generation import assisted_engine, quiet_and_seeded
+from specverify.engines.huggingface.programs import PROGRAMS
 from specverify.testing import SpeculationRefuted, check_engine
 from specverify.verdict import Status
 
@@ -85,6 +85,12 @@ def test_an_engine_that_stops_late_is_refuted_by_where_it_stops():
     stop = next(verdict for verdict in found if verdict.check == "stop_law")
     assert stop.status is Status.REFUTED
     assert "goes on to" in stop.statement
+
+
+def test_a_model_of_no_known_engine_is_refused():
+    """How it keeps its cache is not known, so that what was remembered could be another cache's."""
+    with pytest.raises(ValueError, match=r"a model is Linear.*expected a model of transformers, with a forward method"):
+        check_engine(plain, plain, models=(torch.nn.Linear(1, 1),))
 
 
 def test_transformers_generate_in_three_lines():

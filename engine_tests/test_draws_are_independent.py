@@ -13,9 +13,9 @@ from transformers.generation import utils
 
 from specverify.checks import Conditions, check_named
 from specverify.checks.draws_are_independent import CHECK, examine
+from specverify.engines.huggingface.generation import assisted_engine
+from specverify.engines.huggingface.programs import PROGRAMS, engine_program
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.huggingface_engines import assisted_engine
-from specverify.subjects.huggingface_programs import PROGRAMS, engine_program
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 from specverify.verdict import Status

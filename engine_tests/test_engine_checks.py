@@ -13,9 +13,9 @@ from transformers.generation import candidate_generator, utils
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks import acceptance_law as acceptance
 from specverify.checks._observed import Run, Seen
-from specverify.subjects.huggingface_engines import assisted_engine
-from specverify.subjects.huggingface_rows import BASE, Row, row_subject, rows
-from specverify.subjects.huggingface_special import table_engine
+from specverify.engines.huggingface.generation import assisted_engine
+from specverify.engines.huggingface.rows import BASE, Row, row_subject, rows
+from specverify.engines.huggingface.special import table_engine
 from specverify.subjects.subject import Forward, Observed
 from specverify.verdict import Status
 from specverify.verify import Plan, verify_subject

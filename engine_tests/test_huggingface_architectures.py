@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import GenerationConfig
 
-from specverify.subjects.huggingface import quiet_and_seeded
-from specverify.subjects.huggingface_architectures import ARCHITECTURES, build_model, next_logits
-from specverify.subjects.huggingface_speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
-from specverify.subjects.huggingface_watch import in_float64
+from specverify.engines.huggingface.architectures import ARCHITECTURES, build_model, next_logits
+from specverify.engines.huggingface.sampled import quiet_and_seeded
+from specverify.engines.huggingface.speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+from specverify.engines.huggingface.watch import in_float64
 
 VOCABULARY = 4
 PROMPT = (0, 1, 2, 0, 1)

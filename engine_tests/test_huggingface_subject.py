@@ -13,7 +13,8 @@ import pytest
 import torch
 from transformers.utils import logging as transformers_logging
 
-from specverify.subjects.huggingface import (
+from specverify.engines.huggingface.models import ARCHITECTURES, TARGET_SEED, build_model, build_target
+from specverify.engines.huggingface.sampled import (
     SETTINGS,
     EngineSetting,
     assisted_activity,
@@ -26,7 +27,6 @@ from specverify.subjects.huggingface import (
     prompt_lookup_activity,
     prompt_lookup_counts,
 )
-from specverify.subjects.huggingface_models import ARCHITECTURES, TARGET_SEED, build_model, build_target
 
 
 def name_of(value: Any) -> str:

@@ -14,17 +14,17 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
-from specverify.catalogue import find_subject
+from specverify.catalogue import find_subject, reproducer_of
 from specverify.checks import check_named
 from specverify.cli import app
+from specverify.engines.huggingface.generation import assisted_engine
+from specverify.engines.huggingface.rows import BASE
+from specverify.engines.huggingface.script import script_of
+from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.identifier import Replay, encode
 from specverify.replays import again
 from specverify.reproduce import _likeliest, reproduction
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
-from specverify.subjects.huggingface_engines import assisted_engine
-from specverify.subjects.huggingface_rows import BASE
-from specverify.subjects.huggingface_script import script_of
-from specverify.subjects.smaller import smaller_settings
 
 MENDED = """
 import inspect
@@ -92,6 +92,10 @@ def test_a_setting_in_which_a_cache_is_passed_in_is_written_with_the_cache():
     assert found.smaller
 
 
+def test_the_value_that_is_another_is_named_as_the_engine_names_it():
+    assert reproduced("prompt-lookup/greedy", "scores_match").fault.returned == "attentions"
+
+
 @pytest.mark.parametrize(
     ("name", "check", "said"),
     [
@@ -110,7 +114,7 @@ def test_what_no_script_can_show_is_refused_in_a_sentence(name, check, said):
 def test_models_that_no_script_can_build_are_refused(name, said):
     program = find_subject(f"hf:all/{name}").programs[0]
     with pytest.raises(NoScript, match=said):
-        program.script(Fault("anything"))
+        reproducer_of("hf:all").script(program.source, Fault("anything"))
 
 
 def test_reference_algorithms_are_refused():

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from specverify.catalogue import ENGINES
+from specverify.catalogue import engine_subjects
 from specverify.divided import program_counts
+from specverify.engines.huggingface.generation import prompt_lookup_engine
+from specverify.engines.huggingface.models import SETTINGS
+from specverify.engines.huggingface.programs import engine_program
+from specverify.engines.huggingface.sampled import prompt_lookup_counts
 from specverify.enumeration import program_law
 from specverify.statistics import goodness_of_fit
 from specverify.stats import QUICK, USUAL, plan_statistics
-from specverify.subjects.huggingface import prompt_lookup_counts
-from specverify.subjects.huggingface_engines import prompt_lookup_engine
-from specverify.subjects.huggingface_models import SETTINGS
-from specverify.subjects.huggingface_programs import engine_program
 from specverify.subjects.subject import Method
 
 IMPROBABLE = 1e-9
+ENGINES = engine_subjects()
 
 
 def test_engines_are_planned_with_their_own_numbers_and_finely_with_answered_ones():

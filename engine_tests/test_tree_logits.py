@@ -20,8 +20,8 @@ from reference.trees import (
     regular_tree,
     retrieve_indices,
 )
-from specverify.subjects.huggingface import quiet_and_seeded
-from specverify.subjects.huggingface_architectures import build_model
+from specverify.engines.huggingface.architectures import build_model
+from specverify.engines.huggingface.sampled import quiet_and_seeded
 
 VOCABULARY = 7
 PROMPT = (0, 3, 1, 5)

@@ -36,7 +36,7 @@ from tiny_models import ABSOLUTE_OR_ROTARY, ANY_MASK, ATTENTIONS
 
 from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
 from reference.algorithms import speculative_sampling
-from specverify.subjects.huggingface_models import ARCHITECTURES, build_model
+from specverify.engines.huggingface.models import ARCHITECTURES, build_model
 
 VOCABULARY = 7
 HORIZON = 9

@@ -19,8 +19,8 @@ from tiny_models import VOCABULARY
 from transformers import DynamicCache
 
 from reference import crop, keep_lengths, tokens_to_feed
-from specverify.subjects.huggingface_models import ARCHITECTURES, build_model
-from specverify.subjects.huggingface_watch import in_float64
+from specverify.engines.huggingface.models import ARCHITECTURES, build_model
+from specverify.engines.huggingface.watch import in_float64
 
 BOUND = 1e-12
 ROUNDS = [(gamma, accepted) for gamma in range(len(DRAFTS) + 1) for accepted in range(gamma + 1)]

@@ -14,8 +14,8 @@ import torch
 import transformers
 from transformers.utils import is_flash_attn_2_available
 
-from specverify.subjects.huggingface_architectures import ARCHITECTURES as ALL_ARCHITECTURES
-from specverify.subjects.huggingface_architectures import build_model, fill
+from specverify.engines.huggingface.architectures import ARCHITECTURES as ALL_ARCHITECTURES
+from specverify.engines.huggingface.architectures import build_model, fill
 
 ARCHITECTURES = ("llama", "gpt2", "qwen2", "mistral", "gemma2", "gemma3", "t5", "bart")
 """Full, sliding (mistral) and alternating (gemma2, gemma3) attention; t5 and bart are encoder-decoders."""

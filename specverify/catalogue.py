@@ -3,74 +3,130 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from reference import ALGORITHMS
+from specverify.engines import Engine, Reproducer, found_engines
 from specverify.mutants import mutants
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
-TABLES: dict[str, str] = {"hf:all": "every way in which generate() speculates, in every situation: hf:all/NAME each"}
-"""Names that stand for many subjects."""
-
-
-def _huggingface(name: str) -> Subject:
-    from specverify.subjects.huggingface_subjects import SUBJECTS  # noqa: PLC0415 - needs the extra hf
-
-    return SUBJECTS[name]()
-
-
-def _huggingface_rows() -> dict[str, Callable[[], Subject]]:
-    from specverify.subjects.huggingface_rows import row_subject, rows  # noqa: PLC0415 - needs the extra hf
-
-    return {f"hf:all/{name}": (lambda name=name, row=row: row_subject(name, row)) for name, row in rows().items()}  # type: ignore[misc]
-
-
-ENGINES: dict[str, str] = {
-    "hf:assisted": "transformers generate(assistant_model=...), unmodified, on tiny Llama and GPT-2 models",
-    "hf:prompt-lookup": "transformers generate(prompt_lookup_num_tokens=...), unmodified, on the same models",
-    "hf:plain": "transformers generate() without speculation, on the same models",
-}
-"""Engines and what they run. They are loaded when asked for: they need the extra ``hf``."""
-
 _LOADERS: dict[str, Callable[[], Subject]] = {
     **{f"reference:{row.name}": (lambda row=row: algorithm_subject(row)) for row in ALGORITHMS},  # type: ignore[misc]
     **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
-    **{name: (lambda name=name: _huggingface(name)) for name in ENGINES},  # type: ignore[misc]
 }
 
 
 def find_subject(name: str) -> Subject:
     """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
-    try:
-        known = _LOADERS | (_huggingface_rows() if name.startswith("hf:all/") else {})
-        if name in known:
-            return known[name]()
-    except ImportError as error:
-        raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
-    if not is_external(name):
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f", did you mean {near[0]}?" if near else ""
-        raise UnusableSubject(f"there is no subject {name!r}{hint or ' (see: specverify list)'}")
-    return external_subject(name)
+    if name in _LOADERS:
+        return _LOADERS[name]()
+    if is_external(name):
+        return external_subject(name)
+    engine = engine_called(name)
+    if engine is not None and name in {*engine_subjects(), *_expanded(_table_of(name))}:
+        return _loaded(engine, name)
+    near = difflib.get_close_matches(name, [*_LOADERS, *engine_subjects(), *_expanded(_table_of(name))], 1, cutoff=0.5)
+    hint = f", did you mean {near[0]}?" if near else " (see: specverify list)"
+    raise UnusableSubject(f"there is no subject {name!r}{hint}")
 
 
 def is_external(name: str) -> bool:
     """Return whether a name is that of somebody else's code, ``module:callable``."""
-    return ":" in name and name.partition(":")[0] not in {"reference", "mutant", "hf"}
+    found = found_engines()
+    return ":" in name and _prefix(name) not in {"reference", "mutant", *found.engines, *found.unusable}
+
+
+def engine_called(name: str) -> Engine | None:
+    """Return the engine whose subject ``name`` is, if it is one's; raises ``UnusableSubject`` if it cannot be used."""
+    found = found_engines()
+    if _prefix(name) in found.unusable:
+        raise UnusableSubject(found.unusable[_prefix(name)])
+    return found.engines.get(_prefix(name)) if ":" in name else None
+
+
+def reproducer_of(name: str) -> Reproducer | None:
+    """Return what writes the failures of the subject ``name`` as scripts, if anything does."""
+    engine = None if is_external(name) else engine_called(name)
+    return None if engine is None else engine.reproducer
+
+
+def written_as_scripts() -> str:
+    """Return the engines whose failures are written as scripts, for a sentence."""
+    return " or ".join(engine.name for engine in found_engines().engines.values() if engine.reproducer) or "no engine"
+
+
+def kinds_of_names() -> tuple[str, ...]:
+    """Return what a subject may be called, for a sentence."""
+    return ("reference:NAME", *(f"{prefix}:NAME" for prefix in found_engines().engines), "module:callable")
+
+
+def engine_subjects() -> dict[str, str]:
+    """Return the subjects of all engines and what they are. They are loaded when asked for: they need their engine."""
+    return {
+        f"{prefix}:{name}": summary
+        for prefix, engine in found_engines().engines.items()
+        for name, summary in engine.subjects.items()
+    }
+
+
+def tables() -> dict[str, str]:
+    """Return the names that stand for many subjects, and what for."""
+    return {
+        f"{prefix}:{name}": table.summary
+        for prefix, engine in found_engines().engines.items()
+        for name, table in engine.tables.items()
+    }
 
 
 def expanded(name: str) -> tuple[str, ...]:
     """Return the names that ``name`` stands for: itself, unless it is a table."""
-    if name not in TABLES:
-        return (name,)
-    try:
-        return tuple(_huggingface_rows())
-    except ImportError as error:
-        raise UnusableSubject(f"{name} cannot be loaded: {error}") from error
+    return tuple(_expanded(name)) if name in tables() else (name,)
+
+
+def within_table(name: str) -> str:
+    """Return what a subject is called within its table; nothing if it is of none."""
+    return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 
 def default_subjects() -> tuple[str, ...]:
     """Return what ``verify --all`` runs: every reference algorithm. Engines are asked for by name: they take longer."""
     return tuple(f"reference:{row.name}" for row in ALGORITHMS)
+
+
+def _expanded(table: str) -> Iterator[str]:
+    """Yield the subjects of a table; none if there is no such table."""
+    engine = engine_called(table) if table in tables() else None
+    if engine is not None:
+        try:
+            for inside in engine.tables[table.partition(":")[2]].names():
+                yield f"{table}/{inside}"
+        except Exception as error:
+            raise _unusable(engine, table, error) from error
+
+
+def _loaded(engine: Engine, name: str) -> Subject:
+    try:
+        subject = engine.load(name.partition(":")[2])
+    except Exception as error:
+        raise _unusable(engine, name, error) from error
+    if not isinstance(subject, Subject):
+        raise UnusableSubject(f"{name} is loaded as a {type(subject).__name__}, expected a Subject")
+    return subject._replace(name=name)
+
+
+def _unusable(engine: Engine, name: str, error: Exception) -> UnusableSubject:
+    """Return what to say of a subject that an engine could not load: what is missing, or what was raised."""
+    if not isinstance(error, ImportError):
+        return UnusableSubject(f"{name} cannot be loaded: {type(error).__name__}: {error}")
+    install = f'pip install "{engine.requirement}"'
+    return UnusableSubject(f"{name} cannot be loaded: {error}{'' if install in str(error) else f' ({install})'}")
+
+
+def _prefix(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _table_of(name: str) -> str:
+    return name.partition("/")[0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from reference import ALGORITHMS
-from specverify.catalogue import ENGINES, TABLES
+from specverify.catalogue import engine_subjects, tables
 from specverify.checks import CHECKS
+from specverify.engines import found_engines
 from specverify.mutants import mutants
 from specverify.report.systems import evidence
 
@@ -28,7 +29,7 @@ def everything() -> dict[str, list[dict[str, Any]]]:
             }
             for row in ALGORITHMS
         ],
-        "subjects": [{"name": name, "summary": summary} for name, summary in (ENGINES | TABLES).items()],
+        "subjects": [{"name": name, "summary": summary} for name, summary in _subjects().items()],
         "checks": [
             {"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS
         ],
@@ -42,6 +43,12 @@ def everything() -> dict[str, list[dict[str, Any]]]:
             for mutant in mutants()
         ],
     }
+
+
+def _subjects() -> dict[str, str]:
+    """Return the subjects of engines, their tables, and of engines that cannot be used why not."""
+    unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}
+    return engine_subjects() | tables() | unusable
 
 
 def described(row: dict[str, Any]) -> str:

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reference import Tokens
+from specverify.catalogue import reproducer_of, written_as_scripts
 from specverify.checks import Case, Check, Conditions
 from specverify.checks._laws import enumerated
 from specverify.checks.check import case_of_program
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
+from specverify.engines import Reproducer
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
 from specverify.subjects.subject import EngineProgram, Subject
 from specverify.verdict import Examination
@@ -24,7 +26,6 @@ from specverify.verdict import Examination
 DEFAULTS = Conditions()
 FEW_CALLS = 1000
 """A smaller setting may need more calls than the one before it, up to these."""
-RETURNED = ("attentions", "hidden_states", "logits", "scores")
 
 Law = Mapping[Tokens, Any]
 
@@ -51,23 +52,25 @@ def reproduction(
     Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
     """
     subject, program = case.subject, case.situation
+    reproducer = reproducer_of(subject.name)
     if check.name not in FAULTS:
         raise NoScript(f"only laws, ends, supports and returned values are written as scripts, not {check.name}")
-    if not isinstance(program, EngineProgram) or program.script is None:
-        raise NoScript(f"{subject.name} is not a call of transformers, and only those are written as scripts")
+    if not isinstance(program, EngineProgram) or program.source is None or reproducer is None:
+        raise NoScript(f"{subject.name} is not a call of {written_as_scripts()}, and only those are written as scripts")
     progress(f"looking at {subject.name} again")
     fault = _fault(subject, program, check, conditions)
     if fault is None:
         raise NoScript(f"{subject.name}: {check.name} holds here, so there is nothing to reproduce")
-    program.script(fault)  # what cannot be written is refused before anything is made smaller
-    program, fault, smaller = _smallest(subject, program, fault, check, conditions, seconds, progress)
+    reproducer.script(program.source, fault)  # what cannot be written is refused before anything is made smaller
+    program, fault, smaller = _smallest(subject, program, reproducer, fault, check, conditions, seconds, progress)
     if fault.calls > MOST_CALLS:
         raise NoScript(
             f"{fault.calls} calls would be needed to see {fault.got:.4g} instead of {fault.expected:.4g}, more than "
             f"{MOST_CALLS}: too small to be seen by sampling in a script"
         )
     setting = f"{subject.name}, {', '.join(smaller)}" if smaller else subject.name
-    return Reproduction(_script(program, fault._replace(said=f"{setting}: {fault.said}")), fault, smaller)
+    script = reproducer.script(program.source, fault._replace(said=f"{setting}: {fault.said}"))
+    return Reproduction(script, fault, smaller)
 
 
 def printed_by(script: str) -> str:
@@ -90,6 +93,7 @@ def printed_by(script: str) -> str:
 def _smallest(
     subject: Subject,
     program: EngineProgram,
+    reproducer: Reproducer,
     fault: Fault,
     check: Check,
     conditions: Conditions,
@@ -98,17 +102,17 @@ def _smallest(
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Take away one thing after the other as long as the fault stays and is as easy to see."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
-    script = _script(program, fault)
+    script = reproducer.script(program.source, fault)
     again = True
     while again:
         again = False
-        for said, candidate in () if program.smaller is None else program.smaller():
+        for said, candidate in reproducer.smaller(program.source):
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
             progress(f"looking for the smallest setting that shows it: {said}")
-            found = _tried(subject, candidate, check, conditions)
-            if found is not None and _as_clear(found, fault) and _script(candidate, found) != script:
-                program, fault, script, again = candidate, found, _script(candidate, found), True
+            found = _tried(subject, candidate, reproducer, check, conditions)
+            if found is not None and _as_clear(found.fault, fault) and found.script != script:
+                program, (fault, script), again = candidate, found, True
                 taken[said if said.startswith("no ") else said.split()[0]] = said
                 break
     return program, fault, tuple(taken.values())
@@ -119,20 +123,19 @@ def _as_clear(found: Fault, before: Fault) -> bool:
     return found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
 
 
-def _tried(subject: Subject, program: EngineProgram, check: Check, conditions: Conditions) -> Fault | None:
+class _Written(NamedTuple):
+    fault: Fault
+    script: str
+
+
+def _tried(
+    subject: Subject, program: EngineProgram, reproducer: Reproducer, check: Check, conditions: Conditions
+) -> _Written | None:
     try:
         fault = _fault(subject, program, check, conditions)
-        if fault is not None:
-            _script(program, fault)
+        return None if fault is None else _Written(fault, reproducer.script(program.source, fault))
     except Exception:  # noqa: BLE001 - the engine may not take the setting, and says so in any way
         return None
-    return fault
-
-
-def _script(program: EngineProgram, fault: Fault) -> str:
-    if program.script is None:
-        raise NoScript(f"{program.name} cannot be written as a script")
-    return program.script(fault)
 
 
 def _fault(subject: Subject, program: EngineProgram, check: Check, conditions: Conditions) -> Fault | None:
@@ -167,11 +170,9 @@ def _support_fault(program: EngineProgram, _: Examination, conditions: Condition
 
 
 def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
-    words = examined.statement.replace(":", " ").split()
-    returned = next(word for word in words if word in RETURNED)
     certain = max(program.law().values()) > 1 - 1e-6
-    said = f"the {returned} that are returned are not those of a call without speculation"
-    return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=returned)
+    said = f"the {examined.returned} that are returned are not those of a call without speculation"
+    return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=examined.returned)
 
 
 FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {

@@ -13,7 +13,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from reference import ALGORITHMS, Algorithm
-from specverify.catalogue import ENGINES, find_subject
+from specverify.catalogue import engine_subjects, find_subject
 from specverify.checks.check import Conditions
 from specverify.checks.samples_fit_law import FitRow, rows_of, tests_of
 from specverify.parallel import as_finished
@@ -80,10 +80,10 @@ def plan_statistics(
 ) -> StatisticsPlan:
     """Return the plan of ``subjects``, which are all registry rows and engines unless named.
 
-    Raises ``UnusableSubject`` for a name that is not one, and for one without a setting to sample.
+    Raises ``UnusableSubject`` for a name that is not one, and for one that is named and has no setting to sample.
     """
-    names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else ENGINES))
-    settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope))
+    names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
+    settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))
     return StatisticsPlan(settings, divide_alarm(alarm, sum(tests_of(item.setting) for item in settings)), seed, miss)
 
 
@@ -105,13 +105,13 @@ def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
     return rows_of(item.subject, item.setting, conditions)
 
 
-def _planned(name: str, scope: Scope) -> Iterator[PlannedSetting]:
+def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
     found = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
     if name in found:
         yield from _of_algorithm(name, *found[name], scope)
         return
     settings = find_subject(name).settings
-    if not settings:
+    if not settings and named:
         raise UnusableSubject(f"{name} has no setting to sample")
     for setting in settings:
         yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))

@@ -42,7 +42,7 @@ def stats_command(
     subject: Annotated[list[str] | None, typer.Option(help="Sample this subject only; repeatable.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Total variation 0.02, engines left out.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Total variation 0.001, every size.")] = False,
-    engines: Annotated[bool, typer.Option(help="Also sample the engines (needs the extra hf).")] = True,
+    engines: Annotated[bool, typer.Option(help="Also sample the engines (each needs its extra).")] = True,
     json_file: JsonOption = None,
     csv_file: CsvOption = None,
     plot: PlotOption = None,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def verify_command(
-    subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, hf:NAME or module:callable")] = None,
+    subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, ENGINE:NAME or module:callable")] = None,
     every: Annotated[bool, typer.Option("--all", help="Every reference algorithm.")] = False,
     check: ChecksOption = None,
     alarm: AlarmOption = 1e-6,
@@ -54,6 +54,7 @@ def verify_command(
     jobs: JobsOption = 0,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
+    from specverify.catalogue import within_table
     from specverify.checks import Conditions
     from specverify.report.data import as_data
     from specverify.report.markdown import verdict_table
@@ -84,7 +85,7 @@ def verify_command(
     if json_file is not None:
         write(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
     if markdown is not None:
-        write(markdown, verdict_table(verdicts), "the file of --markdown")
+        write(markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown")
     raise typer.Exit(exit_status(verdicts))
 
 
@@ -106,7 +107,7 @@ def reproduce_command(
     output: OutputOption = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
-    from specverify.catalogue import is_external
+    from specverify.catalogue import is_external, written_as_scripts
     from specverify.identifier import decode
     from specverify.replays import named_by
     from specverify.report.progress import progress_shown
@@ -117,7 +118,7 @@ def reproduce_command(
     try:
         wanted = decode(identifier)
         if is_external(wanted.subject):
-            stop(f"{wanted.subject} is not a call of transformers, and only those are written as scripts")
+            stop(f"{wanted.subject} is not a call of {written_as_scripts()}, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
             found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
             progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
@@ -147,14 +148,15 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
     """Return the names of the subjects that were asked for."""
-    from specverify.catalogue import default_subjects, expanded
+    from specverify.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 
     if not subjects and not every:
-        stop("no subject was named: expected reference:NAME, hf:NAME, module:callable, or --all")
+        stop(f"no subject was named: expected {', '.join(kinds_of_names())}, or --all")
     for place, name in enumerate(subjects):
         if not name.strip():
-            stop(f"the name of subject {place + 1} is empty: expected reference:NAME, hf:NAME or module:callable")
+            *kinds, last = kinds_of_names()
+            stop(f"the name of subject {place + 1} is empty: expected {', '.join(kinds)} or {last}")
         if name in subjects[:place]:
             stop(f"{name} is named twice, expected each subject once")
     try:

@@ -29,9 +29,10 @@ from specverify.arguments import (
     refusal,
 )
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
+from specverify.engines import found_engines
 from specverify.report.prose import failure
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.engine import engine_subject
+from specverify.subjects.engine import Models, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.subject import Subject
 from specverify.verdict import Evidence, Status, Verdict
@@ -98,10 +99,10 @@ def check_engine(
 ) -> Sequence[Verdict]:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
-    Both take no arguments and return the new token ids (see ``subjects.engine``). ``models`` are transformers models
-    whose forward passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it
-    GREEDY and SUPPORTED, unless told otherwise. With ``sampled`` both calls are sampled as well, some ten thousand
-    times each; that decides where the draws of an engine cannot be answered.
+    Both take no arguments and return the new token ids (see ``subjects.engine``). ``models`` are models of an engine
+    that is known here; their forward passes may be remembered from run to run. ``claims`` are what it promises:
+    LOSSLESS, and with it GREEDY and SUPPORTED, unless told otherwise. With ``sampled`` both calls are sampled as well,
+    some ten thousand times each; that decides where the draws of an engine cannot be answered.
     """
     check_callable(speculative, "the call with speculation", arguments=0)
     if isinstance(plain, Mapping):
@@ -154,14 +155,19 @@ def _gammas(gammas: Any) -> tuple[int, ...]:
     return tuple(map(int, gammas))
 
 
-def _models(models: Any) -> tuple[Any, ...]:
-    """Return the models whose forward passes may be remembered."""
+def _models(models: Any) -> Models:
+    """Return the models whose forward passes may be remembered, each with what its passes depend on."""
+    engines = found_engines().engines.values()
+    known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):
-        raise refusal("models", models, "a tuple of models of transformers")
+        raise refusal("models", models, f"a tuple of models of {known}")
+    found = []
     for model in models:
-        if not callable(getattr(model, "forward", None)):
-            raise refusal("a model", model, "a model of transformers, with a forward method")
-    return tuple(models)
+        passes = next((passes for engine in engines if (passes := engine.passes(model))), None)
+        if passes is None or not callable(getattr(model, "forward", None)):
+            raise refusal("a model", model, f"a model of {known}, with a forward method")
+        found.append((model, passes))
+    return tuple(found)
 
 
 def _claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:

@@ -53,6 +53,8 @@ class Examination(NamedTuple):
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
     """JSON-able numbers: runs, tv, rounds ..."""
+    returned: str = ""
+    """The name of what an engine returned beside the tokens, where that is what failed."""
 
 
 class Verdict(NamedTuple):

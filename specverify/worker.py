@@ -20,6 +20,7 @@ from typing import NamedTuple
 from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions, checks_named
 from specverify.checks.samples_fit_law import tests_of
+from specverify.engines import found_engines
 from specverify.guard import guarded
 from specverify.places import sentence_of
 from specverify.process import Changes
@@ -84,6 +85,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
         os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
     with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
         faulthandler.enable(file)
+        found_engines()  # looked for once, in nobody's time
         while True:
             request, seconds = line.recv()
             faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)

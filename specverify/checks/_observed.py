@@ -81,8 +81,15 @@ def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
         return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
 
 
-def examine_runs(fault: Callable[[Seen, Run, Observable], str | None], holds: str) -> Examine:
-    """Return the examination that asks ``fault`` of every run of a program and names the first that has one."""
+def examine_runs(
+    fault: Callable[[Seen, Run, Observable], str | None],
+    holds: str,
+    returned: Callable[[Run, Observable], str] = lambda run, observable: "",
+) -> Examine:
+    """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
+
+    ``returned`` says of that run which of the values that are returned it is about.
+    """
 
     def examine(observable: Observable, _: Conditions) -> Examination:
         seen = seen_in(observable.watch)
@@ -91,7 +98,7 @@ def examine_runs(fault: Callable[[Seen, Run, Observable], str | None], holds: st
             found = fault(seen, run, observable)
             if found:
                 where = f"a run that ends with new tokens {run.ends[0][0]}"
-                return refuted(observable.program, found, where, figures)
+                return refuted(observable.program, found, where, figures)._replace(returned=returned(run, observable))
         return Examination(holds, rational=False, figures=figures)
 
     return examine

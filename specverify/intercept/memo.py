@@ -15,6 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import torch
@@ -34,6 +35,15 @@ class _Pass(NamedTuple):
     """Whether the output holds the cache."""
 
 
+class Passes(NamedTuple):
+    """What the forward passes of a model depend on, as the engine that it belongs to knows it."""
+
+    cache: str
+    """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
+    beside: Callable[[Any], Any] = lambda model: None
+    """``beside(model)``: what else of the model they depend on that may change, such as how many layers are run."""
+
+
 class Memory(NamedTuple):
     """What was remembered, and how often it served."""
 
@@ -43,29 +53,28 @@ class Memory(NamedTuple):
 
 
 @contextmanager
-def remembered(model: Any, memory: Memory) -> Iterator[None]:
-    """Answer ``model``'s forward passes from ``memory`` inside the block.
-
-    The number of layers is part of the key: early exit lowers it in the config for the length of a draft.
-    """
+def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
+    """Answer ``model``'s forward passes, which depend on ``passes``, from ``memory`` inside the block."""
     forward = model.forward
+    signature = inspect.signature(forward)
 
     def passed(*args: Any, **kwargs: Any) -> Any:
-        return _passed(forward, memory, getattr(model.config, "num_hidden_layers", None), args, kwargs)
+        return _passed(forward, memory, passes.cache, passes.beside(model), args, kwargs)
 
     @functools.wraps(forward)  # the library reads the signature to know what it may pass
     def recall(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _by_name(signature, args, kwargs)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
-            if "past_key_values" in kwargs:
-                kwargs["past_key_values"] = _settled(kwargs["past_key_values"])
+            if passes.cache in kwargs:
+                kwargs[passes.cache] = _settled(kwargs[passes.cache])
             given = (*args, *kwargs.values())
             source = only_source(given) if _several_positions(given) else None
             if source is not None:
                 with suppress(Apart):
-                    return _passed_for_each(source, passed, args, kwargs)
+                    return _passed_for_each(source, passed, passes.cache, args, kwargs)
             return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
 
-    recall.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # worked out once, not at every look
+    recall.__signature__ = signature  # type: ignore[attr-defined]  # worked out once, not at every look
     model.forward = recall
     try:
         yield
@@ -73,20 +82,34 @@ def remembered(model: Any, memory: Memory) -> Iterator[None]:
         del model.forward
 
 
+def _by_name(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with all that have a name under it: a cache is found however it was passed."""
+    kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
+    named = dict(zip((one.name for one in kinds), args, strict=False))
+    return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
+
+
 def _passed(
-    forward: Callable[..., Any], memory: Memory, layers: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    forward: Callable[..., Any],
+    memory: Memory,
+    name: str,
+    beside: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """Return the output of a forward pass, and leave the cache as it does."""
-    cache = kwargs.get("past_key_values")
+    """Return the output of a forward pass, and leave the cache, handed in under ``name``, as it does."""
+    cache = kwargs.get(name)
     try:
-        key = digest((args, kwargs, layers))
+        key = digest((args, kwargs, beside))
     except NoContent:
         return forward(*args, **kwargs)
     if key not in memory.passes:
         output = forward(*args, **kwargs)
-        also = {name: value for name, value in output.items() if name != "past_key_values"}
-        left = output.get("past_key_values") if cache is None else _state(cache)
-        memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), "past_key_values" in output)
+        also = {field: value for field, value in output.items() if field != name}
+        left = output.get(name) if cache is None else _state(cache)
+        memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), name in output)
         return output
     memory.used[0] += 1
     kept = memory.passes[key]
@@ -94,28 +117,28 @@ def _passed(
         cache = _copied(kept.cache)
     else:
         cache.__dict__.update(_copied(kept.cache))
-    return kept.kind(**_copied(kept.output), **({"past_key_values": cache} if kept.caches else {}))
+    return kept.kind(**_copied(kept.output), **({name: cache} if kept.caches else {}))
 
 
 def _passed_for_each(
-    source: Categorical, passed: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return the output of a forward pass, and leave the cache, undecided where they depend on ``source``."""
-    cache = kwargs.get("past_key_values")
+    cache = kwargs.get(name)
 
     def one(*args: Any, **kwargs: Any) -> Any:
         if cache is None:
             output = passed(*args, **kwargs)
             return type(output), dict(output), None
         own = _copied(cache)
-        output = passed(*args, **kwargs, past_key_values=own)
-        return type(output), {name: None if value is own else value for name, value in output.items()}, _state(own)
+        output = passed(*args, **kwargs, **{name: own})
+        return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
 
-    others = {name: value for name, value in kwargs.items() if cache is None or name != "past_key_values"}
+    others = {field: value for field, value in kwargs.items() if cache is None or field != name}
     kind, output, state = for_each_outcome(source, one, args, others)
     if cache is not None:
         cache.__dict__.update(state)
-        output.update({name: cache for name in output if name == "past_key_values"})
+        output.update({field: cache for field in output if field == name})
     return kind(**output)
 
 

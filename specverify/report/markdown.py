@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from specverify.report.prose import SYMBOLS
 from specverify.verdict import Status, Verdict
@@ -11,8 +11,12 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 """Verdicts that are told in words below the table."""
 
 
-def verdict_table(verdicts: Sequence[Verdict]) -> str:
-    """Return the table and, below it, one line for each thing that does not simply hold, and where it was found."""
+def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
+    """Return the table and, below it, one line for each thing that does not simply hold, and where it was found.
+
+    ``settings`` gives, by subject, what it is called within its table: statements that begin with it are told once for
+    all the subjects that they are made of.
+    """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))
     subjects = list(dict.fromkeys(verdict.subject for verdict in applied))
@@ -27,7 +31,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> str:
         "",
         "; ".join(f"{SYMBOLS[status]} {status}" for status in Status if any(v.status is status for v in applied)),
         "",
-        *_told(applied),
+        *_told(applied, settings),
     ]
     return "\n".join(lines) + "\n"
 
@@ -38,12 +42,12 @@ def _cell(verdict: Verdict) -> str:
     return SYMBOLS[verdict.status] + shown
 
 
-def _told(verdicts: Sequence[Verdict]) -> list[str]:
+def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
     """Return one line for each statement, with all the subjects it was made of."""
     found: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict.status in SAID:
-            setting = verdict.subject.partition("/")[2]
+            setting = settings.get(verdict.subject, "")
             statement = verdict.statement.removeprefix(f"{setting}: ").replace("|", "\\|")
             found.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
     return [

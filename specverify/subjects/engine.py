@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
 from specverify.enumeration import complete_law
@@ -24,7 +24,12 @@ from specverify.intercept.outcome import final_outcome
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, SampledPair, SampledSetting, Subject, UnusableSubject
 
+if TYPE_CHECKING:
+    from specverify.intercept.memo import Passes
+
 Decode = Callable[[], Any]
+Models = tuple[tuple[Any, "Passes"], ...]
+"""Models, each with what its forward passes depend on."""
 DETECT = 0.05
 """Total variation that a sample of an engine must see."""
 
@@ -33,13 +38,13 @@ def engine_subject(
     speculative: Decode,
     plain: Decode | Mapping[Tokens, float],
     name: str,
-    models: tuple[Any, ...] = (),
+    models: Models = (),
     claims: frozenset[Claim] = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
 ) -> Subject:
     """Return the subject of one call; it claims to be lossless unless told otherwise.
 
-    ``plain`` may also be the law of the new tokens itself. The forward passes of ``models``, if they are transformers
-    models, are remembered by content from run to run.
+    ``plain`` may also be the law of the new tokens itself. The forward passes of ``models`` are remembered by content
+    from run to run.
     """
     sample = partial(_counted, speculative)
     subject = Subject(
@@ -67,9 +72,7 @@ SAMPLED = "as called, its own random numbers"
 
 
 @contextmanager
-def opened(
-    decode: Decode, models: tuple[Any, ...], forced_uniform: float | None = None
-) -> Iterator[Callable[[Draws], Any]]:
+def opened(decode: Decode, models: Models, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
     """Yield a call as a program of draws."""
 
     def program(draws: Draws) -> Any:
@@ -83,8 +86,8 @@ def opened(
             from specverify.intercept.memo import Memory, remembered  # noqa: PLC0415
 
             stack.enter_context(torch.no_grad())
-            for model in models:
-                stack.enter_context(remembered(model, Memory({}, [0])))
+            for model, passes in models:
+                stack.enter_context(remembered(model, Memory({}, [0]), passes))
         yield program
 
 
@@ -123,7 +126,7 @@ def tokens_of(answer: Any) -> Tokens:
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: tuple[Any, ...]) -> Mapping[Tokens, float]:
+def _plain_law(plain: Decode, models: Models) -> Mapping[Tokens, float]:
     with opened(plain, models) as program:
         return complete_law(program)
 

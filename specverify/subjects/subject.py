@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -167,10 +167,8 @@ class EngineProgram(NamedTuple):
     """The same engine, looked into while it runs."""
     documented: tuple[str, ...] = ()
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
-    script: Callable[..., str] | None = None
-    """``script(fault)`` -> a script that shows a ``fault.Fault`` with the engine alone; raises ``fault.NoScript``."""
-    smaller: Callable[[], Iterator[tuple[str, EngineProgram]]] | None = None
-    """Settings with one thing less, each with what it is: such as ``horizon 2``."""
+    source: Any = None
+    """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 
 
 class Subject(NamedTuple):

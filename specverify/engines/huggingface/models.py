@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from reference.types import Tokens
-from specverify.subjects import huggingface_architectures
-from specverify.subjects.huggingface_architectures import build_model
+from specverify.engines.huggingface import architectures
+from specverify.engines.huggingface.architectures import build_model
 
 __all__ = [
     "ARCHITECTURES",
@@ -77,7 +77,7 @@ def build_assistant(setting: EngineSetting) -> Any:
     return build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
 
 
-ARCHITECTURES = {name: huggingface_architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
+ARCHITECTURES = {name: architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
 """The architectures of ``SETTINGS``; ``build_model`` knows more."""
 
 _SAMPLING: dict[str, dict[str, Any]] = {

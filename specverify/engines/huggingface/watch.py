@@ -19,12 +19,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
+from specverify.engines.huggingface.generation import PASSES, Generation, layers_of, quiet_and_seeded
 from specverify.intercept.content import digest
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.lazy_tensor import look_at
 from specverify.intercept.memo import Memory, remembered
 from specverify.intercept.torch_calls import outcome_of
-from specverify.subjects.huggingface_engines import Engine, quiet_and_seeded
 from specverify.subjects.subject import Forward, Observed, Watched
 
 ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")
@@ -45,12 +45,12 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
         stack.enter_context(quiet_and_seeded(0))
         stack.enter_context(torch.no_grad())
         for model in models:
-            stack.enter_context(remembered(model, Memory({}, [0])))
+            stack.enter_context(remembered(model, Memory({}, [0]), PASSES))
         yield
 
 
 @contextmanager
-def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
+def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
     """Build the models in float64 and yield the engine with what is needed to look into it."""
     with quiet_and_seeded(0):
         engine = build()
@@ -60,12 +60,12 @@ def watched(build: Callable[[], Engine]) -> Iterator[Watched]:
         model.forward = in_float64(model.forward)
         if not hidden:  # eager attention alone returns its weights, and has none to return for a row that sees nothing
             model.set_attn_implementation("eager")
-    layers = getattr(engine.target.config, "num_hidden_layers", None)
+    layers = layers_of(engine.target)
     forwards: list[Forward] = []
     rows: list[list[Tokens]] = []
 
     def before_forward(target: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        if getattr(target.config, "num_hidden_layers", None) != layers:
+        if layers_of(target) != layers:
             return  # early exit: the target drafts
         cache = named["past_key_values"]
         ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
@@ -121,7 +121,7 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def _asked(engine: Engine, *, attentions: bool) -> dict[str, bool]:
+def _asked(engine: Generation, *, attentions: bool) -> dict[str, bool]:
     """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     found = engine.generate(False, **asked)
@@ -153,7 +153,7 @@ def _array(entry: Any) -> Any:
     return look_at(entry).double().numpy()
 
 
-def _contents(engine: Engine) -> dict[str, bytes]:
+def _contents(engine: Generation) -> dict[str, bytes]:
     """Return a digest of everything the caller owns and may use again."""
     found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     for number, model in enumerate(engine.models):

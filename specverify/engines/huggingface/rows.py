@@ -11,16 +11,14 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from reference import Claim, Tokens
-from specverify.subjects import huggingface_situations as situations
-from specverify.subjects import huggingface_special as special
-from specverify.subjects.huggingface_engines import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
-from specverify.subjects.huggingface_ensemble import ensemble_engine, ensemble_law
-from specverify.subjects.huggingface_models import EngineSetting
-from specverify.subjects.huggingface_programs import REPLAYS, opened, plain_law
-from specverify.subjects.huggingface_script import script_of
-from specverify.subjects.huggingface_situations import with_arguments
-from specverify.subjects.huggingface_watch import watched
-from specverify.subjects.smaller import smaller_programs
+from specverify.engines.huggingface import situations, special
+from specverify.engines.huggingface.ensemble import ensemble_engine, ensemble_law
+from specverify.engines.huggingface.generation import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
+from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.programs import REPLAYS, opened, plain_law
+from specverify.engines.huggingface.situations import with_arguments
+from specverify.engines.huggingface.smaller import Source
+from specverify.engines.huggingface.watch import watched
 from specverify.subjects.subject import EngineProgram, Subject
 
 Law = Callable[[EngineSetting], Mapping[Tokens, float]]
@@ -199,8 +197,7 @@ def row_subject(name: str, row: Row) -> Subject:
                 target=promised if row.declared else None,
                 watch=partial(watched, build) if row.watch else None,
                 documented=row.documented,
-                script=partial(script_of, build),
-                smaller=partial(smaller_programs, row.setting, partial(_row_program, name, row)),
+                source=Source(build, row.setting, partial(_row_program, name, row)),
             ),
         ),
         rational=False,

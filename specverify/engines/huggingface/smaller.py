@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from specverify.subjects.huggingface_models import EngineSetting
+from specverify.engines.huggingface.generation import Generation
+from specverify.engines.huggingface.models import EngineSetting
 from specverify.subjects.subject import EngineProgram
+
+
+class Source(NamedTuple):
+    """What a program is made of, as a script of it needs it."""
+
+    generation: Callable[[], Generation]
+    setting: EngineSetting
+    program: Callable[[EngineSetting], EngineProgram]
+    """The same program at another setting."""
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
@@ -41,9 +51,7 @@ def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tu
     return tuple(item for item in entries if item != entry)
 
 
-def smaller_programs(
-    setting: EngineSetting, program: Callable[[EngineSetting], EngineProgram]
-) -> Iterator[tuple[str, EngineProgram]]:
+def smaller_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
     """Yield the program of every smaller setting."""
-    for said, smaller in smaller_settings(setting):
-        yield said, program(smaller)
+    for said, smaller in smaller_settings(source.setting):
+        yield said, source.program(smaller)

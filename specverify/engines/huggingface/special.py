@@ -8,17 +8,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from specverify.subjects.huggingface_engines import Build, Engine, drafts_as, engine_of
-from specverify.subjects.huggingface_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
-from specverify.subjects.huggingface_speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
-from specverify.subjects.table_model import build_table
+from specverify.engines.huggingface.generation import Build, Generation, drafts_as, engine_of
+from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
+from specverify.engines.huggingface.speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+from specverify.engines.huggingface.table_model import build_table
 
 TABLE_SEED = 1
 IN_ORDER, REVERSED = "xdcbya", "aybcdx"
 """Two orders in which a tokenizer may list its vocabulary: that of its ids, and the opposite one."""
 
 
-def twin_engine(setting: EngineSetting) -> Engine:
+def twin_engine(setting: EngineSetting) -> Generation:
     """Return assisted generation in which the assistant is a copy of the target."""
     assistant = build_target(setting)
     drafts_as(assistant, setting)
@@ -28,14 +28,14 @@ def twin_engine(setting: EngineSetting) -> Engine:
 def mtp_engine(layers: int) -> Build:
     """Return drafts from the target's own multi-token prediction layers, one token a layer."""
 
-    def build(setting: EngineSetting) -> Engine:
+    def build(setting: EngineSetting) -> Generation:
         target = mtp_target(setting.vocabulary, TARGET_SEED, layers)
         return engine_of(setting, target, drafting={"use_mtp": True})._replace(hidden_states=False)
 
     return build
 
 
-def dflash_engine(setting: EngineSetting) -> Engine:
+def dflash_engine(setting: EngineSetting) -> Generation:
     """Return drafts from one pass of a block-diffusion drafter over the target's hidden states."""
     target = build_target(setting)
     assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
@@ -43,7 +43,7 @@ def dflash_engine(setting: EngineSetting) -> Engine:
     return engine_of(setting, target, (assistant,), drafting=drafting, call=call)._replace(hidden_states=False)
 
 
-def gemma4_engine(setting: EngineSetting) -> Engine:
+def gemma4_engine(setting: EngineSetting) -> Generation:
     """Return drafts from an assistant that attends to the target's own cache."""
     target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
     return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
@@ -52,13 +52,13 @@ def gemma4_engine(setting: EngineSetting) -> Engine:
 def universal_engine(order: str | None) -> Build:
     """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
 
-    def build(setting: EngineSetting) -> Engine:
+    def build(setting: EngineSetting) -> Generation:
         return _afresh(partial(_universal, order), setting)
 
     return build
 
 
-def _universal(order: str | None, setting: EngineSetting) -> Engine:
+def _universal(order: str | None, setting: EngineSetting) -> Generation:
     pair = two_tokenizers(TARGET_SEED, order=order)
     drafts_as(pair.assistant, setting)
     call = {
@@ -69,7 +69,7 @@ def _universal(order: str | None, setting: EngineSetting) -> Engine:
     return engine_of(setting, pair.target, (pair.assistant,), call=call)
 
 
-def _afresh(build: Build, setting: EngineSetting) -> Engine:
+def _afresh(build: Build, setting: EngineSetting) -> Generation:
     """Return an engine that is built anew before every speculative call: the library rebuilds the assistant's head."""
     engine = build(setting)
     newest = [engine]
@@ -83,7 +83,7 @@ def _afresh(build: Build, setting: EngineSetting) -> Engine:
     return engine._replace(generate=generate, before=before)
 
 
-def table_engine(setting: EngineSetting) -> Engine:
+def table_engine(setting: EngineSetting) -> Generation:
     """Return tables for target and draft, whose cache stores token ids and audits itself at every forward pass."""
     target = build_table(setting.vocabulary, TABLE_SEED)
     assistant = build_table(setting.vocabulary, TABLE_SEED, side="draft")
@@ -91,7 +91,7 @@ def table_engine(setting: EngineSetting) -> Engine:
     return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
 
 
-def table_lookup_engine(setting: EngineSetting) -> Engine:
+def table_lookup_engine(setting: EngineSetting) -> Generation:
     """Return prompt lookup on a table."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return engine_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

@@ -14,14 +14,14 @@ import numpy as np
 
 from reference import Task, Tokens, argmax, one_hot, residual
 from reference.laws import chain_law
-from specverify.subjects.huggingface import next_token_pmfs
-from specverify.subjects.huggingface_engines import Engine, drafts_as, engine_of
-from specverify.subjects.huggingface_models import EngineSetting, build_assistant, build_target
+from specverify.engines.huggingface.generation import Generation, drafts_as, engine_of
+from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
+from specverify.engines.huggingface.sampled import next_token_pmfs
 
 WEIGHT = 0.7
 
 
-def ensemble_engine(setting: EngineSetting) -> Engine:
+def ensemble_engine(setting: EngineSetting) -> Generation:
     """Return assisted generation that is verified against the mixture, with weight ``WEIGHT`` on the target."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)

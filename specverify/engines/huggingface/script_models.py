@@ -15,11 +15,11 @@ import torch
 import transformers
 from transformers import GenerationConfig
 
+from specverify.engines.huggingface.architectures import ARCHITECTURES, WEIGHT_SCALE, fill
+from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED
+from specverify.engines.huggingface.script_text import FILL, REUSE, STORED, Written, call_code, code, once
+from specverify.engines.huggingface.speculators import SOFT_SCALE
 from specverify.subjects.fault import NoScript
-from specverify.subjects.huggingface_architectures import ARCHITECTURES, WEIGHT_SCALE, fill
-from specverify.subjects.huggingface_models import ASSISTANT_SEED, TARGET_SEED
-from specverify.subjects.huggingface_script_text import FILL, REUSE, STORED, Written, call_code, code, once
-from specverify.subjects.huggingface_speculators import SOFT_SCALE
 
 _library: Any = transformers
 _config: Any = GenerationConfig  # its constructor is not annotated

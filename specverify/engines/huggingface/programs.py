@@ -12,21 +12,20 @@ from functools import lru_cache, partial
 from typing import Any
 
 from reference import Draws, Tokens
-from specverify.enumeration import complete_law
-from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.torch_calls import outcome_of
-from specverify.subjects.huggingface import exact_law
-from specverify.subjects.huggingface_engines import (
+from specverify.engines.huggingface.generation import (
     Build,
-    Engine,
+    Generation,
     assisted_engine,
     prompt_lookup_engine,
     quiet_and_seeded,
 )
-from specverify.subjects.huggingface_models import EngineSetting
-from specverify.subjects.huggingface_script import script_of
-from specverify.subjects.huggingface_watch import ready, watched
-from specverify.subjects.smaller import smaller_programs
+from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.sampled import exact_law
+from specverify.engines.huggingface.smaller import Source
+from specverify.engines.huggingface.watch import ready, watched
+from specverify.enumeration import complete_law
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.torch_calls import outcome_of
 from specverify.subjects.subject import EngineProgram, Refused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(
@@ -74,13 +73,12 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         law=partial(exact_law, setting),
         replays=REPLAYS,
         watch=partial(watched, partial(build, setting)),
-        script=partial(script_of, partial(build, setting)),
-        smaller=partial(smaller_programs, setting, partial(engine_program, build=build)),
+        source=Source(partial(build, setting), setting, partial(engine_program, build=build)),
     )
 
 
 @lru_cache(maxsize=4)
-def plain_law(build: Callable[[], Engine]) -> dict[Tokens, float]:
+def plain_law(build: Callable[[], Generation]) -> dict[Tokens, float]:
     """Return the law of the same call without speculation, its random calls enumerated: what the engine promises."""
     with opened(build, speculative=False) as program:
         return complete_law(program)
@@ -88,7 +86,7 @@ def plain_law(build: Callable[[], Engine]) -> dict[Tokens, float]:
 
 @contextmanager
 def opened(
-    build: Callable[[], Engine], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
+    build: Callable[[], Generation], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
     """Build the models and yield one call of ``generate`` as a program of draws; every run finds the models as new.
 

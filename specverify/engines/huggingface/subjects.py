@@ -8,7 +8,10 @@ from importlib.metadata import version
 
 from reference import AcceptanceStatistics, Claim, Tokens
 from specverify.divided import program_counts
-from specverify.subjects.huggingface import (
+from specverify.engines.huggingface.generation import Build, assisted_engine, prompt_lookup_engine
+from specverify.engines.huggingface.models import SETTINGS, EngineSetting
+from specverify.engines.huggingface.programs import assisted_programs, engine_program, prompt_lookup_programs
+from specverify.engines.huggingface.sampled import (
     assisted_activity,
     assisted_counts,
     exact_law,
@@ -16,9 +19,6 @@ from specverify.subjects.huggingface import (
     prompt_lookup_activity,
     prompt_lookup_counts,
 )
-from specverify.subjects.huggingface_engines import Build, assisted_engine, prompt_lookup_engine
-from specverify.subjects.huggingface_models import SETTINGS, EngineSetting
-from specverify.subjects.huggingface_programs import assisted_programs, engine_program, prompt_lookup_programs
 from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject
 
 DETECT = 0.2
@@ -56,11 +56,7 @@ def plain() -> Subject:
     return _subject("hf:plain", "generation without speculation", settings, ())
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {
-    "hf:assisted": assisted,
-    "hf:prompt-lookup": prompt_lookup,
-    "hf:plain": plain,
-}
+SUBJECTS: dict[str, Callable[[], Subject]] = {"assisted": assisted, "prompt-lookup": prompt_lookup, "plain": plain}
 
 Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
 Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]

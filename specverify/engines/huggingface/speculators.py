@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specverify.subjects.huggingface_architectures import ARCHITECTURES, WINDOW, build_model, fill
+from specverify.engines.huggingface.architectures import ARCHITECTURES, WINDOW, build_model, fill
 
 try:
     import torch

@@ -23,9 +23,9 @@ from typing import Any
 
 from reference.rounds import AcceptanceStatistics, commit
 from reference.types import Tokens
-from specverify.subjects.huggingface_engines import (
+from specverify.engines.huggingface.generation import (
     Build,
-    Engine,
+    Generation,
     assisted_engine,
     one_thread,
     prompt_lookup_engine,
@@ -33,7 +33,7 @@ from specverify.subjects.huggingface_engines import (
     quiet_and_seeded,
     sampling_config,
 )
-from specverify.subjects.huggingface_models import SETTINGS, EngineSetting, build_model, build_target, check_setting
+from specverify.engines.huggingface.models import SETTINGS, EngineSetting, build_model, build_target, check_setting
 from specverify.subjects.subject import Forward, committed_before, drafts_of
 
 try:
@@ -46,8 +46,8 @@ except ImportError as error:
 
 __all__ = [
     "SETTINGS",
-    "Engine",
     "EngineSetting",
+    "Generation",
     "assisted_activity",
     "assisted_counts",
     "assisted_engine",

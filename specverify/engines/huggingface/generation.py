@@ -1,9 +1,9 @@
 """Ways to call transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
 
-An ``Engine`` holds the models of one way and one call of ``generate``, which can be made with and without speculation:
-everything else about the two calls is the same, so what they return must have one law. Each call is complete: nothing
-is left to a default of the library. What the library's source requires and its signature does not say is told in
-``huggingface``.
+A ``Generation`` holds the models of one way and one call of ``generate``, which can be made with and without
+speculation: everything else about the two calls is the same, so what they return must have one law. Each call is
+complete: nothing is left to a default of the library. What the library's source requires and its signature does not
+say is told in ``sampled``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from reference.types import Tokens
-from specverify.subjects.huggingface_models import EngineSetting, build_assistant, build_target
+from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
+from specverify.intercept.memo import Passes
 
 try:
     import torch
@@ -27,7 +28,7 @@ except ImportError as error:
     ) from error
 
 
-class Engine(NamedTuple):
+class Generation(NamedTuple):
     """One way to call ``generate``: the models it runs, the target first, and the call."""
 
     models: tuple[Any, ...]
@@ -64,23 +65,32 @@ class Engine(NamedTuple):
         return tuple(self.new_tokens().tolist())
 
 
-Build = Callable[[EngineSetting], Engine]
+Build = Callable[[EngineSetting], Generation]
 
 
-def assisted_engine(setting: EngineSetting) -> Engine:
+def layers_of(model: Any) -> Any:
+    """Return how many layers a pass of ``model`` runs: early exit lowers it in the config for the length of a draft."""
+    return getattr(model.config, "num_hidden_layers", None)
+
+
+PASSES = Passes("past_key_values", layers_of)
+"""What the forward passes of the library's models depend on."""
+
+
+def assisted_engine(setting: EngineSetting) -> Generation:
     """Return assisted generation with a draft model."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     return engine_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
-def prompt_lookup_engine(setting: EngineSetting) -> Engine:
+def prompt_lookup_engine(setting: EngineSetting) -> Generation:
     """Return generation with drafts copied from the prompt."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return engine_of(setting, build_target(setting), drafting=drafting)
 
 
-def early_exit_engine(setting: EngineSetting) -> Engine:
+def early_exit_engine(setting: EngineSetting) -> Generation:
     """Return generation with drafts from the target's own first layer."""
     target = build_target(setting)
     drafts_as(target, setting)
@@ -107,7 +117,7 @@ def engine_of(
     drafting: Mapping[str, Any] | None = None,
     call: Mapping[str, Any] | None = None,
     also: Callable[[], Mapping[str, Any]] = dict,
-) -> Engine:
+) -> Generation:
     """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
 
     An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
@@ -124,7 +134,7 @@ def engine_of(
 
     models = (target, *assistants)
     configs = tuple(copy.deepcopy(getattr(model, "generation_config", None)) for model in models)
-    return Engine(models, generate, setting.prompt if first is None else (first,), inputs, configs)
+    return Generation(models, generate, setting.prompt if first is None else (first,), inputs, configs)
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:

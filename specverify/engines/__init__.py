@@ -1,0 +1,124 @@
+"""Engines: libraries that decode, examined as they are. Each is a folder that ends in one ``ENGINE``: what it is.
+
+Other packages bring theirs by an entry point in the group ``specverify.engines``, named by the prefix. Nothing outside
+a folder knows what is inside, and saying what an engine is imports nothing of it: the command line asks all of them.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from specverify.subjects.fault import Fault
+from specverify.subjects.subject import EngineProgram, Subject
+
+if TYPE_CHECKING:
+    from specverify.intercept.memo import Passes  # it needs torch
+
+GROUP = "specverify.engines"
+OF_THE_CORE = ("reference", "mutant")
+"""Prefixes that no engine may have."""
+
+
+class Table(NamedTuple):
+    """A name that stands for many subjects, ``TABLE/NAME`` each."""
+
+    summary: str
+    names: Callable[[], Iterable[str]]
+    """What stands behind the stroke. It may import the engine."""
+
+
+class Reproducer(NamedTuple):
+    """What writes a failure of an engine's call as a script that needs the engine alone."""
+
+    script: Callable[[Any, Fault], str]
+    """``script(source, fault)``, of an ``EngineProgram.source``: the script; raises ``fault.NoScript``. It prints what
+    is expected and what is got, and ends with status 1 while the fault is there."""
+    smaller: Callable[[Any], Iterable[tuple[str, EngineProgram]]]
+    """``smaller(source)``: the calls with one thing less, each with what it is: such as ``horizon 2``."""
+
+
+class Engine(NamedTuple):
+    """One engine: what it is called, what of it can be examined, and what only it knows."""
+
+    name: str
+    """As its documentation calls it."""
+    prefix: str
+    """Its subjects are called ``PREFIX:NAME``."""
+    requirement: str
+    """What ``pip install`` is told for it, such as a distribution with an extra."""
+    subjects: Mapping[str, str]
+    """NAME -> one line on what it is."""
+    load: Callable[[str], Subject]
+    """Return the subject NAME, or the one of a table, ``TABLE/NAME``. It may import the engine."""
+    tables: Mapping[str, Table] = {}
+    """TABLE -> what it stands for."""
+    reproducer: Reproducer | None = None
+    passes: Callable[[Any], Passes | None] = lambda model: None
+    """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
+
+
+class Found(NamedTuple):
+    """Every engine there is."""
+
+    engines: Mapping[str, Engine]
+    """Prefix -> engine."""
+    unusable: Mapping[str, str]
+    """Prefix -> why nothing can be made of what was found under it, in a sentence."""
+
+
+@cache
+def found_engines() -> Found:
+    """Return the engines of this package and of all installed ones; what is wrong with one concerns no other."""
+    engines, unusable = dict[str, Engine](), dict[str, str]()
+    for prefix, places in sorted(_places().items()):
+        try:
+            engines[prefix] = _engine(prefix, places)
+        except Exception as error:  # noqa: BLE001 - somebody else's module may raise anything when it is imported
+            said = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {error}"
+            unusable[prefix] = f"the engine {prefix!r} ({', '.join(places)}) cannot be used: {said}"
+    return Found(engines, unusable)
+
+
+class _Wrong(Exception):  # noqa: N818 - reads as the sentence it is
+    """What was found is no engine, and why."""
+
+
+def _engine(prefix: str, places: list[str]) -> Engine:
+    if prefix in OF_THE_CORE or not re.fullmatch(r"[a-z][a-z0-9_-]*", prefix):
+        raise _Wrong(f"a prefix is lower case, digits, - and _, and not {' or '.join(OF_THE_CORE)}")
+    if len(places) > 1:
+        raise _Wrong("several packages claim the prefix, expected one")
+    module, _, attribute = places[0].partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, Engine):
+        raise _Wrong(f"it is a {type(found).__name__}, expected a specverify.engines.Engine")
+    if found.prefix != prefix:
+        raise _Wrong(f"it has the prefix {found.prefix!r}, expected that of its entry point")
+    return found
+
+
+def _places() -> dict[str, list[str]]:
+    """Return prefix -> where its engine is, ``module:attribute``; one place, unless packages are at odds."""
+    found: dict[str, list[str]] = {}
+    for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
+        listed = found.setdefault(prefix, [])
+        if place not in listed:
+            listed.append(place)
+    return found
+
+
+def _own_places() -> Iterator[tuple[str, str]]:
+    """Yield our own folders as they are.
+
+    Entry points are read from what is installed, which may be of another day than this code: a checkout on PYTHONPATH,
+    or one that was installed in place before it had this folder. An engine of ours is there if its folder is.
+    """
+    for item in pkgutil.iter_modules(__path__, f"{__name__}."):
+        engine: Engine = import_module(item.name).ENGINE
+        yield engine.prefix, f"{item.name}:ENGINE"

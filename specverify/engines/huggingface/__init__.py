@@ -1,0 +1,63 @@
+"""``generate`` of Hugging Face transformers, unmodified, on tiny models: every way in which it speculates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from specverify.engines import Engine, Reproducer, Table
+from specverify.subjects.fault import Fault
+from specverify.subjects.subject import EngineProgram, Subject
+
+if TYPE_CHECKING:
+    from specverify.intercept.memo import Passes
+
+
+def _load(name: str) -> Subject:
+    from specverify.engines.huggingface.rows import row_subject, rows  # noqa: PLC0415 - needs transformers
+    from specverify.engines.huggingface.subjects import SUBJECTS  # noqa: PLC0415 - as above
+
+    _, in_table, row = name.partition("/")
+    return row_subject(row, rows()[row]) if in_table else SUBJECTS[name]()
+
+
+def _rows() -> Iterable[str]:
+    from specverify.engines.huggingface.rows import rows  # noqa: PLC0415 - needs transformers
+
+    return rows()
+
+
+def _script(source: Any, fault: Fault) -> str:
+    from specverify.engines.huggingface.script import script_of  # noqa: PLC0415 - needs transformers
+
+    return script_of(source.generation, fault)
+
+
+def _smaller(source: Any) -> Iterable[tuple[str, EngineProgram]]:
+    from specverify.engines.huggingface.smaller import smaller_programs  # noqa: PLC0415 - needs transformers
+
+    return smaller_programs(source)
+
+
+def _passes(model: Any) -> Passes | None:
+    if not any(kind.__module__.partition(".")[0] == "transformers" for kind in type(model).__mro__):
+        return None
+    from specverify.engines.huggingface.generation import PASSES  # noqa: PLC0415 - whoever has a model has the library
+
+    return PASSES
+
+
+ENGINE = Engine(
+    name="transformers",
+    prefix="hf",
+    requirement="specverify-suite[hf]",
+    subjects={
+        "assisted": "transformers generate(assistant_model=...), unmodified, on tiny Llama and GPT-2 models",
+        "prompt-lookup": "transformers generate(prompt_lookup_num_tokens=...), unmodified, on the same models",
+        "plain": "transformers generate() without speculation, on the same models",
+    },
+    load=_load,
+    tables={"all": Table("every way in which generate() speculates, in every situation: hf:all/NAME each", _rows)},
+    reproducer=Reproducer(_script, _smaller),
+    passes=_passes,
+)
