@@ -11,10 +11,10 @@ from reference import Draws
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.block import opened
 from specverify.intercept.boundary import Boundary, boundary_of
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.numpy_calls import numpy_answered_by
 from specverify.intercept.random_calls import random_answered_by
 from specverify.intercept.threads import threads_enter
+from specverify.intercept.uniform import NeedsValue
 
 
 @contextmanager

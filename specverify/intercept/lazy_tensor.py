@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from specverify.intercept import deferred
-from specverify.intercept.deferred import NeedsValue, known
+from specverify.intercept.deferred import known
+from specverify.intercept.uniform import NeedsValue
 
 
 class View(NamedTuple):
@@ -85,13 +86,20 @@ class LazyTensor(torch.Tensor):
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
         shares = _shares_storage(func)
-        handler = None if _writes(func) else HANDLERS.get(func.overloadpacket)
+        handler = None if _writes(func) else _handlers().get(func.overloadpacket)
         if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
         ordinary = stored if shares else look_at
         return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
+
+
+@cache
+def _handlers() -> dict[Any, Callable[..., Any]]:
+    from specverify.intercept.lazy_handlers import HANDLERS  # noqa: PLC0415 - the functions in it are of lazy tensors
+
+    return HANDLERS
 
 
 @cache
@@ -212,7 +220,3 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     """Return the elements at some places, in the shape of those."""
     found: np.ndarray[Any, Any] = tensor.elements.ravel()[places.ravel()].reshape(places.shape)
     return found
-
-
-HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What is known of each aten operation: see ``lazy_views`` and ``lazy_operations``."""

@@ -18,15 +18,14 @@ from torch.overrides import TorchFunctionMode
 
 from reference import Draws
 from specverify import rounding
-from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.lazy_tensor import elements_of, in_all, stored
 from specverify.intercept.outcome import final_outcome
 from specverify.intercept.torch_draws import TorchDraws
 from specverify.intercept.torch_functions import ANSWERS, MAKES, name_of
 from specverify.intercept.torch_operations import draws as may_draw
+from specverify.intercept.uniform import NeedsValue
 
 _ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
