@@ -16,10 +16,12 @@ from specverify.intercept.lazy_operations import (
     both,
     bucketized,
     certain,
+    chosen,
     clamping,
     compared,
     extreme,
     extreme_with_value,
+    filled,
     negated,
     order,
     ordered,
@@ -34,7 +36,7 @@ aten: Any = torch.ops.aten
 
 _VIEWS = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "select", "slice", "expand", "t", "transpose",
           "permute", "split", "unbind", "alias", "detach")  # fmt: skip
-_SELECTIONS = ("index", "index_select", "gather")
+_SELECTIONS = ("index", "index_select", "gather", "masked_select", "flip", "roll", "repeat")
 _COPIES = ("clone", "contiguous", "lift_fresh")
 _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
             "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "sqrt": "sqrt", "log": "log", "log2": "log2",
@@ -49,6 +51,8 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "stack": joined(np.stack),
     "_local_scalar_dense": scalar,
     "rsub": reversed_subtraction,
+    "where": chosen,
+    "masked_fill": filled,
     "isnan": certain("isnan"),
     "isinf": certain("isinf"),
     "bitwise_not": negated,

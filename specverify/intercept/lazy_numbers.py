@@ -31,6 +31,9 @@ class LazyFloat:
         """Stand for ``continuous``."""
         self.continuous = continuous
 
+    __class__: Any = property(lambda self: float)
+    """It says that it is a float, to those who ask before they compare."""
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a function of NumPy to it, and to the elements of the other operands."""
         return _on_elements(ufunc, method, inputs, kwargs)
@@ -58,7 +61,7 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    hint = "; functions of math that were imported by name ask for it too" if name == "__float__" else ""
+    hint = "; math functions that were imported by name ask for it too" if name == "__float__" else ""
 
     def method(self: LazyFloat, *args: Any) -> Any:
         raise refusal(f"{name} needs the value of a random number, which has none{hint}")

@@ -89,6 +89,19 @@ def clamping(name: str) -> Handler:
     return handler
 
 
+def chosen(condition: Any, left: Any, right: Any) -> Any:
+    """Answer ``where``; the condition is looked at."""
+    if not holds(Continuous, left, right):
+        return NotImplemented
+    found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
+    return lazy_like(_template(left, right), found, _result_type(left, right))
+
+
+def filled(tensor: Any, mask: Any, value: Any) -> Any:
+    """Answer ``masked_fill``."""
+    return chosen(mask, value, tensor)
+
+
 # Comparisons
 
 _RELATIONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,

@@ -17,7 +17,9 @@ import numpy as np
 import torch
 
 from specverify.intercept import deferred
+from specverify.intercept.continuous import Continuous
 from specverify.intercept.deferred import known
+from specverify.intercept.lazy_numbers import LazyFloat
 from specverify.intercept.uniform import NeedsValue
 
 
@@ -64,9 +66,21 @@ class LazyTensor(torch.Tensor):
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
 
+    def item(self) -> Any:
+        """Return the only element; a random number as a float that has no value."""
+        return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
+
     def tolist(self) -> Any:
-        """Look at every element."""
-        return look_at(self).tolist()
+        """Return the elements, looked at; random numbers as floats that have no value."""
+        if not self._open():
+            return look_at(self).tolist()
+        found = np.empty(self.elements.shape, dtype=object)
+        for index, element in np.ndenumerate(self.elements):
+            found[index] = LazyFloat(element) if isinstance(element, Continuous) else known(element)
+        return found.tolist()
+
+    def _open(self) -> bool:
+        return not is_stored(self) and holds(Continuous, self)
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Look at every element."""

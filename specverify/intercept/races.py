@@ -133,11 +133,11 @@ def _of_power(score: Any) -> Any:
 
 def _of_sum(score: Any, shift: float) -> Any:
     """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
-    if not isinstance(score, Continuous):
-        return math.inf if score == -math.inf else None
-    summand = _summand(score)
+    summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
         return math.inf
+    if not isinstance(score, Continuous):
+        return None
     base = score.then(plus(-summand))
     return applied("exp", applied("negative", base)).then(times(math.exp(shift - summand)))
 

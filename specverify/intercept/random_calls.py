@@ -44,7 +44,6 @@ REFUSED = (
     "gauss",
     "lognormvariate",
     "normalvariate",
-    "paretovariate",
     "randbytes",
     "triangular",
     "vonmisesvariate",
