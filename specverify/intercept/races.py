@@ -176,9 +176,10 @@ def _law(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
             silent *= math.exp(-waited)
         ringing = [(place, 1.0 if clock.end <= at else clock.at_once) for place, clock in enumerate(clocks)
                    if clock.end <= at or (clock.start == at and clock.at_once)]  # fmt: skip
-        mass = silent * max((chance for _, chance in ringing), default=0.0)
-        tied = math.isclose(at, before[0], rel_tol=NEAR) and min(mass, before[1]) > FLOAT32
-        if tied or (len(ringing) > 1 and not first_of_ties):
+        chances = sorted((chance for _, chance in ringing), reverse=True)
+        tied = not first_of_ties and silent * math.prod(chances[:2]) > FLOAT32 and len(ringing) > 1
+        mass = silent * max(chances, default=0.0)
+        if tied or (math.isclose(at, before[0], rel_tol=NEAR) and mass * before[1] > FLOAT32):
             raise NeedsValue("random numbers that are clamped are as good as equal, and the largest is asked for")
         for place, chance in ringing:
             pmf[place] += silent * chance
