@@ -197,13 +197,17 @@ def test_boundary_draws_can_be_forced(forced, accepted):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda: torch.rand(()).item(),
+        lambda: round(torch.rand(()).item(), 3),
+        lambda: torch.full((2,), torch.rand(()).item()),
         lambda: torch.rand(3).sum(),
         lambda: torch.rand(()) < torch.rand(()),
-        lambda: bool(torch.rand(()) == 0.5),
+        lambda: bool(torch.rand(()).clamp(min=0.5) == 0.5),
+        lambda: bool(torch.log(torch.rand(()) - 0.5) < 0),
+        lambda: bool(torch.rand((), dtype=torch.bfloat16).clamp(min=0.5) < 0.75),
+        lambda: float(torch.rand(())),
         lambda: torch.randn(2),
         lambda: torch.empty(2).normal_(),
-        lambda: int((torch.rand(3) * -1).argmax()),
+        lambda: int((torch.rand(3) * -P).argmax()),
     ],
 )
 def test_what_needs_a_value_is_refused_with_file_and_line(function):

@@ -17,7 +17,7 @@ from traceback import walk_stack
 from types import FrameType, ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from specverify.intercept.scalars import replaced
+from specverify.intercept.native_types import replaced
 from specverify.limit import OutOfTime, time_limit
 from specverify.places import is_ours, place_of_frame, sentence_of
 from specverify.process import NOTHING, Changes, changes_since, process_state

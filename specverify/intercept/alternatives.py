@@ -147,38 +147,3 @@ def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callab
             return NotImplemented
 
     return answer
-
-
-ON_ALTERNATIVES = tuple(
-    getattr(torch.ops.aten, name)
-    for name in (
-        "_softmax",
-        "_log_softmax",
-        "_to_copy",
-        "index",
-        "index_select",
-        "gather",
-        "where",
-        "log",
-        "exp",
-        "neg",
-        "add",
-        "sub",
-        "rsub",
-        "mul",
-        "div",
-        "clamp",
-        "cumsum",
-        "cumprod",
-        "sum",
-        "argmax",
-        "argmin",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "eq",
-        "ne",
-    )
-)
-"""What is done to logits and probabilities between a model and a decision."""

@@ -19,8 +19,9 @@ from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
-from specverify.intercept.deferred import Categorical, NeedsValue, Uniform
+from specverify.intercept.deferred import Categorical
 from specverify.intercept.streams import Streams
+from specverify.intercept.uniform import NeedsValue, Uniform
 
 _ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""

@@ -11,10 +11,12 @@ from reference import Draws
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.block import opened
 from specverify.intercept.boundary import Boundary, boundary_of
-from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.caller import caller
+from specverify.intercept.lazy_numbers import math_answers
 from specverify.intercept.numpy_calls import numpy_answered_by
 from specverify.intercept.random_calls import random_answered_by
 from specverify.intercept.threads import threads_enter
+from specverify.intercept.uniform import NeedsValue
 
 
 @contextmanager
@@ -41,7 +43,13 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
             stack.enter_context(_one_thread())
             mode = stack.enter_context(answered_by(draws, forced_uniform))
         stack.enter_context(threads_enter(block, lambda: mode))
-        yield
+        stack.enter_context(math_answers())
+        try:
+            yield
+        except Exception as error:
+            if "LazyFloat" in str(error) and not isinstance(error, NeedsValue):  # it takes nothing but a float
+                raise NeedsValue(f"{error} ({caller(error.__traceback__)})") from error
+            raise
         if not torch and "torch" in sys.modules:
             raise NeedsValue(
                 "torch was imported in the middle of a run, after it had begun unanswered: import it before"

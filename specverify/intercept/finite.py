@@ -10,7 +10,7 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify import rounding
-from specverify.intercept.scalars import refusal
+from specverify.intercept.uniform import refusal
 
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100

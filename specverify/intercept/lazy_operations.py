@@ -1,4 +1,4 @@
-"""Comparisons, reductions and arithmetic of lazy tensors: importing this module teaches ``LazyTensor`` about them."""
+"""Comparisons, reductions and arithmetic of lazy tensors, element by element: what may stay undecided stays so."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import (
-    audit,
-    deferred,
-    lazy_views,  # noqa: F401 - views are the first that it learns
-)
-from specverify.intercept.alternatives import ON_ALTERNATIVES, on_alternatives
-from specverify.intercept.deferred import Chosen, Continuous, Count, Deferred, NeedsValue, Product, known
-from specverify.intercept.lazy_tensor import HANDLERS, LazyTensor, elements_of, holds, lazy_like
-from specverify.intercept.races import race
+from specverify import rounding
+from specverify.intercept import audit
+from specverify.intercept.algebra import ALGEBRA, applied
+from specverify.intercept.continuous import Continuous
+from specverify.intercept.deferred import Chosen, Count, Deferred, Product, known
+from specverify.intercept.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
+from specverify.intercept.races import winner
+from specverify.intercept.uniform import NeedsValue
 
-aten: Any = torch.ops.aten
+Handler = Callable[..., Any]
 
 
 def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
@@ -41,26 +40,94 @@ def _template(*operands: Any) -> Any:
     return next(operand for operand in operands if isinstance(operand, LazyTensor))
 
 
-# Comparisons.
+def _number(element: Any) -> Any:
+    """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
+    return element if isinstance(element, Continuous) else known(element)
 
 
-def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
-    """``left < right`` for ``less``, else ``left > right``; ``boundary`` includes equality, which no uniform meets."""
+# The algebra of random numbers
+
+
+def arithmetic(name: str) -> Handler:
+    """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
+
+    def handler(*operands: Any, alpha: Any = 1, **more: Any) -> Any:
+        if alpha != 1 or more.get("rounding_mode") is not None or not holds(Continuous, *operands):
+            return NotImplemented
+        found = _each(lambda *elements: applied(name, *map(_number, elements)), *operands)
+        return lazy_like(_template(*operands), found, _result_type(*operands))
+
+    return handler
+
+
+def _result_type(*operands: Any) -> torch.dtype:
+    empty = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
+             for each in operands[:2]]  # fmt: skip
+    dtype: torch.dtype = empty[0].dtype if len(empty) == 1 else torch.result_type(*empty)
+    return dtype
+
+
+def reversed_subtraction(left: Any, right: Any, **more: Any) -> Any:
+    """Answer ``rsub``."""
+    return arithmetic("subtract")(right, left, **more)
+
+
+def clamping(name: str) -> Handler:
+    """Return the handler of an operation that gives a number a probability.
+
+    In floats of 16 bits what is compared with that number is too often the same: there it is not answered.
+    """
+
+    def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
+        operands = (tensor, *bounds)
+        if name == "clip":
+            low, high = named.get("min", (*bounds, None)[0]), named.get("max", (*bounds, None, None)[1])
+            operands = tensor, -math.inf if low is None else low, math.inf if high is None else high
+        halves = any(rounding.spacing(getattr(each, "dtype", None)) > rounding.FLOAT32 for each in operands)
+        return NotImplemented if halves else arithmetic(name)(*operands)
+
+    return handler
+
+
+def chosen(condition: Any, left: Any, right: Any) -> Any:
+    """Answer ``where``; the condition is looked at."""
+    if not holds(Continuous, left, right):
+        return NotImplemented
+    found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
+    return lazy_like(_template(left, right), found, _result_type(left, right))
+
+
+def filled(tensor: Any, mask: Any, value: Any) -> Any:
+    """Answer ``masked_fill``."""
+    return chosen(mask, value, tensor)
+
+
+# Comparisons
+
+_RELATIONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+              "equal": operator.eq, "not_equal": operator.ne}  # fmt: skip
+
+_SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), "greater_equal": (1, True)}
+"""Which of the two is to be the smaller one, and whether they may be equal."""
+
+
+def compared(name: str) -> Handler:
+    """Return the handler of a comparison, by its name in ``ALGEBRA``: nobody knows the answer until it is looked at."""
+    relation = _RELATIONS[name]
 
     def compare(place: str, left: Any, right: Any) -> Any:
-        small, large = (left, right) if less else (right, left)
-        if isinstance(left, Continuous) and isinstance(right, Continuous):
-            raise NeedsValue("two random numbers are compared with each other")
-        if isinstance(small, Continuous):
-            return Deferred(lambda: int(small.below(float(known(large)), place)))
-        if isinstance(large, Continuous):
-            return Deferred(lambda: int(_above(large, float(known(small)), place)))
-        if isinstance(small, Count) and not isinstance(large, Deferred):
-            return Deferred(lambda: int(small.below(large + boundary)))
-        relation = operator.le if boundary else operator.lt
-        if isinstance(small, Deferred) or isinstance(large, Deferred):
-            return Deferred(lambda: int(relation(known(small), known(large))))
-        return int(relation(small, large))
+        random = [isinstance(element, Continuous) for element in (left, right)]
+        if all(random):
+            return int(ALGEBRA[name](left, right))
+        if any(random):
+            return Deferred(lambda: int(ALGEBRA[name](_number(left), _number(right), place)))
+        smaller, or_equal = _SMALLER.get(name, (0, False))
+        small, large = (left, right)[:: -1 if smaller else 1]
+        if name in _SMALLER and isinstance(small, Count) and not isinstance(large, Deferred):
+            return Deferred(lambda: int(small.below(large + or_equal)))
+        if isinstance(left, Deferred) or isinstance(right, Deferred):
+            return Deferred(lambda: int(relation(known(left), known(right))))
+        return int(relation(left, right))
 
     def handler(left: Any, right: Any) -> Any:
         if _hang_on_draws(left, right):
@@ -70,28 +137,19 @@ def _compared(less: bool, boundary: bool) -> Callable[..., Any]:
     return handler
 
 
-def _above(value: Continuous, bound: float, place: str) -> bool:
-    """Return whether the value is above ``bound``; never above NaN."""
-    return not math.isnan(bound) and not value.below(bound, place)
+def certain(name: str) -> Handler:
+    """Return the handler of a question, by its name in ``ALGEBRA``, that has one answer for all random numbers."""
 
-
-def _equal(different: bool) -> Callable[..., Any]:
-    def compare(left: Any, right: Any) -> Any:
-        if isinstance(left, Continuous) or isinstance(right, Continuous):
-            raise NeedsValue("a uniform random number is tested for equality")
-        if isinstance(left, Deferred) or isinstance(right, Deferred):
-            return Deferred(lambda: int((known(left) == known(right)) != different))
-        return int((left == right) != different)
-
-    def handler(left: Any, right: Any) -> Any:
-        if _hang_on_draws(left, right):
+    def handler(tensor: Any) -> Any:
+        if not holds(Continuous, tensor):
             return NotImplemented
-        return lazy_like(_template(left, right), _each(compare, left, right), torch.bool)
+        return lazy_like(tensor, _each(lambda element: int(applied(name, _number(element))), tensor), torch.bool)
 
     return handler
 
 
-def _negated(tensor: Any) -> Any:
+def negated(tensor: Any) -> Any:
+    """Answer ``~`` of bools."""
     if tensor.dtype is not torch.bool:
         return NotImplemented
     return lazy_like(
@@ -99,7 +157,8 @@ def _negated(tensor: Any) -> Any:
     )
 
 
-def _both(left: Any, right: Any) -> Any:
+def both(left: Any, right: Any) -> Any:
+    """Answer ``&`` of bools, the second not looked at where the first is False."""
     template = _template(left, right)
     return (
         NotImplemented
@@ -111,7 +170,9 @@ def _both(left: Any, right: Any) -> Any:
 # Reductions that look no further than they must.
 
 
-def _running(kind: type[Count | Product]) -> Callable[..., Any]:
+def running(kind: type[Count | Product]) -> Handler:
+    """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
+
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
         if holds(Continuous, tensor):
             raise NeedsValue("random numbers are added up or multiplied")
@@ -127,7 +188,8 @@ def _running(kind: type[Count | Product]) -> Callable[..., Any]:
     return handler
 
 
-def _sum(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+def summed(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """Answer ``sum`` of whole numbers, of all of them or along the last dimension."""
     if tensor.dtype.is_floating_point or dim not in (None, [], [-1], [tensor.ndim - 1]):
         return NotImplemented
     shape = () if dim in (None, []) else tuple(tensor.shape[:-1])
@@ -137,43 +199,91 @@ def _sum(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     return lazy_like(tensor, result[..., None] if keepdim and shape else result, torch.int64)
 
 
-def _extreme(largest: bool) -> Callable[..., Any]:
+# Races and look-ups
+
+
+def extreme(*, largest: bool) -> Handler:
+    """Return the handler of ``argmax`` or ``argmin``."""
+
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         if dim not in (None, -1, tensor.ndim - 1) or _hang_on_draws(tensor):
             return NotImplemented
         rows = tensor.elements.reshape(-1, tensor.elements.size if dim is None else tensor.shape[-1])
-        found = [_winner(tensor, row, largest) for row in rows]
+        found = [_winner(tensor, row, largest=largest) for row in rows]
         shape = () if dim is None else (*tensor.shape[:-1], *((1,) if keepdim else ()))
         return torch.tensor(found, dtype=torch.int64, device=tensor.device).reshape(shape)
 
     return handler
 
 
-def _winner(tensor: Any, row: Any, largest: bool) -> int:
-    clock = next((element for element in row if isinstance(element, Continuous)), None)
-    if clock is None:
-        if tensor.dtype is torch.bool:
-            return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
-        values = [known(element) for element in row]
-        return values.index(max(values) if largest else min(values))
-    uniform = clock.uniform
-    entries = row if largest else [_reciprocal(element) for element in row]
-    return race(uniform.draws, ("race", *uniform.known.site), entries)
+def _winner(tensor: Any, row: Any, *, largest: bool, first_of_ties: bool = True) -> int:
+    if any(isinstance(element, Continuous) for element in row):
+        return winner([_number(element) for element in row], largest=largest, first_of_ties=first_of_ties)
+    if tensor.dtype is torch.bool:
+        return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
+    values = [known(element) for element in row]
+    return values.index(max(values) if largest else min(values))
 
 
-def _reciprocal(element: Any) -> Any:
-    """``argmin E / w`` is ``argmax w / E``."""
-    if not isinstance(element, Continuous):
-        return 0.0 if element == np.inf else element
-    names = [step.name for step in element.steps]
-    if names[:2] != ["log", "negate"] or any(name != "times" for name in names[2:]):
-        return element
-    scale = float(np.prod([step.number for step in element.steps[2:]]))
-    clock = Continuous(element.uniform, element.steps[:2])
-    return clock.then(deferred.divided_into_step(1.0 / scale))
+def extreme_with_value(*, largest: bool) -> Handler:
+    """Return the handler of ``max`` or ``min`` along a dimension."""
+
+    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if dim is None or not holds(Continuous, tensor):
+            return NotImplemented
+        places = extreme(largest=largest)(tensor, dim, keepdim)
+        return NotImplemented if places is NotImplemented else (_without_value(tensor, places.shape), places)
+
+    return handler
 
 
-def _searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
+def best(tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Answer ``topk``: of random numbers the first one alone."""
+    return _ordered(tensor, dim, count, largest=largest)
+
+
+def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -> Any:
+    """Answer ``sort``: of random numbers the first one alone."""
+    dim, descending = named.get("dim", dim), named.get("descending", descending)
+    return _ordered(tensor, dim, None, largest=descending, stable=bool(named.get("stable")))
+
+
+def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
+    """Answer ``argsort``: of random numbers the first one alone."""
+    found = ordered(tensor, dim, descending, **named)
+    return found if found is NotImplemented else found[1]
+
+
+def _ordered(tensor: Any, dim: int, count: int | None, *, largest: bool, stable: bool = False) -> Any:
+    if dim not in (-1, tensor.ndim - 1) or not tensor.ndim or not holds(Continuous, tensor):
+        return NotImplemented
+    shape = (*tensor.shape[:-1], tensor.shape[-1] if count is None else count)
+    places = np.empty(shape, dtype=object)
+    for index in np.ndindex(*shape[:-1]):
+        row = tensor.elements[index]
+        places[index] = [
+            _unknown("the order of random numbers behind the first one is needed") for _ in range(shape[-1])
+        ]
+        places[(*index, 0)] = Deferred(partial(_winner, tensor, row, largest=largest, first_of_ties=stable))
+    return _without_value(tensor, shape), lazy_like(tensor, places, torch.int64)
+
+
+def _without_value(tensor: Any, shape: Any) -> LazyTensor:
+    elements = np.empty(tuple(shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        elements[index] = _unknown("the value of the largest of several random numbers is needed, not only which it is")
+    return lazy_like(tensor, elements)
+
+
+def _unknown(sentence: str) -> Deferred:
+    def refuse() -> Any:
+        raise NeedsValue(sentence)
+
+    return Deferred(refuse)
+
+
+def searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
+    """Answer ``searchsorted`` of random numbers in bounds that are known."""
     if isinstance(bounds, LazyTensor) or not isinstance(values, LazyTensor):
         return NotImplemented
     rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
@@ -187,88 +297,6 @@ def _searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)
 
 
-# Arithmetic on continuous elements: monotone operations only.
-
-
-def _mapped(step: Callable[[], deferred.Step]) -> Callable[..., Any]:
-    def handler(tensor: Any) -> Any:
-        if not holds(Continuous, tensor):
-            return NotImplemented
-        made = step()
-        return lazy_like(tensor, _each(lambda e: e.then(made) if isinstance(e, Continuous) else e, tensor))
-
-    return handler
-
-
-def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def handler(left: Any, right: Any, alpha: Any = 1, **_: Any) -> Any:
-        if alpha != 1 or not holds(Continuous, left, right):
-            return NotImplemented
-        return lazy_like(_template(left, right), _each(operation, left, right))
-
-    return handler
-
-
-def _add(left: Any, right: Any) -> Any:
-    value, other = (left, right) if isinstance(left, Continuous) else (right, left)
-    if isinstance(other, Continuous):
-        raise NeedsValue("two random numbers are added")
-    return (
-        value.then(deferred.plus_step(float(known(other))))
-        if isinstance(value, Continuous)
-        else known(value) + known(other)
-    )
-
-
-def _subtract(left: Any, right: Any) -> Any:
-    return _add(left, right.then(deferred.negate_step()) if isinstance(right, Continuous) else -known(right))
-
-
-def _multiply(left: Any, right: Any) -> Any:
-    value, other = (left, right) if isinstance(left, Continuous) else (right, left)
-    if isinstance(other, Continuous):
-        raise NeedsValue("two random numbers are multiplied")
-    number = known(other)
-    if not isinstance(value, Continuous):
-        return known(value) * number
-    signed = value.then(deferred.negate_step()) if number < 0 else value
-    return signed.then(deferred.times_step(float(abs(number))))
-
-
-def _divide(left: Any, right: Any) -> Any:
-    if isinstance(right, Continuous):
-        if isinstance(left, Continuous):
-            raise NeedsValue("a random number is divided by another")
-        return right.then(deferred.divided_into_step(float(known(left))))
-    return _multiply(left, 1.0 / known(right) if known(right) else np.inf)
-
-
-HANDLERS.update(
-    {
-        aten.lt: _compared(less=True, boundary=False),
-        aten.le: _compared(less=True, boundary=True),
-        aten.gt: _compared(less=False, boundary=False),
-        aten.ge: _compared(less=False, boundary=True),
-        aten.eq: _equal(different=False),
-        aten.ne: _equal(different=True),
-        aten.bitwise_not: _negated,
-        aten.logical_not: _negated,
-        aten.bitwise_and: _both,
-        aten.logical_and: _both,
-        aten.cumsum: _running(Count),
-        aten.cumprod: _running(Product),
-        aten.sum: _sum,
-        aten.argmax: _extreme(largest=True),
-        aten.argmin: _extreme(largest=False),
-        aten.searchsorted: _searched,
-        aten.log: _mapped(deferred.log_step),
-        aten.exp: _mapped(deferred.exp_step),
-        aten.neg: _mapped(deferred.negate_step),
-        aten.add: _arithmetic(_add),
-        aten.sub: _arithmetic(_subtract),
-        aten.rsub: _arithmetic(lambda left, right: _subtract(right, left)),
-        aten.mul: _arithmetic(_multiply),
-        aten.div: _arithmetic(_divide),
-    }
-)
-HANDLERS.update({function: on_alternatives(function, HANDLERS.get(function)) for function in ON_ALTERNATIVES})
+def bucketized(values: Any, bounds: Any, **kwargs: Any) -> Any:
+    """Answer ``bucketize``."""
+    return searched(bounds, values)

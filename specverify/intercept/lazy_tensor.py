@@ -17,7 +17,10 @@ import numpy as np
 import torch
 
 from specverify.intercept import deferred
-from specverify.intercept.deferred import NeedsValue, known
+from specverify.intercept.continuous import Continuous
+from specverify.intercept.deferred import known
+from specverify.intercept.lazy_numbers import LazyFloat
+from specverify.intercept.uniform import NeedsValue
 
 
 class View(NamedTuple):
@@ -63,9 +66,21 @@ class LazyTensor(torch.Tensor):
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
 
+    def item(self) -> Any:
+        """Return the only element; a random number as a float that has no value."""
+        return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
+
     def tolist(self) -> Any:
-        """Look at every element."""
-        return look_at(self).tolist()
+        """Return the elements, looked at; random numbers as floats that have no value."""
+        if not self._open():
+            return look_at(self).tolist()
+        found = np.empty(self.elements.shape, dtype=object)
+        for index, element in np.ndenumerate(self.elements):
+            found[index] = LazyFloat(element) if isinstance(element, Continuous) else known(element)
+        return found.tolist()
+
+    def _open(self) -> bool:
+        return not is_stored(self) and holds(Continuous, self)
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Look at every element."""
@@ -85,13 +100,20 @@ class LazyTensor(torch.Tensor):
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
         shares = _shares_storage(func)
-        handler = None if _writes(func) else HANDLERS.get(func.overloadpacket)
+        handler = None if _writes(func) else _handlers().get(func.overloadpacket)
         if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
         ordinary = stored if shares else look_at
         return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
+
+
+@cache
+def _handlers() -> dict[Any, Callable[..., Any]]:
+    from specverify.intercept.lazy_handlers import HANDLERS  # noqa: PLC0415 - the functions in it are of lazy tensors
+
+    return HANDLERS
 
 
 @cache
@@ -212,7 +234,3 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     """Return the elements at some places, in the shape of those."""
     found: np.ndarray[Any, Any] = tensor.elements.ravel()[places.ravel()].reshape(places.shape)
     return found
-
-
-HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What is known of each aten operation: see ``lazy_views`` and ``lazy_operations``."""

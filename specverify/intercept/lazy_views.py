@@ -1,6 +1,6 @@
 """Views, selections and copies of lazy tensors: the same elements in another shape.
 
-The shape is worked out by torch on an index tensor. Importing this module teaches ``LazyTensor`` about them.
+The shape is worked out by torch on an index tensor.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.deferred import Chosen, Continuous, Deferred, NeedsValue, known
+from specverify.intercept.continuous import Continuous
+from specverify.intercept.deferred import Chosen, Deferred, known
 from specverify.intercept.lazy_tensor import (
-    HANDLERS,
     LazyTensor,
     View,
     elements_of,
@@ -26,11 +26,12 @@ from specverify.intercept.lazy_tensor import (
     picked,
     view_of,
 )
+from specverify.intercept.uniform import NeedsValue
 
-aten: Any = torch.ops.aten
 
+def taking(function: Any, *, view: bool) -> Callable[..., Any]:
+    """Return the handler of an operation that takes elements: as a view of the tensor, or as a copy."""
 
-def _taking(function: Any, *, view: bool) -> Callable[..., Any]:
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, LazyTensor) or not all(is_settled(value, shares=False) for value in args):
             return NotImplemented
@@ -59,11 +60,13 @@ def _taken(tensor: LazyTensor, places: torch.Tensor, again: Callable[..., torch.
     return lazy_like(tensor, picked(tensor, where))
 
 
-def _same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    """Answer an operation that copies."""
     return LazyTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
-def _converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    """Answer a conversion to another dtype or device."""
     dtype = kwargs.get("dtype") or tensor.dtype
     continuous = holds(Continuous, tensor)
     if continuous and not dtype.is_floating_point:
@@ -83,7 +86,9 @@ def _cast(cast: Callable[[Any], int], element: Any) -> int:
     return cast(known(element))
 
 
-def _joined(join: Callable[..., Any]) -> Callable[..., Any]:
+def joined(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the handler of ``cat`` or ``stack``, as NumPy joins elements."""
+
     def handler(tensors: Any, dim: int = 0) -> Any:
         template = next(item for item in tensors if isinstance(item, LazyTensor))
         dtype = reduce(torch.promote_types, (item.dtype for item in tensors))
@@ -92,40 +97,6 @@ def _joined(join: Callable[..., Any]) -> Callable[..., Any]:
     return handler
 
 
-def _scalar(tensor: Any) -> Any:
+def scalar(tensor: Any) -> Any:
+    """Answer what takes the number out of a tensor."""
     return known(tensor.elements.item())
-
-
-HANDLERS.update(
-    {
-        **{
-            getattr(aten, name): _taking(getattr(aten, name), view=True)
-            for name in (
-                "view",
-                "_unsafe_view",
-                "reshape",
-                "unsqueeze",
-                "squeeze",
-                "select",
-                "slice",
-                "expand",
-                "t",
-                "transpose",
-                "permute",
-                "split",
-                "unbind",
-                "alias",
-                "detach",
-            )
-        },
-        **{
-            getattr(aten, name): _taking(getattr(aten, name), view=False)
-            for name in ("index", "index_select", "gather")
-        },
-        **{getattr(aten, name): _same for name in ("clone", "contiguous", "lift_fresh")},
-        aten._to_copy: _converted,  # noqa: SLF001
-        aten.cat: _joined(np.concatenate),
-        aten.stack: _joined(np.stack),
-        aten._local_scalar_dense: _scalar,  # noqa: SLF001
-    }
-)

@@ -1,4 +1,4 @@
-"""Methods of types written in C, replaced while a block is open.
+"""Attributes of modules and methods of types, those written in C as well, replaced while a block is open.
 
 Engines keep generators: in modules, closures and attributes, made long before anybody looks. Their types are immutable
 for ``setattr``, so the entries of the type's own dictionary are exchanged and the method cache is told. Every instance
@@ -12,6 +12,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 _modified = ctypes.pythonapi.PyType_Modified
@@ -40,3 +41,27 @@ def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
     finally:
         methods.update(before)
         _modified(kind)
+
+
+@contextmanager
+def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
+    """Give a module or class other attributes inside the block, and what it had before after it."""
+    own = vars(target)
+    before = {name: own[name] for name in values if name in own}
+    try:
+        _give(target, values)
+        yield
+    finally:
+        _give(target, before)
+        for name in values.keys() - before.keys():
+            if name in own:
+                delattr(target, name)
+
+
+def _give(target: Any, values: Mapping[str, Any]) -> None:
+    """Set attributes; those of a module in one step, for this is done twice in every run."""
+    if isinstance(target, ModuleType):
+        vars(target).update(values)
+        return
+    for name, value in values.items():
+        setattr(target, name, value)

@@ -24,9 +24,9 @@ from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.finite import shown
-from specverify.intercept.native_types import methods_replaced, own_methods
+from specverify.intercept.native_types import methods_replaced, own_methods, replaced
 from specverify.intercept.numpy_generator import REAL, NumpyGenerator
-from specverify.intercept.scalars import refusal, replaced
+from specverify.intercept.uniform import refusal
 
 LIBRARY = "numpy"
 OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it

@@ -15,10 +15,10 @@ from specverify.intercept import finite
 from specverify.intercept.answers import Answers, Call
 from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Continuous
-from specverify.intercept.lazy_array import LazyArray
+from specverify.intercept.continuous import Continuous
+from specverify.intercept.lazy_numbers import LazyArray, LazyFloat
 from specverify.intercept.native_types import own_methods
-from specverify.intercept.scalars import LazyFloat, refusal
+from specverify.intercept.uniform import refusal
 
 REAL: dict[type, dict[str, Any]] = {
     kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)

@@ -27,9 +27,11 @@ from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Continuous
+from specverify.intercept.continuous import Continuous
 from specverify.intercept.finite import heads, one_by_one, one_of, shown
-from specverify.intercept.scalars import LazyFloat, refusal, replaced
+from specverify.intercept.lazy_numbers import LazyFloat
+from specverify.intercept.native_types import replaced
+from specverify.intercept.uniform import refusal
 
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
@@ -42,7 +44,6 @@ REFUSED = (
     "gauss",
     "lognormvariate",
     "normalvariate",
-    "paretovariate",
     "randbytes",
     "triangular",
     "vonmisesvariate",

@@ -16,7 +16,7 @@ from contextvars import copy_context
 from typing import Any
 
 from specverify.intercept.block import Block
-from specverify.intercept.scalars import replaced
+from specverify.intercept.native_types import replaced
 
 _STARTS = tuple(name for name in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, name))
 _INSIDE = threading.local()

@@ -13,23 +13,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws
 from specverify import rounding
-from specverify.intercept import lazy_operations  # noqa: F401 - teaches LazyTensor its operations
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
-from specverify.intercept.deferred import NeedsValue
-from specverify.intercept.lazy_tensor import elements_of, in_all, stored
+from specverify.intercept.continuous import Continuous
+from specverify.intercept.lazy_numbers import LazyFloat
+from specverify.intercept.lazy_tensor import LazyTensor, elements_of, holds, in_all, stored
 from specverify.intercept.outcome import final_outcome
 from specverify.intercept.torch_draws import TorchDraws
 from specverify.intercept.torch_functions import ANSWERS, MAKES, name_of
 from specverify.intercept.torch_operations import draws as may_draw
+from specverify.intercept.uniform import NeedsValue
 
 _ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
+_TAKES_OUT = {torch.Tensor.item: LazyTensor.item, torch.Tensor.tolist: LazyTensor.tolist}
+_CHANGED = ("add", "sub", "mul", "div", "pow", "neg", "abs", "reciprocal", "sqrt", "log", "log2", "log10", "log1p",
+            "exp", "exp2", "expm1", "clamp", "clamp_min", "clamp_max")  # fmt: skip
+_OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
+_IN_PLACE = (
+    {getattr(torch.Tensor, f"{name}_"): getattr(torch.Tensor, name) for name in _CHANGED}
+    | {getattr(torch.Tensor, name): getattr(torch.Tensor, known) for name, known in _OPERATORS.items()}
+    | {torch.Tensor.copy_: lambda tensor, source, *_: source.expand(tensor.shape)}
+)
+"""What writes numbers that are computed into a tensor, and what computes them."""
 
 
 class _Answers(TorchFunctionMode):
@@ -45,6 +57,11 @@ class _Answers(TorchFunctionMode):
         args, named = (self.run.filled.standing_for(given) for given in (tuple(args), dict(kwargs or {})))
         if func in ANSWERS:
             return self._answered(func, args, named)
+        args, named = (_of_tensors(given) for given in (args, named))
+        if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
+            return _TAKES_OUT[func](args[0])
+        if func in _IN_PLACE and holds(Continuous, *args) and args[0].dtype.is_floating_point:
+            return self.run.filled.fill(args[0], _IN_PLACE[func](*args, **named))
         if func in _ORDINARY:
             args = in_all(stored, args)
         found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
@@ -67,6 +84,22 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+def _of_tensors(given: Any) -> Any:
+    """Return arguments with tensors of one number for floats that have no value, in the dtype of the other tensors."""
+    values = list(given.values()) if isinstance(given, dict) else given
+    if not any(isinstance(value, LazyFloat) for value in values):
+        return given
+    floats = [value.dtype for value in values if isinstance(value, torch.Tensor) and value.dtype.is_floating_point]
+    dtype = floats[0] if floats else torch.get_default_dtype()
+
+    def tensor(value: Any) -> Any:
+        elements = np.array(None, dtype=object)
+        elements[()] = getattr(value, "continuous", None)
+        return LazyTensor(elements, dtype, "cpu") if isinstance(value, LazyFloat) else value
+
+    return {name: tensor(value) for name, value in given.items()} if isinstance(given, dict) else in_all(tensor, given)
 
 
 @contextmanager

@@ -11,10 +11,12 @@ import torch
 from reference import Draws, Site
 from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Categorical, Continuous, Uniform, exponential
+from specverify.intercept.continuous import Continuous, exponential
+from specverify.intercept.deferred import Categorical
 from specverify.intercept.lazy_tensor import LazyTensor
 from specverify.intercept.torch_filled import Filled
 from specverify.intercept.torch_streams import TorchStreams
+from specverify.intercept.uniform import Uniform
 
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
 """Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""

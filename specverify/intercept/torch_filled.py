@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.lazy_tensor import LazyTensor, View, elements_of, overwrite, view_of
 from specverify.intercept.torch_streams import nobody_answers
+from specverify.intercept.uniform import NeedsValue
 
 
 class Filled:

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.deferred import Continuous, NeedsValue, exponential
+from specverify.intercept.continuous import Continuous, exponential
 from specverify.intercept.finite import MOST_OUTCOMES, MOST_TRIALS, binomial_pmf
 from specverify.intercept.lazy_tensor import LazyTensor, look_at
 from specverify.intercept.torch_draws import TorchDraws
+from specverify.intercept.uniform import NeedsValue
 
 
 def _multinomial(

@@ -27,9 +27,9 @@ import torch
 from reference import Site
 from specverify.intercept import generator_states
 from specverify.intercept.block import current
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.streams import Streams
+from specverify.intercept.uniform import NeedsValue
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.scalars import replaced
+from specverify.intercept.native_types import replaced
 
 
 @contextmanager

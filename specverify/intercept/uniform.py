@@ -1,0 +1,113 @@
+"""Uniform random numbers that have no value: they are compared with numbers, and each comparison is a draw.
+
+A ``Uniform`` is never given a value. Each comparison is a coin whose probability is the share of the interval the
+uniform is still known to lie in, and narrows that interval, so that comparing the same uniform twice gives the right,
+correlated law. What may be done with one before it is compared: see ``continuous``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reference import Draws, Site
+from specverify import rounding
+from specverify.intercept import audit, block
+from specverify.intercept.audit import Cell, Draw, Question, Raced
+from specverify.intercept.caller import caller
+
+
+class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
+    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
+
+    def __init__(self, sentence: str = "") -> None:
+        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
+        super().__init__(sentence)
+        block.refused(self)
+
+
+class Known:
+    """What is known of a uniform number, in all draws that gave it: it lies in [low, high)."""
+
+    def __init__(self, site: Site) -> None:
+        """Nothing is known of the number drawn at ``site``."""
+        self.site, self.asked = site, 0
+        self.low, self.high = 0.0, 1.0
+        self.raced: Raced | None = None
+        """The race it has taken part in, after which only its order among the others is known."""
+        self.questions: list[Question] = []
+        """For the audit."""
+
+
+class Uniform:
+    """A number drawn uniformly from [0, 1)."""
+
+    def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
+        """Every question is put to ``draws`` at ``site`` and the number of the question.
+
+        ``draw`` says which state of a generator it is drawn from, if that is known.
+        """
+        self.draws, self.draw = draws, draw or Draw(site)
+        self.known: Known = self.draw.shared(lambda: Known(site))
+
+    def below(self, bound: float, place: str = "") -> bool:
+        """Return whether the uniform is below ``bound``, conditioned on all earlier answers.
+
+        ``place`` is the line that compares, if it is not the one that is running.
+        """
+        if math.isnan(bound) or not 0 < bound < 1:
+            return bound >= 1
+        known = self.known
+        look(self.draw)
+        if not known.low < bound < known.high:
+            audit.asked(known.questions, self.draw, (bound,), None, place)
+            return bound >= known.high
+        if known.raced:
+            audit.compared_after(self.draw, known.raced)
+            raise NeedsValue("random noise that has already decided a race is compared with a number")
+        answer = self._ask(np.array([bound - known.low, known.high - bound]) / (known.high - known.low)) == 0
+        cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
+        audit.asked(known.questions, self.draw, (bound,), cell, place)
+        known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
+        return answer
+
+    def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
+        """Return how many of the non-decreasing ``bounds`` are at or below the uniform: an inverse-CDF lookup."""
+        known = self.known
+        look(self.draw)
+        inside = [min(max(bound, known.low), known.high) for bound in bounds]
+        edges = np.array([known.low, *inside, known.high])
+        masses = np.diff(edges)
+        if known.raced:
+            audit.compared_after(self.draw, known.raced)
+        if known.raced or (masses < 0).any():
+            raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
+        cells = np.count_nonzero(masses)
+        drawn = cells > 1
+        rounding.looked_up(int(cells))
+        found = self._ask(masses / masses.sum()) if drawn else int(masses.argmax())
+        cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
+        audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
+        known.low, known.high = float(edges[found]), float(edges[found + 1])
+        return found
+
+    def _ask(self, pmf: Any) -> int:
+        known = self.known
+        known.asked += 1
+        rounding.asked(again=known.asked > 1)
+        return self.draws.categorical(pmf, (*known.site, known.asked))
+
+
+def look(draw: Draw) -> None:
+    """Say that a draw is looked at; refuses one that hangs together with another in a way that is not known."""
+    refusal = draw.look()
+    if refusal:
+        raise NeedsValue(refusal)
+
+
+def refusal(sentence: str) -> NeedsValue:
+    """Return the exception that says ``sentence`` and where the foreign code asked."""
+    return NeedsValue(f"{sentence}, at {caller()}")
