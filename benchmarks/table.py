@@ -20,12 +20,12 @@ import numpy as np
 
 from reference import ALGORITHMS, Task
 from reference.algorithms import speculative_sampling
-from specverify.enumeration import decoder_law, program_law
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.stats import SIZES
+from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.tables import as_float64, mixed_with, softmax_table, table_pair
+from specverify.run.stats import SIZES
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Method
-from specverify.tables import as_float64, mixed_with, softmax_table, table_pair
 
 EQUAL, PLAIN, LARGE = 200_000, 1000, 20_000_000
 """Samples of each row: of both methods; of those that are drawn run by run and multiplied; of a fine run."""

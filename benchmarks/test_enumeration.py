@@ -12,9 +12,9 @@ import pytest
 
 from reference import Decoder, Draws, Round, State, Task, Tokens
 from reference.algorithms import speculative_sampling
-from specverify.enumeration import decoder_law, paths, program_law, whole_run
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law, paths, program_law, whole_run
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 PROMPT: Tokens = (0,)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.checks import check_named
-from specverify.verify import Plan, run_check
+from specverify.run.verify import Plan, run_check
 
 
 def verdict_of(subject, name):

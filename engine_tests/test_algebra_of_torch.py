@@ -15,11 +15,11 @@ from drawing_calls import LINES, Line, cases, fits, law_of
 from test_bare_verifiers import verdicts_of
 from torch_under_test import TORCH
 
-from specverify.draws import Tape
+from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.uniform import NeedsValue
+from specverify.laws.draws import Tape
 from specverify.statistics import FitVerdict
-from specverify.verdict import Status
 
 
 def exponentials():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from specverify.base.verdict import Status
 from specverify.engines.huggingface.generation import assisted_engine, quiet_and_seeded
 from specverify.engines.huggingface.programs import PROGRAMS
 from specverify.testing import SpeculationRefuted, check_engine
-from specverify.verdict import Status
 
 P = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.1, 0.8))
 Q = ((0.6, 0.3, 0.1), (0.25, 0.5, 0.25), (0.3, 0.3, 0.4))

@@ -13,12 +13,12 @@ import torch
 import verifiers
 from torch.nn.functional import normalize
 
+from specverify.base.verdict import Status
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.subjects import verifier
 from specverify.subjects.arrays import arrays_of, names_torch
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
-from specverify.verdict import Status
 
 FLOAT64 = {"p": np.full((2, 2), 0.5), "q": np.array([[0.25, 0.75]]), "draft_tokens": np.array([1])}
 FLOAT32 = {name: array.astype(np.float32) if array.ndim == 2 else array for name, array in FLOAT64.items()}

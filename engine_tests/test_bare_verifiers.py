@@ -12,14 +12,14 @@ import verifiers
 from shares import share_of
 
 from reference import Task
+from specverify.base.verdict import Status
 from specverify.checks import Conditions, checks_named
-from specverify.enumeration import decoder_law
-from specverify.law import target_law, total_variation
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law, total_variation
+from specverify.laws.tables import as_float64, rational_pmf
+from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.verifier import build, verifier_subject
-from specverify.tables import as_float64, rational_pmf
 from specverify.testing import SpeculationRefuted, check_verifier
-from specverify.verdict import Status
-from specverify.verify import Plan, verify_subject
 
 CORRECT = (verifiers.race, verifiers.inverse_cdf, verifiers.log_space, verifiers.in_numpy)
 CHEAP = checks_named({"law_is_target", "tokens_are_supported"})

@@ -12,6 +12,7 @@ import verifiers
 from examined import verdict_of
 from typer.testing import CliRunner
 
+from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.batches import accepted_whole, emitted, rejected_at_once, takes_lengths
@@ -19,7 +20,6 @@ from specverify.subjects.external import external_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_verifier
-from specverify.verdict import Status
 
 JOINT, OWN = "rows_are_independent", "law_is_target"
 

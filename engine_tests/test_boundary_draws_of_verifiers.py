@@ -10,14 +10,14 @@ import pytest
 import samplers
 import torch
 
+from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.checks._calls import Called, rounds_after
-from specverify.rounded_tables import ROUNDED
-from specverify.scenarios import ROUNDING_SCENARIOS
+from specverify.laws.rounded_tables import ROUNDED
+from specverify.laws.scenarios import ROUNDING_SCENARIOS
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.external import verifier_subject_of
 from specverify.testing import check_verifier
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 CHECK = check_named("support_at_boundary_draws")
 

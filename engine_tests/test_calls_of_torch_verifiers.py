@@ -6,12 +6,12 @@ import pytest
 import samplers
 import torch
 
+from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 RIGHT = samplers.at_once()
 

@@ -11,15 +11,15 @@ import verifiers
 from shares import share_of
 from transformers.generation import utils
 
+from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.checks.draws_are_independent import CHECK, examine
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program
+from specverify.run.verify import Plan, run_case, run_check
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
-from specverify.verdict import Status
-from specverify.verify import Plan, run_case, run_check
 
 
 def verdict_of(verify):

@@ -10,15 +10,15 @@ from functools import cache
 import pytest
 from transformers.generation import candidate_generator, utils
 
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks import acceptance_law as acceptance
 from specverify.checks._observed import Run, Seen
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.rows import BASE, Row, row_subject, rows
 from specverify.engines.huggingface.special import table_engine
+from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.subject import Forward, Observed
-from specverify.verdict import Status
-from specverify.verify import Plan, verify_subject
 
 LOOP = (utils.GenerationMixin, "_assisted_decoding")
 SAMPLING = (utils, "_speculative_sampling")

@@ -18,9 +18,9 @@ from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program, opened
 from specverify.engines.huggingface.rows import rows
 from specverify.engines.huggingface.sampled import assisted_engine, exact_law, prompt_lookup_engine, quiet_and_seeded
-from specverify.enumeration import program_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
-from specverify.law import total_variation
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import total_variation
 
 PLAIN = EngineSetting("llama V=4", "llama", vocabulary=4, prompt=(0, 1, 2, 0, 1))
 WARM = EngineSetting("llama V=4 T=2", "llama", temperature=2.0, vocabulary=4, prompt=(0, 1, 2, 0, 1))

@@ -8,11 +8,11 @@ import torch
 from examined import verdict_of
 
 from reference import softmax, warped
+from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, logits_subject, settings_of
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_verifier
-from specverify.verdict import Status
 
 
 def pmfs(logits, temperature=1.0, top_k=None, top_p=1.0):

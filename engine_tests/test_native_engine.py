@@ -9,8 +9,8 @@ import sysconfig
 
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.testing import SpeculationRefuted, check_engine
-from specverify.verdict import Status
 
 SOURCE = r"""
 #define PY_SSIZE_T_CLEAN

@@ -19,10 +19,10 @@ from sources_of_randomness import HIDDEN, SOURCES
 from sources_page import RIGHT, WRONG, verdicts
 from test_token_ids_and_dtypes import from_the_target, law_is_target
 
-from specverify import testing, verify
+from specverify import testing
+from specverify.base.verdict import Status
 from specverify.checks import _laws, _replays, program_is_its_draws
 from specverify.checks.check import needs_variants
-from specverify.draws import Narrated, Tape
 from specverify.intercept import (
     aliases,
     answers,
@@ -37,7 +37,8 @@ from specverify.intercept import (
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.moved import look_around, moved
-from specverify.verdict import Status
+from specverify.laws.draws import Narrated, Tape
+from specverify.run import verify
 
 WATCHED = np.random.default_rng(11)
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch_laws import law_of
 
-from specverify.draws import Tape
-from specverify.enumeration import paths
 from specverify.intercept.audit import audited
 from specverify.intercept.torch_calls import NeedsValue, answered_by
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import paths
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)

@@ -14,16 +14,16 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
-from specverify.catalogue import find_subject, reproducer_of
+from specverify.base.identifier import Replay, encode
 from specverify.checks import check_named
 from specverify.cli import app
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.rows import BASE
 from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.smaller import smaller_settings
-from specverify.identifier import Replay, encode
-from specverify.replays import again
-from specverify.reproduce import _likeliest, reproduction
+from specverify.run.catalogue import find_subject, reproducer_of
+from specverify.run.replays import again
+from specverify.run.reproduce import _likeliest, reproduction
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
 
 MENDED = """

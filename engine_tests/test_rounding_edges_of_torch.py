@@ -7,7 +7,7 @@ import pytest
 import torch
 from rounding_edges import fine, look_up_error, round_error, worst
 
-from specverify import rounding
+from specverify.laws import rounding
 
 SIZES = (2, 3, 8, 64, 1024)
 LONG = pytest.mark.skipif(

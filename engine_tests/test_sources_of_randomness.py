@@ -8,7 +8,7 @@ import pytest
 from sources_of_randomness import HIDDEN, SOURCES
 from sources_page import HEAD, PAGE, RIGHT, WRONG, line, verdicts
 
-from specverify.verdict import Status
+from specverify.base.verdict import Status
 
 NOWHERE = {"a generator written in Python", "a value asked for and the refusal swallowed"}
 """Plain arithmetic: nothing is called."""

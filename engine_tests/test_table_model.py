@@ -14,10 +14,10 @@ from transformers.generation import candidate_generator, utils
 
 from specverify.engines.huggingface.sampled import quiet_and_seeded
 from specverify.engines.huggingface.table_model import CacheFault, TableModel, build_table, table_law
-from specverify.enumeration import program_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
-from specverify.law import total_variation
-from specverify.tables import SHAPES
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import total_variation
+from specverify.laws.tables import SHAPES
 
 PROMPT = (0, 1, 2, 0, 1)
 HORIZON = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from specverify.base.verdict import Status
 from specverify.testing import check_engine
-from specverify.verdict import Status
 
 IDS = (0, 1_000, 32_000, 151_000)
 LOGITS = {"target": ((0.3, 1.2, -0.4), (1.5, 0.1, 0.2), (-1.0, 0.4, 2.0)),

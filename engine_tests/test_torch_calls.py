@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch_laws import close, law_of
 
-from specverify.draws import Tape
 from specverify.intercept.torch_calls import NeedsValue, answered_by
+from specverify.laws.draws import Tape
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch_laws import close, law_of
 
+from specverify.base.verdict import Status
 from specverify.intercept.torch_calls import NeedsValue
 from specverify.testing import check_engine
-from specverify.verdict import Status
 
 P = torch.tensor([0.25, 0.375, 0.375], dtype=torch.float64)
 COIN = {True: 0.25, False: 0.75}

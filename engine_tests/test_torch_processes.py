@@ -13,9 +13,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.testing import check_decoder, check_verifier
-from specverify.verdict import Status
 
 BODY = Path(__file__).read_text("utf-8").partition("# The verifier\n")[2].partition("# The tests\n")[0]
 

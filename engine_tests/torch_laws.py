@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from specverify.enumeration import program_law
 from specverify.intercept.torch_calls import answered_by, outcome_of
+from specverify.laws.enumeration import program_law
 
 
 def law_of(function):

@@ -12,7 +12,7 @@ import torch
 
 from reference import Batch, Tokens, Verified, chain
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.draws import Tape
+from specverify.laws.draws import Tape
 
 PADDING = -1
 DENOMINATOR = 64

@@ -28,10 +28,10 @@ from reference import (
     verify_batched,
 )
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.enumeration import decoder_law
-from specverify.grid import chain_grid_law, grid_tables
-from specverify.law import rounding_bound, target_law, total_variation
-from specverify.tables import mixed_with, softmax_table
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.grid import chain_grid_law, grid_tables
+from specverify.laws.law import rounding_bound, target_law, total_variation
+from specverify.laws.tables import mixed_with, softmax_table
 
 # The exact law by enumeration, with pmfs that live on the device
 

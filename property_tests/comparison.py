@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from reference import generate
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.strategies import tasks
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.strategies import tasks
 
 seeds = st.integers(0, 1000)
 small = tasks(3, 2, 6)

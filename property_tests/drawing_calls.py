@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 from shares import is_thorough
 
-from specverify.draws import Tape
-from specverify.enumeration import program_law
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.moved import moved
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict, confirmed_fit, detectable_total_variation, samples_for, stage_level
 
 KINDS = ("answered", "many", "refused", "harmless", "outside", "absent")

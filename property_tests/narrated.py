@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rational import pmf
 
 from reference import Tokens, Verified
-from specverify.draws import Narrated, Replayed
+from specverify.laws.draws import Narrated, Replayed
 
 PREFIX = (2, 2)
 MOST_ROWS = 9

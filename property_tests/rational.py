@@ -9,7 +9,7 @@ from hypothesis import settings
 from shares import is_thorough
 
 from reference import chain
-from specverify.enumeration import program_law
+from specverify.laws.enumeration import program_law
 
 
 def pmf(*values):

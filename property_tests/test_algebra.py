@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
-from specverify.draws import Tape
-from specverify.enumeration import program_law
 from specverify.intercept.algebra import applied
 from specverify.intercept.continuous import Continuous
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.races import NEVER, Clock, _law
 from specverify.intercept.uniform import NeedsValue, Uniform
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
 
 LIBRARY = NUMPY._replace(names={**NUMPY.names, "math": math, "random": random})

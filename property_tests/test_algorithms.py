@@ -18,11 +18,11 @@ from reference import (
     generate,
 )
 from reference.algorithms import napd, nasd, nasd_seed_rule, speculative_sampling
-from specverify.draws import FromHypothesis, Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import one_hot_rows, table_pair
+from specverify.laws.draws import FromHypothesis, Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import one_hot_rows, table_pair
 
 
 def rows(wanted=lambda row: True):

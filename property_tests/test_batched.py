@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reference import Batch, Tokens, Verified, chain, greedy_batched, inverse_cdf_batched, verify_batched
 from reference.verifiers.greedy_match import greedy_match
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.draws import Tape
+from specverify.laws.draws import Tape
 
 DENOMINATOR = 64
 ALMOST_ONE = 1 - 2**-53

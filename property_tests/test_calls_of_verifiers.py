@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_verifier
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 CALLS = ("inputs_unchanged", "outputs_are_fresh")
 

@@ -17,10 +17,10 @@ from reference.drafters.cascade import horizontal, vertical
 from reference.lengths.constant import never
 from reference.verifiers.accept_or_replace import accept_or_replace
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
-from specverify.draws import Replayed, Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
 
 
 def drafted_law(drafter, prefix, gamma):

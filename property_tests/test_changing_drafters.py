@@ -25,14 +25,14 @@ from reference.drafters.distillation import (
 )
 from reference.limits import last_token_draft
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
+from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.enumeration import decoder_law, paths
-from specverify.law import target_law
-from specverify.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.enumeration import decoder_law, paths
+from specverify.laws.law import target_law
+from specverify.laws.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.tables import as_float64, table_pair
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.tables import as_float64, table_pair
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 # Learning while drafting: the law at every moment
 

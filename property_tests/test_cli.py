@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from reference import ALGORITHMS
 from specverify import __version__
-from specverify.catalogue import engine_subjects, tables
 from specverify.checks import CHECKS
 from specverify.cli import app
 from specverify.mutants import mutants
 from specverify.report.data import schema
+from specverify.run.catalogue import engine_subjects, tables
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 CHEAP = ("--check", "eos_is_final", "--check", "horizon_is_respected", "--check", "greedy_is_argmax")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specverify.checks._laws import compared
-from specverify.law import Law, rounding_bound
-from specverify.rounding import (
+from specverify.laws.law import Law, rounding_bound
+from specverify.laws.rounding import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,

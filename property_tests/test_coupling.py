@@ -16,7 +16,7 @@ from reference import Sampled, accept_probability, chain, flip, overlap, residua
 from reference.coupling import positive_part
 from reference.verifiers.sample_and_match import sample_and_match
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.strategies import pmf_pairs, pmfs
+from specverify.laws.strategies import pmf_pairs, pmfs
 
 pairs = st.integers(1, 5).flatmap(pmf_pairs)
 EPSILON = sys.float_info.epsilon

@@ -29,9 +29,9 @@ from reference.algorithms import (
 from reference.algorithms.mentored_decoding import clip_within, clipped, divergence
 from reference.algorithms.typical_acceptance import typical_threshold
 from reference.laws import autoregressive_law, chain_law
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import as_float64, table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import as_float64, table_pair
 
 RULES = [
     (lenience, {"lenience": Fraction(4, 5)}),

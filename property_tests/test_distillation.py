@@ -24,8 +24,8 @@ from reference.drafters.distillation import (
     last_token_model,
     visits,
 )
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
 
 DIVERGENCES = {
     "forward KL": FORWARD_KL,

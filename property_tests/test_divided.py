@@ -14,13 +14,13 @@ from scipy.stats import chi2, chi2_contingency
 
 from reference import ALGORITHMS, Sampled, Task, generate
 from reference.algorithms import nasd, speculative_sampling
-from specverify import divided as module
-from specverify.divided import divided, divided_counts
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
+from specverify.laws import divided as module
+from specverify.laws.divided import divided, divided_counts
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.algorithm import PROMPT, float_task
-from specverify.tables import table_pair
 
 IMPROBABLE = 1e-9
 TARGETS = pmf("1/2", "1/4", "1/4"), pmf("1/4", 0, "3/4")

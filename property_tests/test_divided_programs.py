@@ -10,14 +10,14 @@ from rational import P, always, pmf
 
 from reference import Task
 from reference.algorithms import speculative_sampling
+from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.divided import divided_counts, divided_runs, program_counts
-from specverify.draws import NotAFunctionOfItsDraws
-from specverify.enumeration import Undecided
+from specverify.laws.divided import divided_counts, divided_runs, program_counts
+from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.enumeration import Undecided
+from specverify.run.verify import Plan, run_check
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.external import external_subject
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 IMPROBABLE = 1e-9
 SAMPLED = check_named("samples_fit_law")

@@ -12,9 +12,9 @@ from rational import always, law_of, pmf
 from reference import Task, argmax, generate
 from reference.algorithms import hydra_heads, medusa_heads, mtp, pass_look_ahead, space, speculative_sampling
 from reference.drafters.head_chain import dependent_head, independent_heads, look_ahead_heads
-from specverify.draws import Replayed, Tape
-from specverify.strategies import prompts
-from specverify.tables import table_pair
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.strategies import prompts
+from specverify.laws.tables import table_pair
 
 
 @given(small, prompts(3), seeds)

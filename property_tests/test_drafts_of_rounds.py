@@ -8,14 +8,14 @@ import pytest
 
 from reference import ALGORITHMS, Round
 from reference.models import draft_model
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks._rounds import first_rounds
+from specverify.laws.scenarios import scenario_named
 from specverify.mutants.mutant import correct
-from specverify.scenarios import scenario_named
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import InScenario
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 CHECK = check_named("draft_is_honest")
 OPTIMAL = check_named("acceptance_is_optimal")

@@ -11,9 +11,9 @@ from rational import P, law_of, pmf
 
 from reference import flip, generate
 from reference.algorithms import speculative_sampling
-from specverify.draws import FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
-from specverify.enumeration import paths
-from specverify.strategies import pmfs, prompts, tasks
+from specverify.laws.draws import FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
+from specverify.laws.enumeration import paths
+from specverify.laws.strategies import pmfs, prompts, tasks
 
 
 def two_draws(draws):

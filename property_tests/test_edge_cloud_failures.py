@@ -32,11 +32,11 @@ from reference.edge_cloud.messages import Verified
 from reference.edge_cloud.over_http import Journal
 from reference.edge_cloud.transport import Service, play_round, rebuilt
 from reference.edge_cloud.wire import decode
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 
 # Killed and gone on
 

@@ -15,7 +15,7 @@ from reference.edge_cloud.messages import Verified, Verify
 from reference.edge_cloud.over_http import HttpLink, Journal
 from reference.edge_cloud.transport import rebuilt
 from reference.edge_cloud.wire import decode, encode
-from specverify.law import target_law
+from specverify.laws.law import target_law
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
 
 

@@ -29,11 +29,11 @@ from scipy.optimize import linprog
 from reference import Task, accepted_ratio, constant
 from reference.algorithms import edge_cloud_timeout
 from reference.edge_cloud.decoder import edge_cloud_decoder
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 
 
 @exact_modes

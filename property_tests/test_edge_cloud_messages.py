@@ -20,9 +20,9 @@ from reference.edge_cloud.messages import LARGEST_SEED, Row, Verify
 from reference.edge_cloud.modes import as_row, from_row
 from reference.edge_cloud.transport import Service, in_memory, play_round
 from reference.edge_cloud.wire import SCHEMA, decode, encode
-from specverify.draws import FromHypothesis, Tape
-from specverify.strategies import prompts, tasks
-from specverify.tables import as_float64
+from specverify.laws.draws import FromHypothesis, Tape
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import as_float64
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
 

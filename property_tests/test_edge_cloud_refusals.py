@@ -17,7 +17,7 @@ from reference.edge_cloud.messages import Open, Refused, Row, Supply, Verified, 
 from reference.edge_cloud.modes import as_row, find_mode
 from reference.edge_cloud.transport import Service, play_round
 from reference.edge_cloud.wire import decode, encode
-from specverify.draws import Tape
+from specverify.laws.draws import Tape
 
 
 def service_with(*requests, mode="two-phase"):

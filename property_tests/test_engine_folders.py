@@ -14,10 +14,10 @@ import pytest
 
 import specverify
 from specverify import engines
-from specverify.catalogue import expanded, find_subject, is_external, reproducer_of, within_table
 from specverify.engines import GROUP, Engine, Table, found_engines
-from specverify.listing import everything
-from specverify.stats import USUAL, plan_statistics
+from specverify.run.catalogue import expanded, find_subject, is_external, reproducer_of, within_table
+from specverify.run.listing import everything
+from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
@@ -160,7 +160,7 @@ def test_an_engine_without_a_setting_to_sample_is_left_out_of_the_statistics_unl
 
 def test_saying_what_engines_there_are_imports_none():
     program = (
-        "import sys\nfrom specverify.listing import everything\n"
+        "import sys\nfrom specverify.run.listing import everything\n"
         "print(len(everything()['subjects']), sorted({'torch', 'transformers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -223,7 +223,7 @@ def test_an_engine_that_is_not_installed_says_what_to_install():
     program = textwrap.dedent("""
         import sys
         sys.modules["torch"] = None
-        from specverify.catalogue import expanded, find_subject
+        from specverify.run.catalogue import expanded, find_subject
         for what, name in ((find_subject, "hf:plain"), (expanded, "hf:all")):
             try:
                 what(name)

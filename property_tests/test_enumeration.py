@@ -11,8 +11,8 @@ from rational import P, Q, as_law, examples, law_of, pmf, project
 
 from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
-from specverify.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
-from specverify.enumeration import (
+from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
+from specverify.laws.enumeration import (
     EnumerationTooLarge,
     decoder_law,
     estimated_paths,
@@ -21,10 +21,10 @@ from specverify.enumeration import (
     program_law,
     whole_run,
 )
-from specverify.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
-from specverify.rounding import FLOAT64
-from specverify.strategies import pmfs, prompts, tasks
-from specverify.tables import as_float64, table_pair
+from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.laws.rounding import FLOAT64
+from specverify.laws.strategies import pmfs, prompts, tasks
+from specverify.laws.tables import as_float64, table_pair
 
 HALF = pmf("1/2", "1/2")
 

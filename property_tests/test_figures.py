@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specverify.figures import merged
+from specverify.base.figures import merged
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from reference.algorithms import autoregressive, cllm, jacobi, lookahead
 from reference.drafters.jacobi import padding, sweep
 from reference.drafters.lookahead import Lookahead, lookahead_drafter, looked_up, remembered
 from reference.lengths.constant import never
-from specverify.draws import Replayed, Tape
-from specverify.enumeration import decoder_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import one_hot_rows, table_pair
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import one_hot_rows, table_pair
 
 RULES = pytest.mark.parametrize("rule", ["prefix", "fixed point"])
 

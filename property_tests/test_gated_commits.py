@@ -15,11 +15,11 @@ from reference import Task, generate
 from reference.algorithms import edge_cloud_gated, edge_cloud_sparse_q
 from reference.edge_cloud.gated import is_easy
 from reference.lengths.gating import Gate
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 
 ONLY_NLL = {"entropy": None, "margin": None}
 

@@ -15,9 +15,9 @@ from reference import Sampled, Task, chain_decoder, constant, generate, model_dr
 from reference.algorithms import gated_drafting, speculative_sampling
 from reference.lengths.gating import Gate, dropout_variance, entropy, gated, hard_ratio, is_hard, margin
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from reference import (
     one_hot,
     speculative_generate,
 )
-from specverify.strategies import pmfs
-from specverify.tables import as_float64, table_pair
+from specverify.laws.strategies import pmfs
+from specverify.laws.tables import as_float64, table_pair
 
 TARGET, DRAFT = table_pair("generic", 3, 7)
 GENERATORS = {

@@ -16,9 +16,9 @@ import pytest
 
 from reference import Task, chain, overlap, verify_batched
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.enumeration import program_law
-from specverify.grid import GridRefused, chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
-from specverify.law import target_law, total_variation
+from specverify.laws.enumeration import program_law
+from specverify.laws.grid import GridRefused, chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
+from specverify.laws.law import target_law, total_variation
 
 PROMPT = (0,)
 TABLES = [(3, denominator, seed) for denominator, seed in product(range(2, 8), range(50))]

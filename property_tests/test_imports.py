@@ -24,7 +24,7 @@ def loaded_by(module):
     [
         ("reference", HEAVY | {"specverify", "typer", "rich", "joblib"}),
         ("specverify", HEAVY),
-        ("specverify.enumeration", HEAVY),
+        ("specverify.laws.enumeration", HEAVY),
         ("specverify.cli", {"torch", "transformers", "z3", "pytest", "hypothesis", "dask"}),
     ],
 )
@@ -37,8 +37,8 @@ def test_an_import_leaves_heavy_libraries_out(module, forbidden):
 def test_strategies_without_hypothesis_name_the_extra():
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "try:\n    import specverify.strategies\n"
+        "try:\n    import specverify.laws.strategies\n"
         "except ImportError as error:\n    print(error)"
     )
     found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout == 'specverify.strategies needs Hypothesis: pip install "specverify-suite[dev]"\n'
+    assert found.stdout == 'specverify.laws.strategies needs Hypothesis: pip install "specverify-suite[dev]"\n'

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from specverify import kills, peers
-from specverify.catalogue import find_subject
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.cli import app
-from specverify.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
-from specverify.kills import (
+from specverify.mutants import left_out, mutants, suspects
+from specverify.run.catalogue import find_subject
+from specverify.trust import kills, peers
+from specverify.trust.alarms_page import alarms_page
+from specverify.trust.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
+from specverify.trust.kill_page import kill_page
+from specverify.trust.kills import (
     KILLED,
     NOT_EXPRESSED,
     NOT_RUN,
@@ -26,10 +29,7 @@ from specverify.kills import (
     lonely_killers,
     mutant_row,
 )
-from specverify.mutants import left_out, mutants, suspects
-from specverify.peers import PEERS, judged
-from specverify.report.false_alarms import alarms_page
-from specverify.report.kills import kill_page
+from specverify.trust.peers import PEERS, judged
 
 EVERY = tuple(check.name for check in CHECKS)
 PAGE = Path(__file__).parents[1] / "docs" / "kill-matrix.md"

@@ -30,9 +30,9 @@ from reference import (
 from reference.algorithms import confidence_stopping, dynamic_k, egag, speculative_sampling
 from reference.lengths.constant import never
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
-from specverify.draws import Tape
-from specverify.strategies import pmfs, prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.strategies import pmfs, prompts, tasks
+from specverify.laws.tables import table_pair
 
 rows = st.integers(1, 6).flatmap(pmfs)
 bounds = st.tuples(st.integers(0, 4), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))

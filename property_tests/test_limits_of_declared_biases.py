@@ -24,10 +24,10 @@ from reference.algorithms import (
     speculative_cascade,
     speculative_sampling,
 )
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 
 LIMITS = [
     (lenience, {"lenience": 1}),

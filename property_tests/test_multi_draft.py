@@ -26,9 +26,9 @@ from reference.verifiers.recursive_rejection import recursive_rejection
 from reference.verifiers.sample_and_match import sample_and_match
 from reference.verifiers.speculative_sampling import speculative_sampling as single
 from reference.verifiers.traversal import traversal
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
 
 F = Fraction
 

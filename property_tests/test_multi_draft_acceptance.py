@@ -32,7 +32,7 @@ from reference.verifiers.k_seq import k_seq
 from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
 from reference.verifiers.traversal import traversal
-from specverify.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.strategies import pmf_pairs, prompts, tasks
 
 F = Fraction
 

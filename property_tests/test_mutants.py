@@ -11,16 +11,16 @@ import pytest
 from shares import share_of
 
 from reference import ALGORITHMS
+from specverify.base.identifier import decode
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS, EXACT_CHECKS, check_named
-from specverify.identifier import decode
+from specverify.laws.scenarios import SCENARIOS
 from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.mutants.randomness import hidden_randomness
-from specverify.replays import again
 from specverify.report.prose import failure
-from specverify.scenarios import SCENARIOS
+from specverify.run.replays import again
+from specverify.run.verify import Plan, run_case, run_check, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.verdict import Status
-from specverify.verify import Plan, run_case, run_check, verify_subject
 
 OF_DECODERS = tuple(
     check for check in EXACT_CHECKS if any(check.obstacle(algorithm_subject(row)) is None for row in ALGORITHMS)

@@ -23,8 +23,8 @@ from reference import (
 from reference.algorithms import nasd
 from reference.lengths.constant import never
 from reference.verifiers.greedy_match import greedy_match
-from specverify.draws import Replayed, Tape
-from specverify.strategies import prompts, tasks
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.strategies import prompts, tasks
 
 texts = st.lists(st.integers(0, 3), max_size=10).map(tuple)
 orders = st.integers(2, 5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specverify.checks._observed import MOST_RUNS, seen_in
-from specverify.enumeration import EnumerationTooLarge
+from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.subjects.subject import Observed, Watched
 
 HALF = np.array([0.5, 0.5])

@@ -8,14 +8,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, check_named
 from specverify.cli import app
+from specverify.cli.subject_commands import exit_status
 from specverify.report.progress import Progress
-from specverify.several import Worker, Workers
-from specverify.subject_commands import exit_status
-from specverify.verdict import Status, Verdict
-from specverify.verify import Plan
-from specverify.worker import Began, Stopped, examine
+from specverify.run.several import Worker, Workers
+from specverify.run.verify import Plan
+from specverify.run.worker import Began, Stopped, examine
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 FIRST, LAW = "program_is_its_draws", "law_is_target"

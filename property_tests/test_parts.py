@@ -15,11 +15,11 @@ from reference import ALGORITHMS, Decoder, Parts, Task, algorithms, assembled, c
 from reference.algorithms import autoregressive, jacobi, speculative_sampling, triforce, triforce_released
 from reference.verifiers.sample_and_match import sample_and_match
 from specverify import checks
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
 from specverify.mutants.mutant import with_parts
-from specverify.strategies import prompts, tasks
 
 FLAT = Task(always(P), always(Q), horizon=4)
 CHAINS = [row for row in ALGORITHMS if row.parts is not None]

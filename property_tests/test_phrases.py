@@ -11,9 +11,9 @@ from reference import generate, greedy_law
 from reference.algorithms import autoregressive, ouroboros, rest
 from reference.drafters.phrases import agreements, phrases_drafter, replaced
 from reference.lengths.constant import never
-from specverify.draws import Replayed, Tape
-from specverify.strategies import prompts, tasks
-from specverify.tables import one_hot_rows
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import one_hot_rows
 
 pools = st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=4).map(tuple), max_size=5).map(tuple)
 

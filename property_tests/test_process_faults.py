@@ -11,14 +11,14 @@ from pathlib import Path
 import misbehaving
 import pytest
 
+from specverify.base.process import changes_since, process_state
+from specverify.base.verdict import Status
 from specverify.checks import checks_named
-from specverify.guard import guarded
-from specverify.process import changes_since, process_state
+from specverify.foreign.guard import guarded
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import Subject
 from specverify.testing import SpeculationRefuted, check_decoder, check_subject
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 HERE = r"misbehaving.py:\d+"
 ENDINGS = {
@@ -70,7 +70,7 @@ def test_what_a_subject_changes_is_named_and_put_back(name):
 
 
 def test_a_worker_for_every_call_is_named(monkeypatch):
-    monkeypatch.setattr("specverify.process.MOST_WORKERS", 4)
+    monkeypatch.setattr("specverify.base.process.MOST_WORKERS", 4)
     (check,) = checks_named(("greedy_is_argmax",))
     subject = decode_subject(misbehaving.starts_threads, "misbehaving:starts_threads")
     check_named([run_check(subject, check, Plan((check,)))], CHANGES["starts_threads"])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from specverify.parallel import as_finished, in_parallel
+from specverify.base.parallel import as_finished, in_parallel
 from specverify.report import progress
 from specverify.report.progress import Progress, progress_shown
 
@@ -64,7 +64,7 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away():
 INTERRUPTED = """
 import time
 from functools import partial
-from specverify.parallel import as_finished
+from specverify.base.parallel import as_finished
 if __name__ == "__main__":
     try:
         for index, _ in as_finished([partial(time.sleep, 0.1), partial(time.sleep, 60), partial(time.sleep, 60)], 2):

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from reference import ALGORITHMS, Claim, Verified, chain_decoder, constant, flip, model_drafter, residual
-from specverify.enumeration import decoder_law
-from specverify.law import target_law, total_variation
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law, total_variation
 
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 

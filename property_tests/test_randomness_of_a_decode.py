@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
+from specverify.run.verify import Plan, run_check
 from specverify.subjects.external import verifier_subject_of
-from specverify.verdict import Status
-from specverify.verify import Plan, run_check
 
 LAW, INDEPENDENT, ITSELF = (
     check_named(name) for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")

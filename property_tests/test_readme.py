@@ -11,7 +11,7 @@ from specverify.checks import EXACT_CHECKS, Conditions
 from specverify.checks.samples_fit_law import rows_of
 from specverify.cli import app
 from specverify.report.statistics import cells
-from specverify.stats import USUAL, plan_statistics
+from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")

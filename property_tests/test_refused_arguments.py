@@ -15,10 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from reference import ALGORITHMS
+from specverify.base.parallel import WorkerDied, in_parallel
 from specverify.cli import app, main
-from specverify.enumeration import decoder_law, estimated_paths, first_outcomes, paths, program_law
-from specverify.grid import chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
-from specverify.parallel import WorkerDied, in_parallel
+from specverify.laws.enumeration import decoder_law, estimated_paths, first_outcomes, paths, program_law
+from specverify.laws.grid import chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
+from specverify.laws.strategies import pmf_pairs, pmfs, prompts, table_models, table_pairs, tasks
 from specverify.statistics import (
     calibrated_level,
     confirmed_fit,
@@ -29,7 +30,6 @@ from specverify.statistics import (
     samples_for,
     tv_certificate,
 )
-from specverify.strategies import pmf_pairs, pmfs, prompts, table_models, table_pairs, tasks
 from specverify.testing import check_decoder, check_engine, check_subject, check_verifier
 
 ONE = "reference:autoregressive"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from specverify.catalogue import find_subject
+from specverify.base.identifier import Replay, decode, encode
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions, check_named, checks_named
-from specverify.identifier import Replay, decode, encode
-from specverify.replays import identifier_of, named_by
+from specverify.run.catalogue import find_subject
+from specverify.run.replays import identifier_of, named_by
+from specverify.run.verify import run_case, settled
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import EngineProgram, InScenario, SampledPair, SampledSetting
-from specverify.verdict import Status
-from specverify.verify import run_case, settled
 
 ONE, RIGHT = "mutant:residual-from-target", "reference:speculative-sampling"
 AN_ENGINE, A_BATCH = "mutant:inclusive-coin", "mutant:count-along-rows"

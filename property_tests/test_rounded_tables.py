@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from reference import check_pmf
-from specverify.rounded_tables import ROUNDED, rounded_pair
-from specverify.scenarios import ROUNDING_SCENARIOS, SCENARIOS, scenario_named, scenario_task
+from specverify.laws.rounded_tables import ROUNDED, rounded_pair
+from specverify.laws.scenarios import ROUNDING_SCENARIOS, SCENARIOS, scenario_named, scenario_task
 
 TEXTS = [text for length in (1, 2, 3) for text in product(range(4), repeat=length)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rounding_edges import exact_pmf, fine, look_up_error, round_error, worst
 
-from specverify import rounding
+from specverify.laws import rounding
 
 SIZES = (2, 3, 8, 64, 1024, 2**14, 2**18)
 LONG = pytest.mark.skipif(

@@ -22,8 +22,8 @@ from reference.algorithms import (
 from reference.drafters.self_draft import partial_model
 from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, moved
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
-from specverify.draws import Tape
-from specverify.strategies import prompts
+from specverify.laws.draws import Tape
+from specverify.laws.strategies import prompts
 
 # Layers
 

@@ -6,16 +6,16 @@ from fractions import Fraction
 
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS
-from specverify.enumeration import decoder_law, paths
-from specverify.law import target_law
+from specverify.laws.enumeration import decoder_law, paths
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import scenario_named, scenario_task
 from specverify.mutants.serving.parts import CORRECT
 from specverify.mutants.serving.request import Parameters, Request, admit
 from specverify.mutants.serving.situations import SITUATIONS
 from specverify.mutants.serving.subject import drafting_subject, promised, serving_subject
-from specverify.scenarios import scenario_named, scenario_task
-from specverify.verdict import Status
-from specverify.verify import Plan, verify_subject
+from specverify.run.verify import Plan, verify_subject
 
 every_situation = pytest.mark.parametrize("name", SITUATIONS)
 NOTHING_TO_DRAW = {"greedy"}

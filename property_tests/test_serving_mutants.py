@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import specverify.mutants.serving as package
-from specverify.enumeration import program_law
+from specverify.laws.enumeration import program_law
 from specverify.mutants import mutants
 from specverify.mutants.serving.not_expressed import NOT_EXPRESSED
 from specverify.mutants.serving.parts import CORRECT, EngineParts

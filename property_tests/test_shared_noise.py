@@ -40,11 +40,11 @@ from reference.edge_cloud.transport import Service, in_memory
 from reference.edge_cloud.wire import decode, encode
 from reference.lengths.gating import Gate
 from reference.verifiers.gumbel_coupling import agreement
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=4).filter(any)
 pairs = st.tuples(weights, weights).filter(lambda pair: len(pair[0]) == len(pair[1]))

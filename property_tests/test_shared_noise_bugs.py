@@ -23,9 +23,9 @@ from reference.edge_cloud.shared_noise import DrawnNoise, Races, SeededNoise
 from reference.types import Verified
 from reference.verifiers.gumbel_coupling import agreement, draft_given_target
 from reference.verifiers.sample_and_match import sample_and_match
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 
 def place_in_round(noise, start):

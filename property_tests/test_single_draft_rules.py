@@ -23,11 +23,11 @@ from reference.verifiers.block_verification import _heads, capped_ratios
 from reference.verifiers.block_verification import block_verification as verify_block
 from reference.verifiers.drop_unlikely import drop_unlikely
 from reference.verifiers.gumbel_coupling import agreement, draft_given_target
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
 
 CANONICAL = Task(always(P), always(Q), horizon=2)
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=4).filter(any)

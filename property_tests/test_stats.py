@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from reference import ALGORITHMS
-from specverify import stats
 from specverify.checks.samples_fit_law import FitRow
 from specverify.cli import app
 from specverify.report.statistics_plot import write_plot
-from specverify.stats import CONTROLS, QUICK, THOROUGH, USUAL, in_order, plan_statistics, run_statistics
+from specverify.run import stats
+from specverify.run.stats import CONTROLS, QUICK, THOROUGH, USUAL, in_order, plan_statistics, run_statistics
 from specverify.subjects.subject import Method, UnusableSubject
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3

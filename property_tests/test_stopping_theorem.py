@@ -34,10 +34,10 @@ from reference import (
 from reference.coupling import positive_part
 from reference.lengths.constant import never
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.strategies import pmf_pairs, prompts, tasks
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.tables import table_pair
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
 pairs = st.integers(2, 4).flatmap(pmf_pairs)

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from reference import ALGORITHMS, Task, overlap
 from specverify.cli import app
-from specverify.enumeration import paths
-from specverify.law import target_law
+from specverify.laws.enumeration import paths
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 from specverify.report import systems
 from specverify.report.systems import PROMPT, evidence, examined, pair_task, shown_exactly
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.tables import table_pair
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "systems.md").read_text("utf-8")

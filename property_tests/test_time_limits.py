@@ -11,12 +11,12 @@ from contextlib import suppress
 import misbehaving
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS
-from specverify.limit import OutOfTime, time_limit
+from specverify.foreign.limit import OutOfTime, time_limit
+from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
-from specverify.verdict import Status
-from specverify.verify import Plan, verify_subject
 
 HERE = r"misbehaving.py:\d+"
 BUSY = rf"it was looping or waiting, not drawing, at {HERE}, 0 draws into the run going on and none in the last"

@@ -20,8 +20,8 @@ from reference.drafters.sequences import sequences_drafter
 from reference.drafters.sequoia_tree import best_budget, sequoia_tree, tree_value
 from reference.kv_cache import tree_depths
 from reference.trees import check_draft, path_tokens, regular_tree
-from specverify.draws import Tape
-from specverify.strategies import prompts, tasks
+from specverify.laws.draws import Tape
+from specverify.laws.strategies import prompts, tasks
 
 F = Fraction
 

@@ -25,8 +25,8 @@ from reference.trees import (
     retrieve_indices,
 )
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.draws import Tape
-from specverify.strategies import prompts, tasks
+from specverify.laws.draws import Tape
+from specverify.laws.strategies import prompts, tasks
 
 
 @st.composite

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from specverify.base.verdict import Status, Verdict
 from specverify.report.markdown import verdict_table
-from specverify.verdict import Status, Verdict
 
 VERDICTS = [
     Verdict("some:all/first", "law_is_target", Status.REFUTED, "first: it is another one", figures={"tv": 0.25}),

@@ -24,10 +24,10 @@ from reference import (
     warped,
 )
 from reference.algorithms import speculative_sampling
-from specverify.enumeration import decoder_law
-from specverify.law import rounding_bound, target_law, total_variation
-from specverify.rounding import FLOAT64
-from specverify.strategies import pmfs
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import rounding_bound, target_law, total_variation
+from specverify.laws.rounding import FLOAT64
+from specverify.laws.strategies import pmfs
 
 rows = st.integers(1, 6).flatmap(pmfs)
 shares = st.fractions(0, 1, max_denominator=8)

@@ -9,7 +9,7 @@ Each function raises ``SpeculationRefuted`` with the counterexample, or returns 
 What is handed in is looked at first: ``ValueError`` says in a sentence what was got and what was expected.
 
 ``seconds`` is the time limit of all checks together. In a thread that is not the main thread, or in code that catches
-``BaseException``, it cannot always be kept (see ``specverify.limit``), and nothing here survives a crash of the
+``BaseException``, it cannot always be kept (see ``specverify.foreign.limit``), and nothing here survives a crash of the
 process: the command line examines in processes of their own.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from reference import Algorithm, Claim, Tokens
-from specverify.arguments import (
+from specverify.base.arguments import (
     check_callable,
     check_choice,
     check_flag,
@@ -28,15 +28,15 @@ from specverify.arguments import (
     check_seconds,
     refusal,
 )
+from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.engines import found_engines
 from specverify.report.prose import failure
+from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.engine import Models, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.subject import Subject
-from specverify.verdict import Evidence, Status, Verdict
-from specverify.verify import Plan, verify_subject
 
 OnFail = Literal["raise"] | None
 SECONDS = Plan(()).seconds

@@ -22,9 +22,9 @@ from errata.toolbox import (
 from reference import Task, flip, one_hot, overlap, residual, total_variation
 from reference.algorithms import dynamic_k
 from reference.lengths.gating import Gate, is_hard
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 F = Fraction
 

@@ -24,7 +24,7 @@ from reference.edge_cloud.messages import Verify
 from reference.edge_cloud.wire import encode
 from reference.lengths.gating import Gate, entropy, is_hard, margin
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.tables import table_pair
+from specverify.laws.tables import table_pair
 
 F = Fraction
 

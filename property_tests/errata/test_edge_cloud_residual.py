@@ -17,9 +17,9 @@ from errata.toolbox import (
 )
 from reference import Task, one_hot, overlap, total_variation
 from reference.algorithms import edge_cloud_scalar_q, edge_cloud_two_phase
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 F = Fraction
 

@@ -26,9 +26,9 @@ from reference import (
     residual,
 )
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 F = Fraction
 

@@ -24,9 +24,9 @@ from reference import (
 from reference.algorithms import napd, nasd, nasd_seed_rule
 from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 from reference.verifiers.sample_and_match import sample_and_match
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import one_hot_rows, table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import one_hot_rows, table_pair
 
 F = Fraction
 THREE = pmf(".4", ".3", ".3")

@@ -24,10 +24,10 @@ from reference.algorithms import (
     gumbel_coupling,
     speculative_sampling,
 )
-from specverify.draws import Tape
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import one_hot_rows, table_pair
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import one_hot_rows, table_pair
 
 
 def first_token_law(decoder, size=3):

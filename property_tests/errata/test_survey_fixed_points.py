@@ -8,7 +8,7 @@ from errata.record import Verdict, erratum
 from reference import Sampled, Task, generate, greedy_law, one_hot
 from reference.algorithms import jacobi, lookahead
 from reference.drafters.lookahead import lookahead_drafter
-from specverify.tables import one_hot_rows, table_pair
+from specverify.laws.tables import one_hot_rows, table_pair
 
 CONSTANT = always(pmf(0, 1))
 

@@ -26,9 +26,9 @@ from reference.algorithms import (
 )
 from reference.algorithms.bild import is_unlikely
 from reference.algorithms.typical_acceptance import typical_threshold
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 
 def first_token_law(decoder, size=3):

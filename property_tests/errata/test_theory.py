@@ -20,9 +20,9 @@ from errata.toolbox import (
 from reference import Task, Verified, chain, chain_decoder, constant, flip, model_drafter, overlap, residual
 from reference.algorithms import speculative_sampling
 from reference.verifiers.speculative_sampling import speculative_sampling as verify
-from specverify.enumeration import decoder_law
-from specverify.law import target_law
-from specverify.tables import table_pair
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
 
 WIDE, EVEN = (0.9, 0.1), (0.5, 0.5)
 """The pair of most counterexamples to the bound."""

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from importlib import import_module
 
+from specverify.base.verdict import Evidence
 from specverify.checks.check import Case, Check, Conditions
-from specverify.verdict import Evidence
 
 FILES = (
     "program_is_its_draws",

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 from reference import Draws, State, Task, Tokens
 from reference.models import draft_model
+from specverify.base.verdict import Counterexample, Examination
+from specverify.checks._explain import described
 from specverify.checks.check import Case, Conditions, in_scenarios
-from specverify.draws import Narrated, NotAFunctionOfItsDraws
-from specverify.enumeration import paths
-from specverify.explain import described
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.deferred import NeedsValue
-from specverify.rounding import NEGLIGIBLE
-from specverify.scenarios import Scenario
+from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws
+from specverify.laws.enumeration import paths
+from specverify.laws.rounding import NEGLIGIBLE
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.subject import InScenario, Intercepted, Subject
-from specverify.verdict import Counterexample, Examination
 
 ORDINARY = (0.25, 0.75)
 """Values of all uniforms by which most drafts are accepted, and most rejected."""

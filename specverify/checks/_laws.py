@@ -8,14 +8,14 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws
+from specverify.base.parallel import in_parallel
+from specverify.base.verdict import Counterexample, Examination
+from specverify.checks._explain import law_counterexample, program_counterexample, shown
 from specverify.checks.check import Conditions, in_scenarios, law_in
-from specverify.enumeration import estimated_paths, first_outcomes, program_law
-from specverify.explain import law_counterexample, program_counterexample, shown
-from specverify.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
-from specverify.parallel import in_parallel
-from specverify.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
+from specverify.laws.enumeration import estimated_paths, first_outcomes, program_law
+from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
-from specverify.verdict import Counterexample, Examination
 
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""

@@ -7,11 +7,11 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws, Tokens
+from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Case, Conditions
-from specverify.enumeration import EnumerationTooLarge, outcomes_of, paths
-from specverify.rounding import Rounding
+from specverify.laws.enumeration import EnumerationTooLarge, outcomes_of, paths
+from specverify.laws.rounding import Rounding
 from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
-from specverify.verdict import Counterexample, Examination
 
 MOST_RUNS = 4000
 """Runs of one engine at one setting that are looked into; a looked-into run takes some ten milliseconds."""

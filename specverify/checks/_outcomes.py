@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reference import Task, Tokens
+from specverify.base.verdict import Examination
+from specverify.checks._explain import outcome_counterexample, shown
 from specverify.checks.check import Conditions, law_in
-from specverify.explain import outcome_counterexample, shown
-from specverify.law import is_rational
-from specverify.rounding import Rounding
+from specverify.laws.law import is_rational
+from specverify.laws.rounding import Rounding
 from specverify.subjects.subject import InScenario
-from specverify.verdict import Examination
 
 Fault = Callable[[Task, Tokens, Tokens], str | None]
 """``fault(task, prompt, new)``: what is wrong with the new tokens, or None."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._explain import described, shown
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, obstacle
-from specverify.enumeration import paths
-from specverify.explain import described, shown
+from specverify.laws.enumeration import paths
 from specverify.subjects.subject import InScenario
-from specverify.verdict import Counterexample, Evidence, Examination
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from reference import Claim, Tokens
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
     Seen,
@@ -21,9 +22,8 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
-from specverify.rounding import allowed, worst
+from specverify.laws.rounding import allowed, worst
 from specverify.subjects.subject import committed_before, drafts_of
-from specverify.verdict import Evidence, Examination
 
 Place = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""

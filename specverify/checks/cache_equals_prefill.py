@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from reference import Tokens
+from specverify.base.verdict import Evidence
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
 from specverify.checks.check import Check
 from specverify.subjects.subject import Forward, committed_before
-from specverify.verdict import Evidence
 
 ROUNDING = 2.0**-26
 """Largest difference, relative to the largest entry, that counts as rounding: half of the bits of float64, in which

@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar
 
 from reference import Claim
-from specverify.enumeration import decoder_law, estimated_paths, whole_run
-from specverify.law import Law
-from specverify.rounding import FLOAT32, of_decision
-from specverify.scenarios import Scenario
+from specverify.base.verdict import Evidence, Examination
+from specverify.laws.enumeration import decoder_law, estimated_paths, whole_run
+from specverify.laws.law import Law
+from specverify.laws.rounding import FLOAT32, of_decision
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject
-from specverify.verdict import Evidence, Examination
 
 Here = TypeVar("Here", bound=Situation)
 

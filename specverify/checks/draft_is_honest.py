@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from reference import chain as chain_of
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._explain import described, shown, shown_pmf
 from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
-from specverify.enumeration import paths
-from specverify.explain import described, shown, shown_pmf
+from specverify.laws.enumeration import paths
 from specverify.subjects.subject import InScenario, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 Propose = Callable[[Draws, State], Draft]
 HIDDEN = "it does not show its drafting step"

@@ -16,16 +16,16 @@ from typing import Any
 
 from reference import Draws
 from reference.models import draft_model
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._explain import described
 from specverify.checks._laws import Open
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
-from specverify.draws import Tape
-from specverify.enumeration import first_outcomes, paths, whole_run
-from specverify.explain import described
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.deferred import NeedsValue
-from specverify.scenarios import Scenario
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import first_outcomes, paths, whole_run
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 1000
 """Paths followed in one case, the same number for each outcome of the first two draws."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from reference import Task, Tokens
+from specverify.base.verdict import Evidence
 from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios
 from specverify.subjects.subject import Subject
-from specverify.verdict import Evidence
 
 
 def obstacle(subject: Subject) -> str | None:

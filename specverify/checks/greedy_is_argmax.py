@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from reference import Claim, greedy_law
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import compare, of_decoder
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, needs_variants
 from specverify.subjects.subject import InScenario
-from specverify.verdict import Evidence, Examination
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:

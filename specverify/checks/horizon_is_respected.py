@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reference import Task, Tokens
+from specverify.base.verdict import Evidence
 from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
-from specverify.verdict import Evidence
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:

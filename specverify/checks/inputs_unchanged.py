@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
 from specverify.checks.check import Case, Check, Conditions
 from specverify.subjects.subject import Subject
-from specverify.verdict import Evidence, Examination
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"
 SHAPES = {"generic", "zeros", "point_draft"}

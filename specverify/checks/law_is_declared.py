@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import LawBearing, Promise, compare, law_bearing
 from specverify.checks.check import Case, Check, Conditions
-from specverify.law import Law, total_variation
+from specverify.laws.law import Law, total_variation
 from specverify.subjects.subject import Subject
-from specverify.verdict import Evidence, Examination
 
 
 def obstacle(subject: Subject) -> str | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from reference import Claim
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import LawBearing, compare, law_bearing
 from specverify.checks.check import Case, Check, Conditions, needs_variants
 from specverify.subjects.subject import InScenario, Subject
-from specverify.verdict import Evidence, Examination
 
 
 def obstacle(subject: Subject) -> str | None:

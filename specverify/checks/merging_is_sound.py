@@ -6,14 +6,14 @@ wrong law, so at sizes where every path can be followed the two must agree.
 
 from __future__ import annotations
 
+from specverify.base.verdict import Evidence, Examination
+from specverify.checks._explain import law_counterexample
 from specverify.checks._laws import differ
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, law_in, needs_variants
-from specverify.enumeration import program_law, whole_run
-from specverify.explain import law_counterexample
-from specverify.law import is_rational
-from specverify.scenarios import Scenario
+from specverify.laws.enumeration import program_law, whole_run
+from specverify.laws.law import is_rational
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario
-from specverify.verdict import Evidence, Examination
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:

@@ -6,10 +6,10 @@ calls are kept and read again when all calls were made and their arguments were 
 
 from __future__ import annotations
 
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.checks.check import Check, Conditions
 from specverify.checks.inputs_unchanged import SHAPES
-from specverify.verdict import Evidence, Examination
 
 
 def examine(called: Called, _: Conditions) -> Examination:

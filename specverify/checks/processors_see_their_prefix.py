@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specverify.base.verdict import Evidence
 from specverify.checks._observed import (
     Observable,
     Run,
@@ -12,7 +13,6 @@ from specverify.checks._observed import (
 )
 from specverify.checks.check import Check
 from specverify.subjects.subject import committed_before, drafts_of
-from specverify.verdict import Evidence
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:

@@ -13,17 +13,17 @@ from itertools import islice
 from typing import Any
 
 from reference import Draws
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._explain import described
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
-from specverify.draws import NotAFunctionOfItsDraws, Replayed, Tape
-from specverify.enumeration import paths, whole_run
-from specverify.explain import described
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.located import named
 from specverify.intercept.probe import Found
-from specverify.scenarios import Scenario
+from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
+from specverify.laws.enumeration import paths, whole_run
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 PATHS = 40
 TAPES = 4

@@ -13,14 +13,14 @@ from functools import partial
 from typing import Any
 
 from reference import Claim
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._explain import described, shown
 from specverify.checks._laws import Probabilities, compare, of_engine
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
-from specverify.enumeration import estimated_paths
-from specverify.explain import described, shown
-from specverify.law import Law
-from specverify.scenarios import Scenario
+from specverify.laws.enumeration import estimated_paths
+from specverify.laws.law import Law
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 MOST_PATHS = 700
 """Paths of two rows multiply; pairs with more than about this many are left out."""

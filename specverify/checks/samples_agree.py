@@ -11,10 +11,10 @@ from functools import partial
 from zlib import crc32
 
 from reference import Claim
+from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.statistics import FitVerdict, agreement
 from specverify.subjects.subject import SampledPair, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 
 def obstacle(subject: Subject) -> str | None:

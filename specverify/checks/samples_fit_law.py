@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from reference import Tokens
+from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.subject import SampledSetting, Subject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 
 class FitRow(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from reference import Tokens
+from specverify.base.verdict import Evidence
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, seen_in, watched_cases
 from specverify.checks.check import Check
 from specverify.subjects.subject import Watch
-from specverify.verdict import Evidence
 
 ROUNDING = 2.0**-20
 """Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from reference import Tokens
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import enumerated
 from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions, cases_of
 from specverify.subjects.subject import EngineProgram, Subject
-from specverify.verdict import Evidence, Examination
 
 
 def obstacle(subject: Subject) -> str | None:

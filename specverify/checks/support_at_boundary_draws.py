@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from reference import Claim, Task, Tokens
+from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._calls import (
     ORDINARY,
     Called,
@@ -25,12 +26,11 @@ from specverify.checks._calls import (
 )
 from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
-from specverify.enumeration import program_law
-from specverify.law import Law
-from specverify.scenarios import ROUNDING_SCENARIOS
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import Law
+from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
-from specverify.verdict import Counterexample, Evidence, Examination
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 

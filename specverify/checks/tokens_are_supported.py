@@ -7,11 +7,11 @@ as they can leave is no fault (``rounding.left_on_nothing``). What the extreme r
 from __future__ import annotations
 
 from reference import Claim, Task, Tokens
+from specverify.base.verdict import Evidence
 from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
-from specverify.rounding import left_on_nothing
+from specverify.laws.rounding import left_on_nothing
 from specverify.subjects.emitted import no_token
-from specverify.verdict import Evidence
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from specverify.intercept.uniform import NeedsValue, Uniform
-from specverify.rounding import FLOAT32, FLOAT64
+from specverify.laws.rounding import FLOAT32, FLOAT64
 
 NEAR = 4 * FLOAT32
 """Numbers as near as this, relative to their size, may be one number that was computed twice."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
-from specverify import rounding
 from specverify.intercept.uniform import refusal
+from specverify.laws import rounding
 
 MOST_OUTCOMES = 10_000
 MOST_TRIALS = 100

@@ -14,12 +14,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify import rounding
 from specverify.intercept.algebra import ALGEBRA, ANSWERS, applied
 from specverify.intercept.continuous import Continuous
 from specverify.intercept.native_types import replaced
 from specverify.intercept.races import winner
 from specverify.intercept.uniform import NeedsValue, refusal
+from specverify.laws import rounding
 
 
 class LazyFloat:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify import rounding
 from specverify.intercept import audit
 from specverify.intercept.algebra import ALGEBRA, applied
 from specverify.intercept.continuous import Continuous
@@ -19,6 +18,7 @@ from specverify.intercept.deferred import Chosen, Count, Deferred, Product, know
 from specverify.intercept.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.races import winner
 from specverify.intercept.uniform import NeedsValue
+from specverify.laws import rounding
 
 Handler = Callable[..., Any]
 

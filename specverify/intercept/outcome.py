@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from specverify import rounding
-from specverify.enumeration import Undecided
 from specverify.intercept.deferred import Categorical, is_open, known
+from specverify.laws import rounding
+from specverify.laws.enumeration import Undecided
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:

@@ -21,7 +21,7 @@ from specverify.intercept.audit import Raced, Racer
 from specverify.intercept.block import tried
 from specverify.intercept.continuous import LOG, NEAR, Continuous, plus, power, times
 from specverify.intercept.uniform import NeedsValue, look
-from specverify.rounding import FLOAT32
+from specverify.laws.rounding import FLOAT32
 
 _FAR = 700.0
 """Of two clocks whose rates are apart by the exponential of this, the slow one does not win."""

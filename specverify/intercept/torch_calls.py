@@ -18,7 +18,6 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws
-from specverify import rounding
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.continuous import Continuous
@@ -29,6 +28,7 @@ from specverify.intercept.torch_draws import TorchDraws
 from specverify.intercept.torch_functions import ANSWERS, MAKES, name_of
 from specverify.intercept.torch_operations import draws as may_draw
 from specverify.intercept.uniform import NeedsValue
+from specverify.laws import rounding
 
 _ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""

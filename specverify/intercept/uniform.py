@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Site
-from specverify import rounding
 from specverify.intercept import audit, block
 from specverify.intercept.audit import Cell, Draw, Question, Raced
 from specverify.intercept.caller import caller
+from specverify.laws import rounding
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is

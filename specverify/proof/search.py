@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any
 
 from reference import Draws, Tokens
-from specverify.draws import NotAFunctionOfItsDraws
-from specverify.enumeration import paths
+from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.enumeration import paths
 from specverify.proof.paths import NotAPmf, Run, guarded_paths
 from specverify.proof.result import Proof, ReplayFailed, Status
 from specverify.proof.solver import Feasibility, OutOfTime

@@ -14,7 +14,7 @@ from reference import Draws, Tokens, accept_probability, argmax, one_hot, residu
 from reference.laws import greedy_law
 from reference.models import draft_model
 from reference.types import Task
-from specverify.enumeration import whole_run
+from specverify.laws.enumeration import whole_run
 from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import NONZERO
 from specverify.proof.symbolic import NEGATIVE

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from specverify import __version__
-from specverify.verdict import Verdict
+from specverify.base.verdict import Verdict
 
 
 def as_data(verdicts: Sequence[Verdict], alarm: float, seed: int) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from specverify.base.verdict import Status, Verdict
 from specverify.report.prose import SYMBOLS
-from specverify.verdict import Status, Verdict
 
 SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.DECLARED_BIAS)
 """Verdicts that are told in words below the table."""

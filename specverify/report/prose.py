@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specverify.verdict import Evidence, Status, Verdict
+from specverify.base.verdict import Evidence, Status, Verdict
 
 SYMBOLS = {
     Status.HOLDS: "✔",

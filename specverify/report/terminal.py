@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from specverify.base.verdict import Status, Verdict
 from specverify.report.prose import SYMBOLS, failure, scope, strength
-from specverify.verdict import Status, Verdict
 
 STYLES = {
     Status.HOLDS: "green",

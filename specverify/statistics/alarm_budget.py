@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from specverify.arguments import check_count, check_probability
+from specverify.base.arguments import check_count, check_probability
 
 
 class AlarmBudget(NamedTuple):

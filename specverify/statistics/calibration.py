@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from specverify.arguments import check_positive, check_probability
+from specverify.base.arguments import check_positive, check_probability
 
 
 def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from specverify.arguments import check_count, check_number, check_probability
+from specverify.base.arguments import check_count, check_number, check_probability
 
 
 def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: float) -> float:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from specverify.arguments import check_callable, check_count, check_probability, check_seed
+from specverify.base.arguments import check_callable, check_count, check_probability, check_seed
 from specverify.statistics.calibration import calibrated_level
 from specverify.statistics.goodness_of_fit import (
     GoodnessOfFit,

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from specverify.arguments import check_count, check_probability, refusal
+from specverify.base.arguments import check_count, check_probability, refusal
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from specverify.arguments import is_number
+from specverify.base.arguments import is_number
 from specverify.statistics.pooling import Probabilities, normalised
 
 OUTSIDE: Final = "an outcome outside the law"

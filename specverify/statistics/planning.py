@@ -28,7 +28,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from specverify.arguments import check_count, check_probability
+from specverify.base.arguments import check_count, check_probability
 
 
 def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from specverify.arguments import check_count, check_positive, is_number, refusal
+from specverify.base.arguments import check_count, check_positive, is_number, refusal
 
 # Mapping is invariant in its keys: Mapping[Hashable, ...] would refuse a dict keyed by tuples of tokens.
 Probabilities: TypeAlias = Mapping[Any, float]

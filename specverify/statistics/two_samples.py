@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from scipy.special import chdtrc
 
-from specverify.arguments import check_probability
+from specverify.base.arguments import check_probability
 from specverify.statistics.confirmation import FitVerdict, Sampler, drawn, multinomial_counts, stage_level
 from specverify.statistics.goodness_of_fit import MOST_SAMPLES
 from specverify.statistics.perturbation import largest_perturbation, perturbed

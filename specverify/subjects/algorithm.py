@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
-from specverify.divided import divided_counts
-from specverify.law import target_law
+from specverify.laws.divided import divided_counts
+from specverify.laws.law import target_law
+from specverify.laws.tables import mixed_with, softmax_table, unchangeable
 from specverify.subjects.subject import Cost, Method, SampledSetting, Subject, Variant
-from specverify.tables import mixed_with, softmax_table, unchangeable
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""

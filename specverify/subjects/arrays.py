@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from specverify.draws import Tape
 from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.draws import Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded
 

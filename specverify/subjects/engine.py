@@ -17,10 +17,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
-from specverify.enumeration import complete_law
 from specverify.intercept.deferred import known
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.outcome import final_outcome
+from specverify.laws.enumeration import complete_law
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, SampledPair, SampledSetting, Subject, UnusableSubject
 

@@ -30,8 +30,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
-from specverify.draws import Tape
-from specverify.scenarios import SCENARIOS, handed_task
+from specverify.laws.draws import Tape
+from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from reference import Claim, Decoder, Draws, Task, Tokens
-from specverify.scenarios import SCENARIOS, Scenario, handed_task
+from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
@@ -47,7 +47,7 @@ class Method(StrEnum):
     """How a sample comes about."""
 
     DIVIDED = "divided"
-    """The counts of many runs are divided at every draw: see ``specverify.divided``."""
+    """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
     PLAIN = "run by run"
     """Every run makes all its draws, which a generator of ours answers."""
     OWN = "own numbers"

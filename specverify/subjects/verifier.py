@@ -41,7 +41,7 @@ from reference import (
 from reference.models import draft_model
 from reference.rounds import initial_state
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.law import target_law
+from specverify.laws.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
 from specverify.subjects.arrays import Verify, arrays_of
 from specverify.subjects.calls import Convert, called

@@ -23,9 +23,9 @@ from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.sampled import exact_law
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import ready, watched
-from specverify.enumeration import complete_law
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch_calls import outcome_of
+from specverify.laws.enumeration import complete_law
 from specverify.subjects.subject import EngineProgram, Refused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(

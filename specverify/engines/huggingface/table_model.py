@@ -1,7 +1,7 @@
 """A table language model as a real model of transformers, whose KV cache holds the token ids themselves.
 
 ``TableModel`` is a ``PreTrainedModel`` with ``generate``. Its next-token pmf is a row of a rational table of
-``specverify.tables``, chosen by *all* tokens so far, so its law is a closed form. It keeps no context of its own: every
+``laws.tables``, chosen by *all* tokens so far, so its law is a closed form. It keeps no context of its own: every
 forward appends what it is fed to an ordinary ``DynamicCache``, ids as keys and positions as values, and reads its
 context back from there. So the caller's handling of the cache is audited at each forward:
 
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from reference.types import LanguageModel, Tokens
-from specverify.tables import SHAPES, table_pair
+from specverify.laws.tables import SHAPES, table_pair
 
 try:
     import torch
@@ -38,7 +38,7 @@ class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program tha
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """Which table: a key of ``specverify.tables.SHAPES``, a side of that pair and a seed; and the vocabulary size."""
+    """Which table: a key of ``laws.tables.SHAPES``, a side of that pair and a seed; and the vocabulary size."""
 
     model_type = "specverify_table"
 

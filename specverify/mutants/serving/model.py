@@ -12,8 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 from reference import LanguageModel, Tokens
+from specverify.laws.tables import table_pair
 from specverify.mutants.serving.request import Row
-from specverify.tables import table_pair
 
 TARGET, DRAFT = 0, 1
 OTHER_WRITER = 1000
@@ -39,7 +39,7 @@ class Models(NamedTuple):
 
 @cache
 def table_models(shape: str, vocabulary: int, seed: int) -> Models:
-    """Return the two sides of a table of ``specverify.tables``."""
+    """Return the two sides of a table of ``specverify.laws.tables``."""
     return models_of(*table_pair(shape, vocabulary, seed))
 
 

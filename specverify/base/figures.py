@@ -1,0 +1,63 @@
+"""What checks count and measure: every figure by its name, and how the figures of several cases become one.
+
+A verdict has a few of its own beside them, which nobody merges: see ``verdict.Verdict``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+
+class Figure(NamedTuple):
+    """What a figure says, and what it is of two cases together."""
+
+    meaning: str
+    merged: Callable[[Any, Any], Any]
+    """``merged(one, other)``: a sum or a list in order, the larger, or whether both."""
+
+
+def _counted(meaning: str) -> Figure:
+    return Figure(meaning, operator.add)
+
+
+def _largest(meaning: str) -> Figure:
+    return Figure(meaning, max)
+
+
+FIGURES: Mapping[str, Figure] = {
+    "runs": _counted("runs of the subject"),
+    "unmerged_runs": _counted("runs of the subject where no two states were merged"),
+    "samples": _counted("outcomes drawn"),
+    "replays": _counted("runs with the same draws in another state of the world"),
+    "probe": _counted("calls that draw, seen from outside: a list"),
+    "rows": _counted("the tests of a sample: a list"),
+    "activity": _counted("how much was drafted and accepted, in words: a list"),
+    "draws": _largest("decisions on one path"),
+    "outcomes": _largest("outcomes of one law"),
+    "missing": _largest("probability that was not enumerated"),
+    "tv": _largest("total variation from the expected law, at most"),
+    "bias": _largest("total variation of the declared law from the target's"),
+    "rounding": _largest("total variation that rounding can make"),
+    "rounds": _largest("rounds on one path"),
+    "rounds_of_two": _largest("rounds on one path that drafted two tokens or more"),
+    "gamma": _largest("tokens drafted in one round"),
+    "positions": _largest("positions at which something was drafted"),
+    "tv_detectable": _largest("total variation that the samples would have shown"),
+    "tv_observed": _largest("total variation of the samples from the law"),
+    "miss": _largest("probability with which what is looked for would have been missed"),
+    "function_of_draws": Figure("whether the same draws give the same output; said only if not", operator.and_),
+}
+"""The figures of an ``Examination``, by name."""
+
+
+def merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of several cases as one. Raises ``ValueError`` for one that ``FIGURES`` does not declare."""
+    total: dict[str, Any] = {}
+    for found in figures:
+        for name, value in found.items():
+            if name not in FIGURES:
+                raise ValueError(f"there is no figure {name!r}, expected one that specverify.base.figures declares")
+            total[name] = FIGURES[name].merged(total[name], value) if name in total else value
+    return total

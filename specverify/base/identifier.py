@@ -1,0 +1,49 @@
+"""Replay identifiers: everything needed to see a failure again, in one word that can be mailed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from typing import NamedTuple
+
+from specverify.base.arguments import check_seed, shown
+
+LONGEST = 1_000_000
+"""Characters that an identifier unfolds to at most."""
+
+
+class Replay(NamedTuple):
+    """One case of one check: the subject, what was asked, in which variant and scenario or sampled setting."""
+
+    subject: str
+    check: str
+    variant: str = ""
+    scenario: str = ""
+    setting: str = ""
+    seed: int = 0
+
+
+def encode(replay: Replay) -> str:
+    """Return the identifier of a case."""
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(replay).encode(), 9)).decode().rstrip("=")
+
+
+def decode(identifier: str) -> Replay:
+    """Return the case of an identifier. Raises ``ValueError`` in one sentence if it is none."""
+    try:
+        padded = identifier + "=" * (-len(identifier) % 4)
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(base64.urlsafe_b64decode(padded.encode("ascii")), LONGEST)
+        found = json.loads(text) if unpacked.eof else None
+        if isinstance(found, list) and len(found) == len(Replay._fields):
+            *words, seed = found
+            check_seed(seed)
+            if all(isinstance(word, str) for word in words):
+                return Replay._make(found)
+    except (binascii.Error, zlib.error, ValueError, RecursionError):
+        pass
+    raise ValueError(
+        f"{shown(identifier)} is not a replay identifier: expected the word a report printed after 'specverify replay'"
+    )

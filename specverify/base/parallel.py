@@ -1,0 +1,92 @@
+"""Independent pieces of work, shared among processes and told as they finish or in their order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from specverify.base.process import own_workers
+
+Result = TypeVar("Result")
+
+
+class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
+    """A process that shared the work ended before the work."""
+
+
+def in_parallel(
+    works: Sequence[Callable[[], Result]], jobs: int, done: Callable[[int], None] = lambda index: None
+) -> Iterator[Result]:
+    """Yield the results of ``works`` in order, from ``jobs`` processes, or from this one if it is alone.
+
+    ``done`` is told the index of each as it finishes. Raises ``WorkerDied`` if a process ends before its work.
+    """
+    waiting: dict[int, Result] = {}
+    following = 0
+    for index, result in as_finished(works, jobs):
+        done(index)
+        waiting[index] = result
+        while following in waiting:
+            yield waiting.pop(following)
+            following += 1
+
+
+def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tuple[int, Result]]:
+    """Yield the index and the result of each of ``works`` as it finishes; they are begun in their order.
+
+    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work.
+    """
+    if jobs == 1 or len(works) < 2:
+        yield from ((index, work()) for index, work in enumerate(works))
+        return
+    from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
+
+    parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1)
+    with own_workers(), _deaths_named():
+        with _not_interrupted():
+            found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
+        try:
+            while (following := _quietly(lambda: next(found, None))) is not None:
+                yield following
+        finally:
+            _quietly(found.close)
+
+
+def _quietly(action: Callable[[], Any]) -> Any:
+    """Do it without joblib's warning about work that was given up."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)
+        return action()
+
+
+def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
+    return index, work()
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Let the processes that are started here inherit that an interrupt from the terminal is ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _deaths_named() -> Iterator[None]:
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise WorkerDied(
+            "a process that shared the work ended before it: the code in it exited or crashed, or memory ran out"
+        ) from error

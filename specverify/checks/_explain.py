@@ -1,0 +1,128 @@
+"""Counterexamples in prose: the offending outcome, what it should weigh, and the heaviest paths that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from reference import Draws, LanguageModel, Pmf, Task, Tokens
+from specverify.base.verdict import Counterexample
+from specverify.laws.draws import Decision, Replayed
+from specverify.laws.enumeration import outcomes_of, paths, whole_run
+from specverify.subjects.processed import Processed
+from specverify.subjects.subject import EngineProgram, InScenario
+
+MOST_PATHS = 20_000
+"""How many paths are searched for the heaviest ones."""
+
+_PHRASES: dict[object, Callable[[Decision], str]] = {
+    "draft": lambda d: f"draft {d.outcome}",
+    "accept": lambda d: "accepted" if d.outcome == 0 else "rejected",
+    "residual": lambda d: f"resampled {d.outcome}",
+    "bonus": lambda d: f"bonus {d.outcome}",
+    "target": lambda d: f"target draws {d.outcome}",
+}
+
+
+def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
+    """Explain where ``law`` puts most probability beyond ``expected``."""
+    worst, then = _most_beyond(law, expected)
+    return outcome_counterexample(here, lambda outcome: outcome == worst, then)
+
+
+def program_counterexample(
+    name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+) -> Counterexample:
+    """Explain the same for an engine: the calls of its library are the decisions."""
+    worst, then = _most_beyond(law, expected)
+    found = [
+        (path.weight * share, path)
+        for path in islice(paths(program), MOST_PATHS)
+        for outcome, share in outcomes_of(path.outcome)
+        if outcome == worst
+    ]
+    heaviest = sorted(found, key=lambda item: -item[0])[:3]
+    return Counterexample(
+        let=(f"setting {name}",),
+        then=then,
+        because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
+    )
+
+
+def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
+    """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    should, does = shown(expected.get(worst, 0)), shown(law.get(worst, 0))
+    return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
+
+
+def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
+    """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
+    seen: dict[Tokens, dict[str, Pmf]] = {}
+    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
+    offending = [path for path in islice(paths(program), MOST_PATHS) if offends(path.outcome)]
+    heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
+    seen.clear()
+    for path in heaviest:
+        program(Replayed(path.choices))
+    return Counterexample(
+        let=(described(here), *_rows(seen)),
+        then=then,
+        because=tuple(f"{_story(path.decisions)}   contributes {shown(path.weight)}" for path in heaviest),
+    )
+
+
+def described(here: InScenario | EngineProgram) -> str:
+    """Return what is looked at in one line: vocabulary, options, prompt, limits; or the name of a setting."""
+    if isinstance(here, EngineProgram):
+        return f"setting {here.name}"
+    scenario = here.scenario
+    tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
+    line = f"vocabulary {{{tokens}}}, {here.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
+    return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
+
+
+def shown(value: Any) -> str:
+    """Return a probability for a reader: a rational as it is, a float to six digits."""
+    return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
+
+
+def shown_pmf(pmf: Pmf) -> str:
+    """Return a pmf as ``(1/2, 1/2)``."""
+    return "(" + ", ".join(shown(value) for value in pmf.tolist()) + ")"
+
+
+def _story(decisions: tuple[Decision, ...]) -> str:
+    parts = []
+    for decision in decisions:
+        phrase = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)
+        weight = decision.weights[decision.outcome]
+        parts.append(phrase(decision) + (f" ({shown(weight)})" if weight != 1 else ""))
+    return ", ".join(parts) or "without any draw"
+
+
+def _any_site(decision: Decision) -> str:
+    call, *where = decision.site or ("a draw",)
+    return f"{call} at {' '.join(map(str, where[:1]))} gives {decision.outcome}"
+
+
+def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:
+    ordered = sorted(seen.items(), key=lambda item: (len(item[0]), item[0]))
+    return [
+        f"after {tokens}: " + "   ".join(f"{letter} = {shown_pmf(rows[letter])}" for letter in sorted(rows))
+        for tokens, rows in ordered
+    ]
+
+
+def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
+    def record(model: LanguageModel, letter: str) -> LanguageModel:
+        def answer(tokens: Tokens) -> Pmf:
+            pmf = model(tokens)
+            seen.setdefault(tokens, {})[letter] = pmf
+            return pmf
+
+        return model._replace(pmfs=answer) if isinstance(model, Processed) else answer
+
+    return task._replace(target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q"))

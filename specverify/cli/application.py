@@ -1,0 +1,119 @@
+"""The command line. Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specverify import __version__
+from specverify.base.arguments import check_count, check_seconds
+from specverify.cli.options import (
+    HOLDS,
+    REFUTED,
+    UNKNOWN,
+    UNUSABLE,
+    MarkdownOption,
+    check_folder,
+    console,
+    errors,
+    option,
+    stop,
+    write,
+)
+from specverify.cli.stats_command import stats_command
+from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
+from specverify.cli.trust_commands import alarms_command, mutants_command
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
+
+
+def main() -> None:
+    """Run the command line. Whatever goes wrong, the exit status is never that of a verdict."""
+    try:
+        app()
+    except SystemExit as end:
+        told = isinstance(end.__context__, typer.Exit)  # else nobody reads on, or the input ended
+        sys.exit(UNUSABLE if end.code == REFUTED and not told else end.code)
+    except Exception as error:  # noqa: BLE001 - a death is told as what it is, and so is a defect of ours
+        from specverify.base.parallel import WorkerDied
+        from specverify.foreign.places import sentence_of
+
+        said = str(error) if isinstance(error, WorkerDied) else f"a defect of its own: {sentence_of(error)}"
+        errors.print(f"specverify: {said}", markup=False, soft_wrap=True)
+        sys.exit(UNUSABLE)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Decide whether an implementation of speculative decoding is correct."""
+    if show:
+        console.print(__version__)
+        raise typer.Exit(HOLDS)
+
+
+@app.command("list")
+def list_everything(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: MarkdownOption = None,
+) -> None:
+    """List algorithms with the systems that decode so, engines, checks and mutants."""
+    from reference import ALGORITHMS
+    from specverify.report.systems import algorithms_table, systems_markdown
+    from specverify.run.listing import described, everything
+
+    if markdown is not None:
+        write(markdown, systems_markdown(), "the file of --markdown")
+        return
+    data = everything()
+    if as_json:
+        typer.echo(json.dumps(data, indent=2))
+        return
+    console.print("\n[bold]algorithms[/bold]")
+    console.print(algorithms_table(ALGORITHMS))
+    for title, rows in data.items():
+        if title == "algorithms":
+            continue
+        console.print(f"\n[bold]{title}[/bold]")
+        width = max(len(row["name"]) for row in rows)
+        lines = (f"  {row['name']:<{width}}  {described(row)}" for row in rows)
+        console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
+
+
+@app.command()
+def prove(
+    algorithm: Annotated[str, typer.Argument(help="An algorithm's name, mutant:NAME, or coupling.")],
+    vocabulary: Annotated[int, option("Tokens in the vocabulary.", "--vocab", check_count, "the vocabulary", 2)] = 2,
+    gamma: Annotated[int, option("Drafted tokens of a round, at most.", "--gamma", check_count, "gamma", 0)] = 1,
+    what: Annotated[str, typer.Option(help="The statement: law, joint, acceptance, stopping, greedy ...")] = "law",
+    timeout: Annotated[
+        float, option("Seconds after which it stays open.", "--timeout", check_seconds, "the time limit", 0.0)
+    ] = 300.0,
+    cache: Annotated[
+        Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")
+    ] = None,
+) -> None:
+    """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
+    try:
+        from specverify import proof  # needs the extra proof
+        from specverify.proof.text import proof_text
+        from specverify.report.progress import progress_shown
+
+        with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
+            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
+    except (ImportError, ValueError) as error:
+        stop(str(error))
+    console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
+    status = {proof.Status.PROVED: HOLDS, proof.Status.REFUTED: REFUTED, proof.Status.UNKNOWN: UNKNOWN}
+    raise typer.Exit(status[found.status])
+
+
+app.command("verify")(verify_command)
+app.command("replay")(replay_command)
+app.command("reproduce")(reproduce_command)
+app.command("mutants")(mutants_command)
+app.command("alarms")(alarms_command)
+app.command("stats")(stats_command)

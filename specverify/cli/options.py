@@ -1,0 +1,150 @@
+"""The options that commands share, refused before any work begins, and how a command stops."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from specverify.base.arguments import check_count, check_probability, check_seconds, check_seed, nearest
+
+HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
+MOST_JOBS = 1024
+
+console = Console(width=None if sys.stdout.isatty() else 200)
+errors = Console(stderr=True)
+
+
+def stop(sentence: str) -> NoReturn:
+    """End the command: what was asked for cannot be done."""
+    errors.print(f"specverify: {sentence}", markup=False, soft_wrap=True, highlight=False)
+    raise typer.Exit(UNUSABLE)
+
+
+def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
+    """Return the callback of an option that stops the command where ``check(value, *given)`` raises ``ValueError``."""
+
+    def callback(value: Any) -> Any:
+        try:
+            if value is not None:
+                check(value, *given)
+        except ValueError as error:
+            stop(str(error))
+        return value
+
+    return callback
+
+
+def check_writable(file: Path, name: str) -> None:
+    """Raise ``ValueError`` unless the file can be written. Nothing is written, and no file is left behind."""
+    said = f"{name} {str(file)!r} cannot be written"
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{said}: {_reason(error)}") from None
+    if mode is not None and S_ISDIR(mode):
+        raise ValueError(f"{said}: it is a directory, expected a file")
+    if mode is not None and not S_ISREG(mode):
+        return  # a pipe or a device would notice
+    try:
+        with file.open("ab"):
+            pass
+        if mode is None:
+            file.unlink()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{said}: {_reason(error)}") from None
+
+
+def check_folder(folder: Path, name: str) -> None:
+    """Raise ``ValueError`` unless the folder is there and can be added to, or can be made. Nothing is left behind."""
+    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
+    if not there.is_dir():
+        raise ValueError(f"{name} {str(folder)!r} cannot be a folder: {str(there)!r} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} {str(folder)!r} cannot be written: {str(there)!r} is not writable")
+
+
+def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all ``names`` are ``known``."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")
+
+
+def check_checks(names: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all are names of checks."""
+    from specverify.checks import CHECKS
+
+    check_names(names, "check", [check.name for check in CHECKS])
+
+
+def check_classes(letters: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless all are classes of planted bugs."""
+    from specverify.mutants import CATEGORIES
+
+    check_names(letters, "class", list(CATEGORIES))
+
+
+def write(file: Path, text: str, name: str) -> None:
+    """Write a report; stops the command, in a sentence, if that fails after all."""
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        stop(f"{name} {str(file)!r} could not be written: {_reason(error)}")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def processes(jobs: int) -> int:
+    """Return how many processes ``--jobs`` asks for."""
+    return jobs or os.cpu_count() or 1
+
+
+def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
+    """Return an option whose value, if there is one, must pass ``check(value, *given)``."""
+    return typer.Option(name, help=said, callback=checked(check, *given))
+
+
+AlarmOption = Annotated[
+    float, option("False-alarm budget of the whole run.", "--alarm", check_probability, "the alarm budget")
+]
+SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--seed", check_seed)]
+JobsOption = Annotated[
+    int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
+]
+RunsOption = Annotated[
+    int, option("Enumeration runs per law before it is cut off.", "--runs", check_count, "the number of runs")
+]
+TimeoutOption = Annotated[float, option("Seconds for a subject, all its checks together.", "--timeout", check_seconds)]
+JsonOption = Annotated[
+    Path | None, option("Also write the report to this file.", "--json", check_writable, "the file of --json")
+]
+CsvOption = Annotated[
+    Path | None, option("Also write the rows to this file.", "--csv", check_writable, "the file of --csv")
+]
+PlotOption = Annotated[
+    Path | None,
+    option("Also draw the rows to this file (needs the extra plot).", "--plot", check_writable, "the file of --plot"),
+]
+MarkdownOption = Annotated[
+    Path | None,
+    option("Also write the page or table to this file.", "--markdown", check_writable, "the file of --markdown"),
+]
+OutputOption = Annotated[
+    Path | None, option("Write the script to this file.", "--output", check_writable, "the file of --output")
+]
+ChecksOption = Annotated[
+    list[str] | None,
+    option("Only this check; repeatable.", "--check", check_checks),
+]
+IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]

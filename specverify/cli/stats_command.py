@@ -1,0 +1,128 @@
+"""``specverify stats``: the main job. Rows as they are judged, then the table; an interrupt prints what is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from specverify.cli.options import (
+    HOLDS,
+    REFUTED,
+    UNKNOWN,
+    AlarmOption,
+    CsvOption,
+    JobsOption,
+    JsonOption,
+    PlotOption,
+    SeedOption,
+    console,
+    processes,
+    stop,
+    write,
+)
+
+if TYPE_CHECKING:
+    from specverify.checks.samples_fit_law import FitRow
+    from specverify.report.progress import Progress
+    from specverify.run.stats import Judged, StatisticsPlan
+
+WIDTH = 220
+"""Columns that the table takes: a narrower terminal wraps its lines."""
+
+
+def stats_command(
+    alarm: AlarmOption = 1e-6,
+    seed: SeedOption = 0,
+    jobs: JobsOption = 0,
+    subject: Annotated[list[str] | None, typer.Option(help="Sample this subject only; repeatable.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Total variation 0.02, engines left out.")] = False,
+    thorough: Annotated[bool, typer.Option("--thorough", help="Total variation 0.001, every size.")] = False,
+    engines: Annotated[bool, typer.Option(help="Also sample the engines (each needs its extra).")] = True,
+    json_file: JsonOption = None,
+    csv_file: CsvOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
+    from specverify.report.statistics import statistics_csv, statistics_data, statistics_table
+    from specverify.run import stats
+    from specverify.subjects.subject import UnusableSubject
+
+    if quick and thorough:
+        stop("--quick and --thorough were both given, expected one of them")
+    scope = stats.QUICK if quick else stats.THOROUGH if thorough else stats.USUAL
+    try:
+        plan = stats.plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
+    except UnusableSubject as error:
+        stop(str(error) if subject else f"{error}; or leave engines out with --no-engines")
+    console.print(
+        f"alarm budget {alarm:g} over {plan.budget.parts} planned tests: {plan.budget.each:.2g} each; "
+        f"miss {plan.miss:g} at the detectable TV; seed {seed}",
+        soft_wrap=True,
+    )
+    judged = _judged(plan, processes(jobs))
+    rows = stats.in_order(judged)
+    complete = len(judged) == len(plan.settings)
+    wide = Console(width=max(console.width, WIDTH))
+    wide.print(statistics_table(rows, seed), crop=False)
+    if json_file is not None:
+        write(json_file, json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "the file of --json")
+    if csv_file is not None:
+        write(csv_file, statistics_csv(rows), "the file of --csv")
+    if plot is not None:
+        _draw(rows, plot)
+    raise typer.Exit(_summed_up(rows, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
+
+
+def _judged(plan: StatisticsPlan, jobs: int) -> list[Judged]:
+    """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
+    from specverify.report.progress import progress_shown
+    from specverify.run.stats import run_statistics
+
+    done: list[Judged] = []
+    total = sum(item.cost for item in plan.settings)
+    shown = console if console.is_terminal else Console(quiet=True)
+    with progress_shown("sampling", total, shown, expected=total / jobs) as progress:
+        try:
+            for item in run_statistics(plan, jobs):
+                done.append(item)
+                progress.done(plan.settings[item.place].cost, f"{len(done)} of {len(plan.settings)}")
+                for row in item.rows:
+                    _print_row(row, progress)
+        except KeyboardInterrupt:
+            console.print("interrupted: what follows is what was done until then")
+    return done
+
+
+def _print_row(row: FitRow, progress: Progress) -> None:
+    from specverify.report.statistics import row_line
+
+    line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
+    console.print(Text(line, style="" if row.as_expected else "bold red"), soft_wrap=True)
+    console.file.flush()
+
+
+def _draw(rows: list[FitRow], file: Path) -> None:
+    from specverify.report.statistics_plot import write_plot
+
+    try:
+        write_plot(rows, file)
+    except (ImportError, ValueError) as error:
+        stop(str(error))
+
+
+def _summed_up(rows: list[FitRow], interrupted: str) -> int:
+    """Say what is not as it must be; return the exit status."""
+    unexpected = [row for row in rows if not row.as_expected]
+    for row in unexpected:
+        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
+    console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
+    if interrupted:
+        console.print(f"interrupted: {interrupted} settings were judged, nothing is known of the others")
+    if not unexpected:
+        return UNKNOWN if interrupted else HOLDS
+    return UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED

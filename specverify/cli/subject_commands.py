@@ -1,0 +1,238 @@
+"""The commands that examine subjects: ``verify``, ``replay`` and ``reproduce``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specverify.base.arguments import SECONDS
+from specverify.cli.options import (
+    HOLDS,
+    REFUTED,
+    UNKNOWN,
+    UNUSABLE,
+    AlarmOption,
+    ChecksOption,
+    IdentifierArgument,
+    JobsOption,
+    JsonOption,
+    MarkdownOption,
+    OutputOption,
+    RunsOption,
+    SeedOption,
+    TimeoutOption,
+    console,
+    errors,
+    processes,
+    stop,
+    write,
+)
+
+if TYPE_CHECKING:
+    from specverify.base.verdict import Verdict
+    from specverify.checks import Check
+    from specverify.report.progress import Progress
+    from specverify.run.several import Listed, Workers
+    from specverify.run.verify import Plan
+    from specverify.run.worker import Message
+
+
+def verify_command(
+    subjects: Annotated[list[str] | None, typer.Argument(help="reference:NAME, ENGINE:NAME or module:callable")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every reference algorithm.")] = False,
+    check: ChecksOption = None,
+    alarm: AlarmOption = 1e-6,
+    seed: SeedOption = 0,
+    json_file: JsonOption = None,
+    markdown: MarkdownOption = None,
+    runs: RunsOption = 200_000,
+    timeout: TimeoutOption = SECONDS,
+    jobs: JobsOption = 0,
+) -> None:
+    """Examine subjects and say what holds, how strongly, and what does not."""
+    from specverify.base.verdict import Evidence
+    from specverify.checks import Conditions
+    from specverify.report.data import as_data
+    from specverify.report.markdown import verdict_table
+    from specverify.report.progress import progress_shown
+    from specverify.report.terminal import print_failures, print_subject, print_summary
+    from specverify.run.catalogue import within_table
+    from specverify.run.several import Workers
+    from specverify.run.verify import Plan
+    from specverify.run.worker import Loaded
+    from specverify.statistics import divide_alarm
+
+    if json_file is not None and json_file == markdown:
+        stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
+    names, checks = _names(subjects or (), every), _checks(check)
+    with Workers(processes(jobs), timeout) as workers:
+        with progress_shown("loading", console=errors):
+            listed = _listed(workers, names)
+        sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
+        tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
+        each = divide_alarm(alarm, tests).each if tests else alarm
+        plan = Plan(checks, Conditions(runs, seed, each, jobs=processes(jobs)), timeout)
+        verdicts: list[Verdict] = []
+        for subject, mine in zip(listed, _verdicts(workers, listed, plan), strict=True):
+            print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
+            verdicts += mine
+    print_failures(console, verdicts)
+    print_summary(console, verdicts, alarm, tests, seed)
+    if json_file is not None:
+        write(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+    if markdown is not None:
+        write(markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown")
+    raise typer.Exit(exit_status(verdicts))
+
+
+def replay_command(identifier: IdentifierArgument) -> None:
+    """Repeat the one case that a failure was found in."""
+    from specverify.base.verdict import Status
+    from specverify.report.prose import failure
+
+    verdict = _replayed(identifier)
+    if verdict.status is Status.REFUTED:
+        console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
+    else:
+        console.print(f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}", markup=False)
+    raise typer.Exit(exit_status([verdict]))
+
+
+def reproduce_command(
+    identifier: IdentifierArgument,
+    output: OutputOption = None,
+) -> None:
+    """Write a failure of an engine as a script that needs the engine alone."""
+    from specverify.base.identifier import decode
+    from specverify.report.progress import progress_shown
+    from specverify.run.catalogue import is_external, written_as_scripts
+    from specverify.run.replays import named_by
+    from specverify.run.reproduce import printed_by, reproduction
+    from specverify.run.worker import ready_subject
+    from specverify.subjects.subject import UnusableSubject
+
+    try:
+        wanted = decode(identifier)
+        if is_external(wanted.subject):
+            stop(f"{wanted.subject} is not a call of {written_as_scripts()}, and only those are written as scripts")
+        with progress_shown("reproduce", console=errors) as progress:
+            found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
+            progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
+            printed = printed_by(found.script)
+    except (ValueError, UnusableSubject) as error:
+        stop(str(error))
+    if output is None:
+        typer.echo(found.script, nl=False)
+    else:
+        write(output, found.script, "the file of --output")
+    smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
+    errors.print(f"{printed}\n{output or 'the script'}{smaller} was run and shows it", soft_wrap=True, markup=False)
+
+
+def exit_status(verdicts: Sequence[Verdict]) -> int:
+    """Return the exit status of a run: unusable before refuted before unknown; 0 only where something was examined."""
+    from specverify.base.verdict import Status
+
+    found = {verdict.status for verdict in verdicts}
+    if Status.UNUSABLE in found:
+        return UNUSABLE
+    if Status.REFUTED in found:
+        return REFUTED
+    examined = found - {Status.NOT_APPLICABLE, Status.REFUSED}
+    return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+
+
+def _names(subjects: Sequence[str], every: bool) -> list[str]:
+    """Return the names of the subjects that were asked for."""
+    from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
+    from specverify.subjects.subject import UnusableSubject
+
+    if not subjects and not every:
+        stop(f"no subject was named: expected {', '.join(kinds_of_names())}, or --all")
+    for place, name in enumerate(subjects):
+        if not name.strip():
+            *kinds, last = kinds_of_names()
+            stop(f"the name of subject {place + 1} is empty: expected {', '.join(kinds)} or {last}")
+        if name in subjects[:place]:
+            stop(f"{name} is named twice, expected each subject once")
+    try:
+        wanted = [name for item in subjects for name in expanded(item)]
+    except UnusableSubject as error:
+        stop(str(error))
+    return list(dict.fromkeys([*wanted, *(default_subjects() if every else ())]))
+
+
+def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
+    """Return the checks that were asked for, all of them if none was."""
+    from specverify.checks import CHECKS, checks_named
+
+    return checks_named(names) if names else CHECKS
+
+
+def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:
+    from specverify.subjects.subject import UnusableSubject
+
+    try:
+        return workers.listed(names)
+    except UnusableSubject as error:
+        stop(str(error))
+
+
+def _summary(subject: Listed) -> str:
+    from specverify.run.worker import Loaded
+
+    return subject.found.summary if isinstance(subject.found, Loaded) else "it could not be loaded"
+
+
+def _verdicts(workers: Workers, listed: Sequence[Listed], plan: Plan) -> Iterator[list[Verdict]]:
+    """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
+    from specverify.report.progress import progress_shown
+    from specverify.run.catalogue import find_subject, is_external
+    from specverify.run.verify import verify_subject
+
+    with progress_shown("verify", len(listed) * len(plan.checks), errors) as progress:
+        if any(is_external(subject.name) for subject in listed) or min(len(listed), plan.conditions.jobs) > 1:
+            alone = plan.conditions._replace(jobs=1) if len(listed) > 1 else plan.conditions
+            yield from workers.examined(listed, plan._replace(conditions=alone), progress)
+            return
+        for name, _ in listed:
+            mine = []
+            for verdict in verify_subject(find_subject(name), plan, partial(_tell, progress, name)):
+                progress.done(1, f"{name} {verdict.check}")
+                mine.append(verdict)
+            yield mine
+
+
+def _tell(progress: Progress, subject: str, check: str) -> None:
+    progress.now(f"{subject} {check}")
+
+
+def _replayed(identifier: str) -> Verdict:
+    """Return the verdict of one case again, a foreign subject's in a process of its own."""
+    from specverify.base.identifier import decode
+    from specverify.base.verdict import Verdict
+    from specverify.run.catalogue import is_external
+    from specverify.run.several import Workers
+    from specverify.run.worker import Refusal, Stopped, replay
+
+    answers: list[Message] = []
+    try:
+        wanted = decode(identifier)
+    except ValueError as error:
+        stop(str(error))
+    if is_external(wanted.subject):
+        with Workers(1, SECONDS) as workers:
+            answers.append(workers.replayed(identifier))
+    else:
+        replay(identifier, SECONDS, answers.append)
+    answer = answers[-1]
+    if isinstance(answer, Refusal):
+        stop(answer.sentence)
+    if isinstance(answer, Stopped):
+        return Verdict(wanted.subject, wanted.check, answer.status, answer.statement)
+    assert isinstance(answer, Verdict)
+    return answer

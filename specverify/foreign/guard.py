@@ -1,0 +1,186 @@
+"""Foreign code run so that nothing it does to its process goes unsaid: it exits, or is found to have changed things.
+
+``sys.exit`` and its like are exceptions, and are caught. What ends a process without one, such as ``os._exit``, is
+refused while foreign code runs, by an exception that ``except Exception`` does not stop. What cannot be refused from
+inside, such as a segmentation fault, ends the process: see ``worker``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from traceback import walk_stack
+from types import FrameType, ModuleType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from specverify.base.process import NOTHING, Changes, changes_since, process_state
+from specverify.foreign.limit import OutOfTime, time_limit
+from specverify.foreign.places import is_ours, place_of_frame, sentence_of
+from specverify.intercept.native_types import replaced
+
+Result = TypeVar("Result")
+_CAME_BACK = 113
+"""Exit status of a copy of this process that came back."""
+_exit = os._exit  # what is called by this name below is refused
+
+
+class Guarded(NamedTuple, Generic[Result]):
+    """What came of a piece of foreign work: a result, unless its time ran out or it ended the process."""
+
+    result: Result | None
+    changes: Changes = NOTHING
+    out_of_time: str = ""
+    """What it was doing then."""
+    ended: str = ""
+    """How it ended the process, or would have."""
+
+
+class _Refused(BaseException):
+    """A call that would end the process; the message says which."""
+
+
+def guarded(work: Callable[[], Result], seconds: float) -> Guarded[Result]:
+    """Return what came of ``work`` within ``seconds``. What it raises in the ordinary way is raised.
+
+    An interrupt from the keyboard is raised too; a ``KeyboardInterrupt`` that nobody pressed is an end like another.
+    """
+    refused, changes = list[str](), NOTHING
+    with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
+        try:
+            with time_limit(seconds):
+                before = process_state()
+                try:
+                    result = work()
+                finally:
+                    changes = changes_since(before)
+        except OutOfTime as reason:
+            if interrupted:
+                raise KeyboardInterrupt from None
+            return Guarded(None, changes, out_of_time=str(reason))
+        except Exception:
+            if refused:
+                return Guarded(None, changes, ended=refused[0])
+            raise
+        except BaseException as error:
+            if interrupted and isinstance(error, KeyboardInterrupt):
+                raise
+            return Guarded(None, changes, ended=refused[0] if refused else f"ends the process: {sentence_of(error)}")
+    return Guarded(result, changes, ended=refused[0] if refused else "")
+
+
+@contextmanager
+def _endings_refused(refused: list[str]) -> Iterator[None]:
+    """Refuse the calls that end this process inside the block, and write down where they were made."""
+    here = os.getpid()
+
+    def refusing(name: str, library: Callable[..., Any], ends: Callable[..., bool]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if os.getpid() != here or not ends(*args, **kwargs):
+                return library(*args, **kwargs)  # what another process does is its own affair
+            place = place_of_frame(sys._getframe(1))  # noqa: SLF001 - whoever called
+            refused.append(f"calls {name}({', '.join(map(repr, args))}) ({place})")
+            raise _Refused(refused[-1])
+
+        return call
+
+    with ExitStack() as stack:
+        for module, calls in _ENDINGS.items():
+            library = {name: getattr(module, name) for name in calls if hasattr(module, name)}
+            values = {name: refusing(f"{module.__name__}.{name}", call, calls[name]) for name, call in library.items()}
+            stack.enter_context(replaced(module, values))
+        yield
+
+
+@contextmanager
+def _copies_ended(refused: list[str]) -> Iterator[None]:
+    """End every copy of this process that the block makes by ``os.fork`` where it comes back to specverify."""
+    copies: list[tuple[int, str]] = []
+    library: Callable[[], int] | None = getattr(os, "fork", None)
+    if library is None:
+        yield
+        return
+
+    def fork() -> int:
+        refuse_what_came_back()
+        if refused:
+            raise _Refused(refused[-1])
+        copy = library()
+        if copy:
+            copies.append((copy, place_of_frame(sys._getframe(1))))  # noqa: SLF001 - whoever called
+        else:
+            _end_at_return(sys._getframe(1))  # noqa: SLF001
+        return copy
+
+    def refuse_what_came_back() -> None:
+        for copy, place in copies:
+            with suppress(OSError):
+                ended = os.waitid(os.P_PID, copy, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended and ended.si_status == _CAME_BACK:
+                    os.waitpid(copy, 0)
+                    refused.append(f"calls os.fork() ({place}), and both processes come back from the call")
+
+    with replaced(os, {"fork": fork}):
+        try:
+            yield
+        finally:
+            refuse_what_came_back()
+
+
+def _end_at_return(frame: FrameType) -> None:
+    """End this process when it returns to one of the frames of specverify that ``frame`` was called from."""
+    ours = [found for found, _ in walk_stack(frame) if is_ours(found.f_code.co_filename)]
+
+    def watch(returning: FrameType, event: str, _: Any) -> None:
+        if event == "return" and any(returning.f_back is found for found in ours):
+            _exit(_CAME_BACK)
+
+    sys.setprofile(watch)
+
+
+@contextmanager
+def _interrupts_told() -> Iterator[list[int]]:
+    """Yield a list that the signal of every interrupt from outside is added to, before its handler is called."""
+    told: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield told
+        return
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, tell)
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _always(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _is_fatal(number: int) -> bool:
+    """Return whether a signal ends or stops a process that handles it as this one does."""
+    if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
+        return False
+    return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL
+
+
+_ENDINGS: dict[ModuleType, dict[str, Callable[..., bool]]] = {
+    os: {
+        "_exit": _always,
+        "abort": _always,
+        "execv": _always,
+        "execve": _always,
+        "kill": lambda pid, number: pid in {0, os.getpid()} and _is_fatal(number),
+        "killpg": lambda group, number: group in {0, os.getpgrp()} and _is_fatal(number),
+    },
+    signal: {"raise_signal": _is_fatal},
+}
+"""Calls that end the process they are made in, and with which arguments they do."""

@@ -1,0 +1,209 @@
+"""A time limit, and what a subject was doing when it was reached: where, and whether it was drawing.
+
+In the main thread a signal ends what runs, also a sleep or a wait. In another thread an exception is planted, which
+arrives with the next line of Python: a call that blocks, in C or in the kernel, is left to itself. In neither can code
+be ended that stays inside one call of C without looking at signals, nor a loop that catches ``BaseException`` and goes
+on: those need a process of their own, see ``worker``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic  # by name: foreign code is run at other times, and this goes on
+from traceback import walk_stack
+from types import FrameType
+
+import numpy as np
+
+from specverify import intercept
+from specverify.foreign.places import is_foreign, is_ours, place_of_frame
+from specverify.laws.draws import Replayed, Tape
+from specverify.laws.enumeration import Enumerated
+
+_WATCHED = 0.25
+"""The last share of the time, in which the subject is looked at."""
+_LOOKS = 10
+_PATIENCE, _SOON = 50, 0.02
+"""How often code of ours is let finish what it is doing, and for how many seconds."""
+_AGAIN = 1.0
+"""Seconds after which code that swallowed the exception is told again."""
+OURS = 1e6 + 0.25
+"""Seconds between two alarms, which never come to pass: by them the timer of a limit is told from a subject's."""
+_INTERCEPT = Path(str(intercept.__file__)).parent
+
+
+class OutOfTime(BaseException):
+    """The time limit was reached; the message says what the subject was doing. No ``except Exception`` stops it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``OutOfTime`` in the block after ``seconds``, again every second, and at its end if it was swallowed."""
+    observer = _Observer(seconds)
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    try:
+        with (_by_signal if main else _by_exception)(observer):
+            yield
+    except BaseException:
+        if observer.said:
+            raise OutOfTime(observer.said) from None
+        raise
+    if observer.said:
+        raise OutOfTime(observer.said)
+
+
+class _Observer:
+    """What the subject did in the last quarter of its time: looked at a few times, and told in a sentence."""
+
+    def __init__(self, seconds: float) -> None:
+        self.watched = seconds * _WATCHED
+        self.deadline = monotonic() + seconds
+        self.next = self.deadline - self.watched
+        self.said = ""
+        self._run: object = None
+        self._draws: object = 0
+        self._looks, self._drew, self._patience = 0, False, _PATIENCE
+
+    def wait(self) -> float:
+        """Return the seconds until the subject is looked at again."""
+        return max(self.next - monotonic(), 1e-4)
+
+    def is_over(self, frame: FrameType | None) -> bool:
+        """Look at what runs, and return whether the time is over; ``said`` then says what it was doing."""
+        run, draws = _draws_of(frame)
+        self._drew |= _is_answering(frame) or (self._looks > 0 and (run is not self._run or draws != self._draws))
+        self._run, self._draws, self._looks = run, draws, self._looks + 1
+        now = monotonic()
+        over = now >= self.deadline
+        if over and self._patience and _is_in_ours(frame):  # it may be putting back what stood for a library's calls
+            self._patience -= 1
+            self.next = now + _SOON
+            return False
+        self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
+        self.said = self.said or (self._told(frame) if over else "")
+        return over
+
+    def _told(self, frame: FrameType | None) -> str:
+        place = place_of_frame(frame)
+        if not place:
+            return "specverify was at work between two of its calls"
+        if self._run is None:
+            stood = "moved" if self._drew else "stood still" if self._looks > 1 else "were not seen"
+            return f"it was at {place}, and the generators of random, NumPy and torch {stood}"
+        made = f"{self._draws} draw{'' if self._draws == 1 else 's'} into the run going on"
+        if self._drew:
+            return f"it was drawing, at {place}, {made}"
+        if self._looks < 2:
+            return f"it was at {place}, {made}"
+        return f"it was looping or waiting, not drawing, at {place}, {made} and none in the last {self.watched:.2g} s"
+
+
+@contextmanager
+def _by_signal(observer: _Observer) -> Iterator[None]:
+    left = False
+
+    def tick(_: int, frame: FrameType | None) -> None:
+        if left:
+            return
+        over = observer.is_over(frame)
+        signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
+        if over:
+            raise OutOfTime(observer.said)
+
+    before = signal.signal(signal.SIGALRM, tick)
+    theirs, every = signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
+    started = monotonic()
+    if theirs:  # another timer of this process is kept in time, and goes on with what is left of it
+        observer.deadline = min(observer.deadline, started + theirs)
+        observer.next = min(observer.next, observer.deadline)
+        signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
+    try:
+        yield
+    finally:
+        left = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if theirs:
+            signal.setitimer(signal.ITIMER_REAL, max(theirs - (monotonic() - started), 1e-3), every)
+
+
+@contextmanager
+def _by_exception(observer: _Observer) -> Iterator[None]:
+    thread, left, planting = threading.get_ident(), threading.Event(), threading.Lock()
+
+    def watch() -> None:
+        while not left.wait(observer.wait()):
+            frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to see another thread
+            with planting:
+                if observer.is_over(frame) and not left.is_set():
+                    _plant_in(thread)
+
+    def leave() -> None:
+        with planting:
+            left.set()
+        for _ in range(10):  # the last exception may be under way: it arrives with one of these lines
+            pass
+
+    watcher = threading.Thread(target=watch, name="specverify time limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        try:
+            leave()
+        except OutOfTime:
+            leave()
+        watcher.join()
+
+
+def _plant_in(thread: int) -> None:
+    """Have ``OutOfTime`` raised in a thread by its next line of Python.
+
+    It is never taken back: that leaves CPython 3.11 with a loop without end as soon as a profiler is set.
+    """
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
+
+
+def _draws_of(frame: FrameType | None) -> tuple[object, object]:
+    """Return who answers the draws of the run that a frame belongs to, and how many it has answered.
+
+    Where nobody answers them, nobody and how the libraries' own generators stand.
+    """
+    for found, _ in walk_stack(frame) if frame else ():
+        if is_foreign(found.f_code.co_filename):
+            continue
+        for value in found.f_locals.values():
+            if isinstance(value, Enumerated):
+                return value, value.depth
+            if isinstance(value, Replayed):
+                return value, value.used
+            if isinstance(value, Tape):
+                return value, value.used
+    torch = sys.modules.get("torch")
+    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - it is looked at, not drawn from
+    return None, (random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None)
+
+
+def _is_in_ours(frame: FrameType | None) -> bool:
+    """Return whether it is specverify that runs, or a library that it called, and not the subject."""
+    for found, _ in walk_stack(frame) if frame else ():
+        if is_ours(found.f_code.co_filename) or is_foreign(found.f_code.co_filename):
+            return is_ours(found.f_code.co_filename)
+    return False
+
+
+def _is_answering(frame: FrameType | None) -> bool:
+    """Return whether the subject is inside a random call of its library at this moment."""
+    for found, _ in walk_stack(frame) if frame else ():
+        if is_foreign(found.f_code.co_filename):
+            return False
+        if Path(found.f_code.co_filename).is_relative_to(_INTERCEPT):
+            return True
+    return False

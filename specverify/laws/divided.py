@@ -1,0 +1,137 @@
+"""Many independent runs of a program of ``draws`` at the price of one run for each path that any of them takes.
+
+n independent runs that ask the same question answer it independently, so the numbers of them that go on with each
+outcome are one multinomial of n and the pmf; given those numbers, the runs behind different outcomes are independent
+again. So the counts of n runs are drawn by dividing n at each draw and following every outcome that got any. Runs whose
+rounds end in equal states do the same from there on in law, whichever way they came: they are counted together. Nothing
+is approximated but the pmfs, which are rounded to float64 and scaled to sum to 1, as ``Sampled`` does.
+
+The conditions are those of ``laws.enumeration``: the program does the same when its draws are answered alike, and
+the state holds everything the next round depends on. The first is looked at on every replay; for the second, and for
+the method, ``specverify stats`` keeps rows that are sampled run by run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from reference import Decoder, Draws, Pmf, Site, State, Tokens
+from specverify.laws.draws import Question
+from specverify.laws.enumeration import outcomes_of
+
+Outcome = TypeVar("Outcome")
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class _Split:
+    """A draw on the current path: the outcomes that runs took there, how many each, and which is being followed."""
+
+    def __init__(self, question: Question, number: int, rng: np.random.Generator) -> None:
+        self.question, self.index = question, 0
+        masses = question.masses
+        possible = np.flatnonzero(masses)
+        shares = np.array(divided(masses[possible], number, rng))
+        some = np.flatnonzero(shares)
+        self.taken: list[tuple[int, int]] = list(zip(possible[some].tolist(), shares[some].tolist(), strict=True))
+
+
+class Divided:
+    """Follows one path of many runs at once, and divides the runs on it wherever something new is asked."""
+
+    def __init__(self, splits: list[_Split], number: int, rng: np.random.Generator) -> None:
+        """``splits`` is shared by the paths of ``number`` runs, and grows as the program draws."""
+        self._splits, self._rng = splits, rng
+        self.number, self.depth = number, 0
+        self.failure: Exception | None = None
+        """What was wrong with a draw, also where the program swallowed it."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        try:
+            return self._outcome(pmf, site)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _outcome(self, pmf: Pmf, site: Site) -> int:
+        if self.depth < len(self._splits):
+            self._splits[self.depth].question.check_repeated(pmf, site)
+        else:
+            self._splits.append(_Split(Question(pmf, site, self.depth), self.number, self._rng))
+        split = self._splits[self.depth]
+        self.depth += 1
+        outcome, self.number = split.taken[split.index]
+        return outcome
+
+
+def divided_runs(
+    program: Callable[[Draws], Outcome], number: int, rng: np.random.Generator
+) -> Iterator[tuple[Outcome, int]]:
+    """Yield what ``program`` returns on every path that ``number`` >= 1 independent runs take, and how many take it.
+
+    One run a path. Raises ``NotAFunctionOfItsDraws`` if a replay asks something else.
+    """
+    splits: list[_Split] = []
+    while True:
+        draws = Divided(splits, number, rng)
+        outcome = program(draws)
+        if draws.failure is not None:
+            raise draws.failure
+        if draws.depth < len(splits):
+            splits[draws.depth].question.check_made(draws.depth)
+        yield outcome, draws.number
+        while splits and splits[-1].index == len(splits[-1].taken) - 1:
+            splits.pop()
+        if not splits:
+            return
+        splits[-1].index += 1
+
+
+def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random.Generator | int) -> Counter[Tokens]:
+    """Return how often each text follows ``prompt`` in ``number`` independent decodes; ``rng`` may be a seed.
+
+    States are taken in the order of their length, so every state is run once, with all that came to it: one ``step`` a
+    path of its round.
+    """
+    rng = np.random.default_rng(rng)
+    counts: Counter[Tokens] = Counter()
+    waiting: dict[int, Counter[State]] = defaultdict(Counter)
+    start = decoder.init(prompt)
+    waiting[len(start.tokens)][start] = number
+    while number and waiting:
+        length = min(waiting)
+        for state, here in waiting.pop(length).items():
+            if state.remaining <= 0:
+                counts[state.tokens[len(prompt) :]] += here
+                continue
+            for (after, _), some in divided_runs(lambda draws, state=state: decoder.step(draws, state), here, rng):  # type: ignore[misc]
+                if len(after.tokens) <= length and after.remaining > 0:
+                    raise ValueError(f"a round committed no token after {state.tokens}, expected at least one")
+                waiting[len(after.tokens)][after] += some
+    return counts
+
+
+def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.Generator | int) -> Counter[Any]:
+    """Return how often each outcome (hashable) comes in ``number`` independent runs; ``rng`` may be a seed.
+
+    Where an intercepted program ends with draws that nobody looked at, they are drawn here.
+    """
+    rng = np.random.default_rng(rng)
+    counts: Counter[Any] = Counter()
+    for end, here in divided_runs(program, number, rng) if number else ():
+        outcomes, weights = zip(*outcomes_of(end), strict=True)
+        shares = divided(np.array(weights, dtype=np.float64), here, rng)
+        counts.update(dict(zip(outcomes, shares.tolist(), strict=True)))
+    return +counts
+
+
+def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
+    """Return one multinomial of ``number`` and ``weights``, which are positive and scaled to sum to 1 here.
+
+    Weights of 0 are left out by the caller: what rounding leaves over goes to the last one, and must be possible.
+    """
+    return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

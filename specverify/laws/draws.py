@@ -1,0 +1,193 @@
+"""Interpreters of ``reference.types.Draws``: who answers a program's random decisions.
+
+``Sampled`` (from reference) samples; ``specverify.laws.enumeration`` answers with every outcome in turn; the ones here
+replay one path, couple two implementations, let Hypothesis choose, or write down what was asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DataObject
+
+__all__ = [
+    "Decision",
+    "FromHypothesis",
+    "Narrated",
+    "NotAFunctionOfItsDraws",
+    "Question",
+    "Replayed",
+    "Sampled",
+    "Tape",
+]
+
+MOST_DECISIONS = 10_000
+
+
+class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
+    """The program did something else although its draws were answered alike."""
+
+
+class Question:
+    """What one draw asked, to be recognised when a program that is run again asks it again."""
+
+    def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
+        """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        if depth == MOST_DECISIONS:
+            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        self.site, self.depth = site, depth
+        self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
+        self._bytes = self._content.tobytes()
+        self._weights: tuple[Any, ...] | None = None
+        self._possible: tuple[int, ...] | None = None
+
+    @property
+    def weights(self) -> tuple[Any, ...]:
+        """The probability of each outcome."""
+        if self._weights is None:
+            self._weights = tuple(self._content.tolist())
+        return self._weights
+
+    @property
+    def possible(self) -> tuple[int, ...]:
+        """The outcomes of positive probability."""
+        if self._possible is None:
+            self._possible = support(self._content)
+        return self._possible
+
+    @property
+    def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability of each outcome in float64."""
+        return np.asarray(self._content, dtype=np.float64)
+
+    def check_repeated(self, pmf: Pmf, site: Site) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
+        pmf = as_pmf(pmf)
+        if site != self.site or not self._has_content(pmf):
+            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
+            raise NotAFunctionOfItsDraws(
+                f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
+                f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
+            )
+
+    def _has_content(self, pmf: Pmf) -> bool:
+        """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
+        if isinstance(pmf, np.ndarray) and pmf.dtype == self._content.dtype and pmf.tobytes() == self._bytes:
+            return True
+        return self.weights == tuple(pmf.tolist())
+
+    def check_made(self, draws: int) -> None:
+        """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
+        if draws <= self.depth:
+            raise NotAFunctionOfItsDraws(
+                f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
+            )
+
+
+class Decision(NamedTuple):
+    """One draw that a program made: where, among which outcomes, and what it got."""
+
+    site: Site
+    weights: tuple[Any, ...]
+    outcome: int
+
+
+class Replayed:
+    """Answers the given outcomes in order: one path again."""
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        """``choices[i]`` answers the i-th draw."""
+        self._choices = tuple(choices)
+        self.used = 0
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the next choice; raises ``NotAFunctionOfItsDraws`` if there is none or it is impossible here."""
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        if self.used == len(self._choices):
+            raise NotAFunctionOfItsDraws(f"a draw at {site} after the {self.used} recorded ones, expected no more")
+        choice = self._choices[self.used]
+        if not 0 <= choice < len(pmf) or not pmf[choice] > 0:
+            raise NotAFunctionOfItsDraws(f"draw {self.used} at {site} cannot be {choice}: it has probability 0 there")
+        self.used += 1
+        return choice
+
+
+class Tape:
+    """One uniform for each (site, occurrence), whatever the order of the questions: couples two implementations.
+
+    Two programs that ask the same sites take the same uniforms, so they agree token by token where they are equal.
+    """
+
+    def __init__(self, seed: int, uniforms: dict[tuple[Site, int], float] | None = None) -> None:
+        """``uniforms`` in [0, 1) by (site, occurrence) override the ones derived from ``seed``."""
+        self._seed = seed
+        self._uniforms = dict(uniforms or {})
+        self._seen: dict[Site, int] = {}
+
+    @property
+    def used(self) -> int:
+        """How many draws it has answered."""
+        return sum(self._seen.values())
+
+    def uniform(self, site: Site) -> float:
+        """Return the uniform of the next occurrence of ``site``."""
+        occurrence = self._seen.get(site, 0)
+        self._seen[site] = occurrence + 1
+        key = (site, occurrence)
+        if key not in self._uniforms:
+            digest = hashlib.blake2b(f"{self._seed}/{key!r}".encode(), digest_size=8).digest()
+            self._uniforms[key] = (int.from_bytes(digest, "big") >> 11) / 2**53
+        return self._uniforms[key]
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome whose interval of the cumulative pmf holds the site's uniform."""
+        return inverse_cdf(check_pmf(pmf, f"the pmf at {site}"), self.uniform(site))
+
+
+class FromHypothesis:
+    """Adversarial outcomes, chosen and shrunk by Hypothesis: any outcome of positive probability may come."""
+
+    def __init__(self, data: DataObject) -> None:
+        """``data`` is what ``hypothesis.strategies.data()`` hands to the test."""
+        self._data = data
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Draw an outcome of positive probability, labelled with the site."""
+        from hypothesis.strategies import sampled_from  # noqa: PLC0415 - an extra, needed here alone
+
+        return self._data.draw(sampled_from(support(check_pmf(pmf, f"the pmf at {site}"))), label=str(site))
+
+
+class Narrated:
+    """Passes every question to ``inner`` and keeps the decisions, in order."""
+
+    def __init__(self, inner: Draws) -> None:
+        """``decisions`` grows as the program runs."""
+        self._inner = inner
+        self.decisions: list[Decision] = []
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the answer of the inner interpreter and record it."""
+        pmf = check_pmf(pmf, f"the pmf at {site}")
+        outcome = self._inner.categorical(pmf, site)
+        self.decisions.append(Decision(site, tuple(pmf.tolist()), outcome))
+        return outcome
+
+
+def support(pmf: Pmf) -> tuple[int, ...]:
+    """Return the outcomes of positive probability."""
+    if isinstance(pmf, np.ndarray) and pmf.dtype != object:
+        return tuple(np.flatnonzero(pmf > 0).tolist())
+    return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)
+
+
+def _shown(weights: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(str(weight) for weight in weights) + ")"

@@ -1,0 +1,103 @@
+"""Output laws as data, the target's own law, and the distance between two laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any, NamedTuple
+
+from reference import Task, Tokens
+from specverify.laws.rounding import FLOAT32, Rounding, allowed, of_enumeration, worst
+
+
+class Coverage(NamedTuple):
+    """What the enumeration went through, so that a law over trivial rounds is not mistaken for evidence."""
+
+    rounds: int = 0
+    """The most rounds on one path."""
+    rounds_of_two: int = 0
+    """The most rounds on one path that drafted at least two tokens."""
+    outcomes: frozenset[tuple[int, int]] = frozenset()
+    """The (drafted, accepted) pairs that occurred."""
+
+
+class Law(NamedTuple):
+    """Outcome -> probability, exact or float64; ``missing`` is the probability of what was not enumerated."""
+
+    probabilities: Mapping[Any, Any]
+    missing: Any = 0
+    runs: int = 0
+    """How often the program ran to compute this."""
+    decisions: int = 0
+    """The most draws on one path."""
+    coverage: Coverage = Coverage()
+    rounding: Rounding = Rounding()
+    """What the paths were seen to compute with."""
+
+
+class Distance(NamedTuple):
+    """Total variation, as an interval when probability is missing or arithmetic rounds."""
+
+    low: Any
+    high: Any
+
+
+def combined_law(parts: Sequence[Law]) -> Law:
+    """Return the law whose paths were enumerated in several parts."""
+    probabilities: dict[Any, Any] = {}
+    for part in parts:
+        for outcome, mass in part.probabilities.items():
+            probabilities[outcome] = probabilities.get(outcome, 0) + mass
+    return Law(
+        probabilities,
+        sum(part.missing for part in parts),
+        sum(part.runs for part in parts),
+        max(part.decisions for part in parts),
+        rounding=reduce(worst, (part.rounding for part in parts)),
+    )
+
+
+def is_rational(law: Law) -> bool:
+    """Return whether every probability is an exact rational."""
+    return all(isinstance(value, (Fraction, int)) for value in (*law.probabilities.values(), law.missing))
+
+
+def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
+    """Return the interval that holds TV(law, target), wherever the missing probability belongs.
+
+    Missing mass can only be added: it cannot lower an excess over the target, and it can at most leave every deficit.
+    """
+    outcomes = law.probabilities.keys() | target.keys()
+    differences = [law.probabilities.get(outcome, 0) - target.get(outcome, 0) for outcome in outcomes]
+    low = sum((value for value in differences if value > 0), start=Fraction(0))
+    high = sum((-value for value in differences if value < 0), start=Fraction(0))
+    return Distance(min(low, high), max(low, high))
+
+
+def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
+    """Return how far in total variation rounding can move an enumerated law; 0 for rationals.
+
+    It follows from the floats and look-ups that were seen (``rounding``), taken to be ``coarsest`` at least.
+    """
+    if is_rational(law):
+        return 0.0
+    return allowed(law.rounding, coarsest) + of_enumeration(law.rounding, law.runs)
+
+
+def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:
+    """Return the law of the new tokens when the target decodes alone: the product of its conditionals.
+
+    Computed without running any decoder. Sequences end at an end-of-sequence token or at the horizon.
+    """
+    law: dict[Tokens, Any] = {}
+    stack: list[tuple[Tokens, Any]] = [((), 1)]
+    while stack:
+        new, weight = stack.pop()
+        if len(new) == task.horizon or (new and new[-1] in task.eos):
+            law[new] = weight
+            continue
+        for token, mass in enumerate(task.target(prompt + new).tolist()):
+            if mass > 0:
+                stack.append(((*new, token), weight * mass))
+    return law

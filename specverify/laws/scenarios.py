@@ -1,0 +1,112 @@
+"""The situations every exact check goes through, smallest first, so that the first failure is a small one.
+
+A scenario is plain data: its name rebuilds it. Together they hold what hides bugs elsewhere: rows that depend on the
+whole context, token 0 likely, several rounds with gamma >= 2, a rejection at every position, p = q and p nearly q,
+disjoint supports, point masses, ties, prompts of one token, and end-of-sequence tokens inside accepted blocks.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from reference import LanguageModel, Task, Tokens
+from specverify.laws.rounded_tables import ROUNDED, rounded_pair
+from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
+
+
+class Scenario(NamedTuple):
+    """A pair of table models and the limits of one decode."""
+
+    shape: str
+    vocabulary: int
+    prompt: Tokens
+    horizon: int
+    eos: Tokens = ()
+    seed: int = 0
+    greedy: bool = False
+    """Target rows made one-hot: temperature 0."""
+    float32: bool = False
+    """Rows in float32; else they are rationals, or float64 where the subject or the shape needs floats."""
+
+    @property
+    def name(self) -> str:
+        """The scenario in one word; ``scenario_named`` finds it again."""
+        prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
+        word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
+        return word + (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32
+
+
+@cache
+def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
+    """Return the task of a scenario, its models as tables of ``Fraction`` or of floats."""
+    return Task(*_models(scenario, rational), eos=scenario.eos, horizon=scenario.horizon)
+
+
+@cache
+def handed_task(scenario: Scenario, rational: bool = True) -> Task:
+    """Return the same task as a subject is handed it: it cannot change the rows of the models."""
+    target, draft = map(unchangeable, _models(scenario, rational))
+    return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
+
+
+@cache
+def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
+    """Return target and draft."""
+    dtype = np.float32 if scenario.float32 else np.float64
+    if scenario.shape in ROUNDED:
+        return rounded_pair(scenario.shape, scenario.vocabulary, scenario.seed, dtype)
+    target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)
+    if scenario.greedy:
+        target = one_hot_rows(target)
+    if scenario.float32 or not rational:
+        target, draft = as_dtype(target, dtype), as_dtype(draft, dtype)
+    return target, draft
+
+
+def _all_scenarios() -> tuple[Scenario, ...]:
+    small = [
+        Scenario(shape, 2, prompt, horizon, seed=seed)
+        for horizon in (1, 2, 3)
+        for shape in SHAPES
+        for prompt in ((0,), (0, 1, 0))
+        for seed in (0, 1)
+    ]
+    several_rounds = [Scenario(shape, 3, (0, 1, 0), horizon, seed=2) for horizon in (3, 5) for shape in SHAPES]
+    wide = [Scenario(shape, 4, (0, 3, 1, 0), 4, seed=3) for shape in ("generic", "zeros")]
+    long = [Scenario(shape, 2, (0, 0), 7, seed=4) for shape in ("generic", "peaked")]
+    ending = [
+        Scenario(shape, 3, prompt, horizon, eos, seed=5)
+        for horizon in (2, 4)
+        for shape in ("generic", "peaked", "equal")
+        for prompt, eos in (((0,), (2,)), ((0, 1, 0), (1, 2)), ((2, 0), (0,)))
+    ]
+    greedy = [
+        Scenario(shape, vocabulary, (0, 1, 0), horizon, seed=6, greedy=True)
+        for vocabulary, horizon in ((2, 2), (2, 4), (3, 5))
+        for shape in ("generic", "ties", "equal")
+    ]
+    nearly = [Scenario("nearly_equal", vocabulary, (0, 1), 3, seed=7) for vocabulary in (2, 3)]
+    everything = (*small, *several_rounds, *wide, *long, *ending, *greedy, *nearly)
+    return tuple(sorted(everything, key=lambda item: (item.vocabulary, item.horizon, len(item.prompt))))
+
+
+SCENARIOS = _all_scenarios()
+ROUNDING_SCENARIOS = tuple(
+    Scenario(shape, 4, (0, 1, 0), 3, seed=8, float32=float32)
+    for shape, float32 in (
+        *((shape, False) for shape in ROUNDED),
+        *((shape, True) for shape in ("generic", "zeros", "just_below", "two_softmaxes")),
+    )
+)
+"""Rows that floats alone can have: p and q apart by rounding, and float32 ones. A law would not show what is wrong."""
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return the scenario with this name. Raises ``ValueError`` if there is none."""
+    for scenario in (*SCENARIOS, *ROUNDING_SCENARIOS):
+        if scenario.name == name:
+            return scenario
+    raise ValueError(f"no scenario is called {name!r}")

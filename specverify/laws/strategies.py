@@ -1,0 +1,147 @@
+"""Hypothesis strategies: rational pmfs, pairs of them, language models as tables, and tasks.
+
+What is drawn leans towards what breaks verifiers: zeros, ties, point masses, p = q, supports that are disjoint or one
+inside the other, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Task, Tokens
+from specverify.base.arguments import check_integer
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import DataObject, DrawFn, SearchStrategy
+except ImportError as error:
+    raise ImportError('specverify.laws.strategies needs Hypothesis: pip install "specverify-suite[dev]"') from error
+
+__all__ = ["pmf_pairs", "pmfs", "prompts", "table_models", "table_pairs", "tasks"]
+
+Weights: TypeAlias = tuple[int, ...]
+PmfPair: TypeAlias = tuple[Pmf, Pmf]
+
+_POSITIVE = st.integers(1, 5)
+
+
+def pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
+    """Rational pmfs: object arrays ``[vocabulary]`` of ``Fraction`` summing to 1, with zeros, ties and point masses."""
+    check_integer(vocabulary, "the vocabulary")
+    soft = _soft(vocabulary)
+    return st.one_of(soft, _tied(vocabulary), _sparse(vocabulary), soft, _points(vocabulary)).map(_normalised)
+
+
+def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
+    """Pairs (p, q) of rational pmfs ``[vocabulary]``: independent, equal, disjoint, or nested either way."""
+    rows = pmfs(vocabulary)
+    related = [st.tuples(rows, rows), rows.map(lambda p: (p, p)), _nested(vocabulary)]
+    if vocabulary > 1:
+        related.append(_disjoint(vocabulary))
+    return st.one_of(related)
+
+
+def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
+    """Non-empty prompts of at most ``longest`` tokens below ``vocabulary``."""
+    check_integer(vocabulary, "the vocabulary")
+    check_integer(longest, "the longest prompt")
+    return st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=longest).map(tuple)
+
+
+def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
+    """Language models ``tokens -> [vocabulary]`` whose every row is drawn anew, when its context is first asked for.
+
+    A row depends on all tokens of its context and stays what it is for the rest of the example.
+    """
+    return _tables(pmfs(vocabulary), "row")
+
+
+def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
+    """Language models (target, draft), row by row one of ``pmf_pairs``: both ``tokens -> [vocabulary]``."""
+    tables = _tables(pmf_pairs(vocabulary), "(p, q)")
+    return tables.map(lambda table: ((lambda tokens: table(tokens)[0]), (lambda tokens: table(tokens)[1])))
+
+
+def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
+    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], none to all tokens as EOS."""
+    check_integer(vocabulary, "the vocabulary")
+    check_integer(shortest, "the shortest horizon", least=0)
+    check_integer(longest, "the longest horizon", least=shortest)
+    return _tasks(vocabulary, shortest, longest)
+
+
+@st.composite
+def _tasks(draw: DrawFn, vocabulary: int, shortest: int, longest: int) -> Task:
+    target, drafter = draw(table_pairs(vocabulary))
+    tokens = st.integers(0, vocabulary - 1)
+    none, one, some = st.just(()), st.tuples(tokens), st.sets(tokens, min_size=1).map(sorted).map(tuple)
+    eos = draw(st.one_of(none, none, one, some))
+    return Task(target, drafter, eos=eos, horizon=draw(st.integers(shortest, longest)))
+
+
+class _Table:
+    """Rows drawn on demand and kept."""
+
+    def __init__(self, data: DataObject, rows: SearchStrategy[Any], label: str) -> None:
+        self._data, self._rows, self._label = data, rows, label
+        self._drawn: dict[Tokens, Any] = {}
+
+    def __call__(self, tokens: Tokens, /) -> Any:
+        if tokens not in self._drawn:
+            self._drawn[tokens] = self._data.draw(self._rows, label=f"{self._label} after {tokens}")
+        return self._drawn[tokens]
+
+    def __repr__(self) -> str:
+        return f"<table with {len(self._drawn)} rows drawn>"
+
+
+@st.composite
+def _tables(draw: DrawFn, rows: SearchStrategy[Any], label: str) -> _Table:
+    return _Table(draw(st.data()), rows, label)
+
+
+def _soft(vocabulary: int) -> SearchStrategy[Weights]:
+    return st.tuples(*[_POSITIVE] * vocabulary)
+
+
+def _tied(vocabulary: int) -> SearchStrategy[Weights]:
+    return st.tuples(*[st.integers(1, 2)] * vocabulary)
+
+
+def _sparse(vocabulary: int) -> SearchStrategy[Weights]:
+    weights = st.tuples(*[st.integers(0, 3)] * vocabulary)
+    return weights.filter(any)
+
+
+def _points(vocabulary: int) -> SearchStrategy[Weights]:
+    return st.integers(0, vocabulary - 1).map(lambda chosen: tuple(int(token == chosen) for token in range(vocabulary)))
+
+
+@st.composite
+def _disjoint(draw: DrawFn, vocabulary: int) -> PmfPair:
+    weights, tokens = draw(_soft(vocabulary)), st.integers(0, vocabulary - 1)
+    mine = draw(st.sets(tokens, min_size=1, max_size=vocabulary - 1))
+    return _normalised(_within(weights, mine.__contains__)), _normalised(_within(weights, lambda v: v not in mine))
+
+
+@st.composite
+def _nested(draw: DrawFn, vocabulary: int) -> PmfPair:
+    inner = draw(st.sets(st.integers(0, vocabulary - 1), min_size=1))
+    small, large = draw(_soft(vocabulary)), draw(_soft(vocabulary))
+    pair = _normalised(_within(small, inner.__contains__)), _normalised(large)
+    return pair if draw(st.booleans()) else pair[::-1]
+
+
+def _within(weights: Weights, keep: Callable[[int], bool]) -> Weights:
+    return tuple(weight if keep(token) else 0 for token, weight in enumerate(weights))
+
+
+def _normalised(weights: Weights) -> Pmf:
+    total = sum(weights)
+    pmf = np.array([Fraction(weight, total) for weight in weights], dtype=object)
+    pmf.flags.writeable = False  # a row of a table is handed out again and again
+    return pmf

@@ -1,0 +1,69 @@
+"""Replay identifiers of cases: from a case to the word that names it, and from the word to the case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from specverify.base.identifier import Replay, decode, encode
+from specverify.checks import Case, Check, Conditions, check_named
+from specverify.laws.scenarios import scenario_named
+from specverify.subjects.subject import InScenario, Situation, Subject
+
+
+class Again(NamedTuple):
+    """What a replay repeats."""
+
+    case: Case
+    check: Check
+    conditions: Conditions
+
+
+def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
+    """Return the word that names a case of a check; ``named_by`` understands it."""
+    return encode(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed))
+
+
+def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
+    """Return the case that an identifier names, of the subject that ``find`` returns for its name.
+
+    Raises ``ValueError`` in one sentence if there is no such case, and what ``find`` raises.
+    """
+    wanted = decode(identifier)
+    check = _check(wanted.check)
+    return again(find(wanted.subject), check, wanted)
+
+
+def again(subject: Subject, check: Check, wanted: Replay) -> Again:
+    """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if it has none."""
+    words = (wanted.variant, wanted.scenario, wanted.setting)
+    for case in check.cases(subject):
+        if _words(case.situation) == words:
+            return Again(case, check, Conditions(seed=wanted.seed))
+    raise ValueError(_why_not(subject, wanted))
+
+
+def _words(here: Situation) -> tuple[str, str, str]:
+    """Return the names of the variant, the scenario and the setting."""
+    if isinstance(here, InScenario):
+        return here.variant.label, here.scenario.name, ""
+    return "", "", here.name
+
+
+def _check(name: str) -> Check:
+    try:
+        return check_named(name)
+    except ValueError:
+        raise ValueError(f"the identifier names a check {name!r}, which this version does not have") from None
+
+
+def _why_not(subject: Subject, wanted: Replay) -> str:
+    parts: tuple[Situation, ...] = (*subject.settings, *subject.programs, *subject.pairs)
+    if wanted.setting and ("", "", wanted.setting) not in map(_words, parts):
+        return f"{subject.name} has no setting {wanted.setting!r} any more"
+    if not wanted.setting:
+        if wanted.variant not in {item.label for item in subject.variants}:
+            return f"{subject.name} has no variant {wanted.variant!r} any more"
+        scenario_named(wanted.scenario)
+    where = wanted.setting or f"{wanted.variant}, {wanted.scenario}"
+    return f"{wanted.check} does not examine {subject.name} at {where} any more"

@@ -1,0 +1,242 @@
+"""Subjects examined in processes of their own: foreign ones each in another, ours in as many as there are jobs.
+
+Whatever happens to a process, every check of every subject gets a verdict: those that were found before it died, one
+that names the death, and one for each check that was not reached.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, Self
+
+from specverify.base.verdict import Status, Verdict
+from specverify.checks import Check, check_named
+from specverify.foreign.places import place_in_report
+from specverify.report.progress import Progress
+from specverify.run.catalogue import find_subject, is_external
+from specverify.run.verify import Plan, verdict_of
+from specverify.run.worker import (
+    GRACE,
+    Began,
+    Loaded,
+    Message,
+    Refusal,
+    Stopped,
+    described,
+    examine,
+    load,
+    replay,
+    serve,
+)
+from specverify.subjects.subject import UnusableSubject
+
+STARTING = 60.0
+"""Seconds that a process has for its own affairs: to start, to import, to say what it found."""
+ENDING = 2.0
+"""Seconds in which a process that was told to end does so, before it is killed."""
+_CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+if hasattr(os, "fork"):  # a server that has imported these, and nothing foreign, makes a process in milliseconds
+    _CONTEXT.set_forkserver_preload(["specverify.run.worker", "specverify.cli"])
+_STARTED_ONE_BY_ONE = Lock()
+_SAFE = "PYTHONSAFEPATH"
+
+
+class Listed(NamedTuple):
+    """A subject that was named, and what is known of it before it is examined."""
+
+    name: str
+    found: Loaded | Stopped
+
+
+class Worker:
+    """A process that examines subjects, and the line to it."""
+
+    def __init__(self) -> None:
+        """Start the process."""
+        handle, report = tempfile.mkstemp(prefix="specverify-")
+        os.close(handle)
+        self.busy = False
+        self._report = Path(report)
+        self._line, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=serve, args=(theirs, report, dict(os.environ)))
+        with _STARTED_ONE_BY_ONE, _current_folder_left_out():
+            self._process.start()
+        self._leader: int = self._process.pid
+        theirs.close()
+
+    def ask(self, request: Callable[..., None], *given: object, seconds: float) -> Iterator[Message]:
+        """Yield what the process answers to ``request(*given, seconds, tell)``; its death is named, as the last."""
+        until = time.monotonic() + seconds + GRACE + STARTING
+        self.busy = True
+        try:
+            self._line.send((partial(request, *given, seconds), seconds))
+            while self._line.poll(max(until - time.monotonic(), 0.0)):
+                message = self._line.recv()
+                if message is None:
+                    self.busy = False
+                    return
+                yield message
+            yield Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, and its process does not answer")
+        except (EOFError, OSError):
+            yield self._death(seconds)
+
+    def kill(self) -> None:
+        """End the process and everything it started, at once."""
+        with suppress(OSError, AttributeError):
+            os.killpg(self._leader, signal.SIGKILL)
+        with suppress(ValueError):  # it was ended before
+            self._process.kill()
+
+    def end(self) -> None:
+        """Let the process end, and end everything it started."""
+        self._line.close()
+        if not self.busy:
+            self._process.join(ENDING)
+        self.kill()
+        self._process.join()
+        self._process.close()
+        self._report.unlink(missing_ok=True)
+
+    def _death(self, seconds: float) -> Stopped:
+        self._process.join(ENDING)
+        status, report = self._process.exitcode, self._report.read_text("utf-8", "replace")
+        place = place_in_report(report)
+        at = f" at {place}" if place else ""
+        if report.startswith("Timeout"):
+            return Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, in code that no signal reaches{at}")
+        if status is None:
+            return Stopped(Status.UNUSABLE, "its process left specverify without a word and went on as something else")
+        if status >= 0:
+            return Stopped(Status.UNUSABLE, f"its process ended with exit status {status} and without a word{at}")
+        memory = ", as the system does when memory runs out" if -status == signal.SIGKILL else ""
+        return Stopped(Status.UNUSABLE, f"its process was ended by {signal.Signals(-status).name}{at}{memory}")
+
+
+@contextmanager
+def _current_folder_left_out() -> Iterator[None]:
+    """Let no file of the current folder be imported in place of ours or of the library's by a server that starts."""
+    before = os.environ.get(_SAFE)
+    os.environ[_SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE]
+        if before is not None:
+            os.environ[_SAFE] = before
+
+
+class Workers:
+    """The processes of one run, of which at most ``jobs`` are at work."""
+
+    def __init__(self, jobs: int, seconds: float) -> None:
+        """``seconds`` is the time limit of a subject."""
+        self._jobs, self._seconds, self._ended = jobs, seconds, False
+        self._pool = ThreadPoolExecutor(jobs)
+        self._all: list[Worker] = []
+        self._idle: list[Worker] = []
+        self._holding: dict[str, Worker] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every process, whatever it is doing."""
+        self._ended = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in self._all:
+            if worker.busy:
+                worker.kill()
+        self._pool.shutdown()
+        while self._all:
+            self._all.pop().end()
+
+    def listed(self, names: Sequence[str]) -> list[Listed]:
+        """Return what is known of each subject. Raises ``UnusableSubject`` if one of them is none."""
+        foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
+        ours = {name: Listed(name, described(find_subject(name))) for name in names if name not in foreign}
+        return [ours[name] if name in ours else foreign[name].result() for name in names]
+
+    def examined(self, subjects: Sequence[Listed], plan: Plan, progress: Progress) -> Iterator[list[Verdict]]:
+        """Yield the verdicts of each subject, one for every check of the plan, in the order of the subjects."""
+        yield from self._pool.map(lambda subject: list(self._examine(subject, plan, progress)), subjects)
+
+    def replayed(self, identifier: str) -> Message:
+        """Return the verdict of the case that an identifier names, or why there is none."""
+        return next(self._start().ask(replay, identifier, seconds=self._seconds))
+
+    def _load(self, name: str) -> Listed:
+        worker = self._start()
+        *_, answer = worker.ask(load, name, seconds=self._seconds)
+        if isinstance(answer, Loaded) and len(self._holding) < self._jobs:
+            self._holding[name] = worker  # others are loaded again when it is their turn
+        else:
+            self._end(worker)
+        if isinstance(answer, Refusal):
+            raise UnusableSubject(answer.sentence)
+        assert isinstance(answer, (Loaded, Stopped))
+        return Listed(name, answer)
+
+    def _examine(self, subject: Listed, plan: Plan, progress: Progress) -> Iterator[Verdict]:
+        waiting, began = list(plan.checks), ""
+        stopped: Message = subject.found
+        if isinstance(subject.found, Loaded):
+            worker = self._holding.pop(subject.name, None) or self._start(again=not is_external(subject.name))
+            names = tuple(check.name for check in plan.checks)
+            for answer in worker.ask(examine, subject.name, names, plan.conditions, seconds=plan.seconds):
+                if isinstance(answer, Began):
+                    began = answer.check
+                    progress.now(f"{subject.name} {began}")
+                elif isinstance(answer, Verdict):
+                    waiting = [check for check in waiting if check.name != answer.check]
+                    progress.done(1, f"{subject.name} {answer.check}")
+                    yield answer
+                else:
+                    stopped = answer
+            if is_external(subject.name) or worker.busy:
+                self._end(worker)
+            else:
+                self._idle.append(worker)
+        for verdict in _unexamined(subject, waiting, stopped, began):
+            progress.done(1, f"{subject.name} {verdict.check}")
+            yield verdict
+
+    def _start(self, again: bool = False) -> Worker:
+        """Return a process that nothing foreign was in, a fresh one unless it may have been used ``again``."""
+        if self._ended:
+            raise RuntimeError("the run was interrupted")
+        if again and self._idle:
+            return self._idle.pop()
+        self._all.append(Worker())
+        return self._all[-1]
+
+    def _end(self, worker: Worker) -> None:
+        self._all.remove(worker)
+        worker.end()
+
+
+def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
+    """Yield the verdicts of checks that were not run to their end, the first of which is the one that ``began``."""
+    if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
+        checks = (check_named(began), *checks)
+    inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}
+    for check in checks:
+        if check.name in inapplicable:
+            yield inapplicable[check.name]
+        elif not isinstance(stopped, Stopped):
+            yield verdict_of(subject.name, check, Status.UNUSABLE, "its process told no verdict")
+        elif not began or check.name == began:
+            yield verdict_of(subject.name, check, stopped.status, stopped.statement)
+        else:
+            yield verdict_of(
+                subject.name, check, stopped.status, f"not reached: its process did not come back from {began}"
+            )

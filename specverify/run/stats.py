@@ -1,0 +1,142 @@
+"""The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
+
+Registry rows are sampled by dividing the count, which makes a total variation of 0.002 affordable; a few of them also
+run by run, as a control of that. Engines are sampled with their own random numbers at what fits, and beside that, their
+random calls answered, by dividing the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import cycle
+from typing import NamedTuple
+
+from reference import ALGORITHMS, Algorithm
+from specverify.base.parallel import as_finished
+from specverify.checks.check import Conditions
+from specverify.checks.samples_fit_law import FitRow, rows_of, tests_of
+from specverify.run.catalogue import engine_subjects, find_subject
+from specverify.statistics import AlarmBudget, divide_alarm
+from specverify.subjects.algorithm import sampled_setting
+from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSubject
+
+SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
+"""(vocabulary, temperature, top-k, horizon); registry rows take them in turn, one each, beside their exact checks."""
+CONTROLS = ("speculative-sampling", "nasd", "confidence-stopping", "rsd")
+"""Rows that are sampled run by run as well: among them every size and a tree."""
+SAMPLES_TIMES_TV_SQUARED = 60
+"""Samples are about this over the squared total variation to be seen: enough to tell what a setting will take."""
+
+
+class Scope(NamedTuple):
+    """How finely a run looks, as total variations to be seen."""
+
+    divided: float
+    control: float
+    finer: float | None
+    """Of what an engine's settings declare for its own numbers; None leaves engines out."""
+    every_size: bool = False
+
+
+USUAL = Scope(divided=0.002, control=0.03, finer=0.75)
+QUICK = Scope(divided=0.02, control=0.1, finer=None)
+THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
+
+
+class PlannedSetting(NamedTuple):
+    """A setting and whose it is."""
+
+    subject: str
+    setting: SampledSetting
+    control: bool = False
+    """Sampled run by run although its count could be divided."""
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one processor, roughly."""
+        one = self.setting.cost
+        return one.once + tests_of(self.setting) * one.each * SAMPLES_TIMES_TV_SQUARED / self.setting.detect**2
+
+
+class StatisticsPlan(NamedTuple):
+    """All settings of a run in the order of the registry, and the alarm budget they share."""
+
+    settings: tuple[PlannedSetting, ...]
+    budget: AlarmBudget
+    seed: int
+    miss: float
+
+
+class Judged(NamedTuple):
+    """A setting that is done: its place in the plan, and what was found."""
+
+    place: int
+    rows: tuple[FitRow, ...]
+
+
+def plan_statistics(
+    alarm: float, seed: int, scope: Scope = USUAL, subjects: Sequence[str] = (), miss: float = 1e-3
+) -> StatisticsPlan:
+    """Return the plan of ``subjects``, which are all registry rows and engines unless named.
+
+    Raises ``UnusableSubject`` for a name that is not one, and for one that is named and has no setting to sample.
+    """
+    names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
+    settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))
+    return StatisticsPlan(settings, divide_alarm(alarm, sum(tests_of(item.setting) for item in settings)), seed, miss)
+
+
+def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[Judged]:
+    """Sample and judge every setting on ``jobs`` processes, cheap ones first; yield each as it is done."""
+    conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
+    order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
+    works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]
+    for index, rows in as_finished(works, jobs):
+        yield Judged(order[index], tuple(rows))
+
+
+def in_order(judged: Sequence[Judged]) -> list[FitRow]:
+    """Return the rows of what is done, in the order of the registry."""
+    return [row for item in sorted(judged) for row in item.rows]
+
+
+def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
+    return rows_of(item.subject, item.setting, conditions)
+
+
+def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
+    found = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
+    if name in found:
+        yield from _of_algorithm(name, *found[name], scope)
+        return
+    settings = find_subject(name).settings
+    if not settings and named:
+        raise UnusableSubject(f"{name} has no setting to sample")
+    for setting in settings:
+        yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
+    for setting in settings:
+        if setting.divided:
+            cost = Cost(once=OF_A_DIVIDED_ENGINE)
+            divided = setting._replace(
+                sample=setting.divided, method=Method.DIVIDED, detect=scope.divided, cost=cost, activity=None
+            )
+            yield PlannedSetting(name, divided)
+
+
+OF_A_DIVIDED_ENGINE = 5.0
+"""Seconds: some hundred runs of ten milliseconds."""
+
+
+def _of_algorithm(
+    name: str, row: Algorithm, size: tuple[int, float, int | None, int], scope: Scope
+) -> Iterator[PlannedSetting]:
+    for one in SIZES if scope.every_size else (size,):
+        yield PlannedSetting(name, sampled_setting(row, *one, detect=scope.divided))
+    if row.name in CONTROLS:
+        plain = sampled_setting(row, *size, detect=scope.control, method=Method.PLAIN)
+        yield PlannedSetting(name, plain, control=True)
+
+
+def _name(row: Algorithm) -> str:
+    return f"reference:{row.name}"

@@ -1,0 +1,239 @@
+"""Running checks on subjects: every case of every check, first failure reported, nothing turned into a pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from reference import Claim
+from specverify.base.arguments import SECONDS
+from specverify.base.figures import merged
+from specverify.base.parallel import in_parallel
+from specverify.base.process import NOTHING, Changes, both
+from specverify.base.verdict import Evidence, Examination, Status, Verdict
+from specverify.checks import Case, Check, Conditions
+from specverify.checks._replays import noticed
+from specverify.checks.check import beyond_reach, only_sampled
+from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
+from specverify.foreign.guard import Guarded, guarded
+from specverify.foreign.places import sentence_of
+from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.moved import look_around
+from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.run.replays import identifier_of
+from specverify.subjects.subject import Refused, Subject
+
+
+class Plan(NamedTuple):
+    """What to run on a subject."""
+
+    checks: tuple[Check, ...]
+    conditions: Conditions = Conditions()
+    seconds: float = SECONDS
+    """Time limit of a subject, for all its checks together."""
+
+
+def verify_subject(
+    subject: Subject,
+    plan: Plan,
+    progress: Callable[[str], None] = lambda check: None,
+    spent: float = 0.0,
+    changes: Changes = NOTHING,
+) -> Iterator[Verdict]:
+    """Yield the verdict of every check of the plan, also of those that do not apply.
+
+    ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then.
+    The check that the others rest on is told even if the plan is without it, where it fails.
+    """
+    deadline = time.perf_counter() + plan.seconds - spent
+    subject, found = _settled_in_time(subject, left_until(deadline))
+    unsaid = both(both(changes, found.changes), Changes((found.ended,) if found.ended else ()))
+    over = f"its first decode did not finish within {plan.seconds:g} s: {found.out_of_time}"
+    over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
+    for check in _grounded(subject, plan.checks):
+        progress(check.name)
+        started = time.perf_counter()
+        if not over and started >= deadline:
+            over = f"not reached: the {plan.seconds:g} s for the subject were over in {last}"
+        stopped = over or ("" if hidden and check.evidence is Evidence.STATISTICAL else blocked)
+        verdict = not_applicable(subject, check, refused)
+        if verdict is None and stopped:
+            verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
+        elif verdict is None:
+            verdict, last = run_check(subject, check, plan._replace(seconds=left_until(deadline))), check.name
+            verdict = with_changes(verdict, unsaid)
+        if verdict.status is Status.REFUSED:
+            refused = "the engine refuses the setting"
+        if verdict.figures.get("function_of_draws") is False:
+            blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
+        elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
+            blocked, hidden = verdict.statement, True
+        if check in plan.checks or hidden or verdict.status is Status.UNUSABLE:
+            unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
+            yield verdict._replace(seconds=time.perf_counter() - started)
+
+
+def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """Return the checks with the one that all exact ones of foreign code rest on, said only if it fails."""
+    foreign = subject.programs or subject.intercepted
+    resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
+    needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
+    return (PROGRAM_IS_ITS_DRAWS, *checks) if needed else checks
+
+
+def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
+    """Return the subject settled, as far as it goes, and what came of it."""
+    found = guarded(partial(settled, subject), seconds)
+    if found.result is not None:
+        return found.result, found
+    subject = subject._replace(probe=None, warm=None)
+    return (subject if found.out_of_time else settled(subject)), found
+
+
+def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
+    """Return the status and the statement of a subject that did not come to be examined."""
+    if found.out_of_time:
+        return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
+    return Status.UNUSABLE, f"it {found.ended} when it is {what}"
+
+
+def left_until(deadline: float) -> float:
+    """Return the seconds until ``deadline``, and a moment if it is over."""
+    return max(deadline - time.perf_counter(), 1e-3)
+
+
+def settled(subject: Subject) -> Subject:
+    """Return the subject with the arithmetic it can do found out; what foreign code draws from is looked for."""
+    if subject.warm is not None:
+        subject.warm()
+    if subject.intercepted or subject.programs:
+        look_around()
+    return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
+
+
+def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
+    """Run one check on all its cases, within the time of the plan."""
+    return _named(subject, check, plan.seconds, partial(_over_cases, subject, check, plan))
+
+
+def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
+    """Run one check on one case: what a replay does."""
+
+    def examined() -> Verdict:
+        return _judge(case.subject, check, [(case, case.examine(conditions))], conditions)
+
+    return _named(case.subject, check, seconds, examined)
+
+
+def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
+    """Return the verdict of ``examine``, or what kept it from having one, and what became of the process."""
+
+    def examined() -> Verdict:
+        try:
+            return examine()
+        except _SAID as reason:
+            status = Status.REFUSED if isinstance(reason, Refused) else Status.UNKNOWN
+            return verdict_of(subject.name, check, status, _why(subject, reason))
+        except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
+            return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
+
+    started = time.perf_counter()
+    done = guarded(examined, seconds)
+    if done.out_of_time:
+        elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
+        verdict = verdict_of(subject.name, check, Status.UNKNOWN, f"not finished after {elapsed} s: {done.out_of_time}")
+    elif done.ended or done.result is None:
+        verdict = verdict_of(subject.name, check, Status.UNUSABLE, f"it {done.ended}")
+    else:
+        verdict = done.result
+    return with_changes(verdict, done.changes)
+
+
+def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
+    """Return the verdict with what became of the process: a fault leaves nothing that holds, a note is a figure."""
+    if changes.notes:
+        verdict = verdict._replace(figures={**verdict.figures, "notes": [f"it {note}" for note in changes.notes]})
+    new = [fault for fault in changes.faults if fault not in verdict.statement]
+    if not new:
+        return verdict
+    faults = " and ".join(new)
+    if verdict.status in {Status.REFUTED, Status.UNUSABLE, Status.REFUSED}:
+        return verdict._replace(statement=f"{verdict.statement}; it also {faults}")
+    return verdict._replace(status=Status.UNUSABLE, statement=f"it {faults}")
+
+
+_SAID = (Refused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
+"""What says in its own words why there is no verdict."""
+
+
+def _why(subject: Subject, reason: Exception) -> str:
+    if isinstance(reason, NeedsValue):
+        return only_sampled(subject, reason)
+    return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
+
+
+def _over_cases(subject: Subject, check: Check, plan: Plan) -> Verdict:
+    jobs, cases = plan.conditions.jobs, check.cases(subject)
+    if check.evidence is Evidence.STATISTICAL and jobs > 1:
+        listed = list(cases)
+        found = in_parallel([partial(case.examine, plan.conditions) for case in listed], jobs)
+        return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
+    examined, skipped = [], 0
+    for case in cases:
+        if beyond_reach(case):
+            skipped += 1
+            continue
+        examined.append((case, case.examine(plan.conditions)))
+        if examined[-1][1].failed:
+            break
+    verdict = _judge(subject, check, examined, plan.conditions)
+    return verdict._replace(figures={**verdict.figures, "skipped": skipped}) if skipped else verdict
+
+
+def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:
+    figures = _merged([examination.figures for _, examination in examined])
+    figures["cases"] = len(examined)
+    figures["rational"] = all(examination.rational for _, examination in examined)
+    failed = next(((case, item) for case, item in examined if item.failed), None)
+    unknown = next((item for _, item in examined if item.unknown), None)
+    if failed:
+        case, item = failed
+        again = identifier_of(case, check, conditions)
+        verdict = verdict_of(subject.name, check, Status.REFUTED, item.statement)
+        figures["tv"] = item.figures.get("tv", 0.0)
+        figures["rational"] = item.rational
+        example = item.counterexample._replace(again=again) if item.counterexample else None
+        return verdict._replace(counterexample=example, figures=figures)
+    if unknown:
+        return verdict_of(subject.name, check, Status.UNKNOWN, unknown.statement)._replace(figures=figures)
+    if not examined:
+        return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
+    status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
+    return verdict_of(subject.name, check, status, examined[-1][1].statement)._replace(figures=figures)
+
+
+def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:
+    """Return the verdict of a check that says nothing of a subject, or None if it does."""
+    reason = check.obstacle(subject) or refused or None
+    if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
+        reason = f"it does not claim to be {check.claim.value}"
+    return None if reason is None else verdict_of(subject.name, check, Status.NOT_APPLICABLE, reason)
+
+
+def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
+    """Return the claims and what follows from them: LOSSLESS for every target includes one-hot targets."""
+    return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
+
+
+def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Verdict:
+    """Return a verdict without figures."""
+    claim = check.claim.value if check.claim else None
+    return Verdict(subject, check.name, status, statement, claim, check.evidence)
+
+
+def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    found = merged(figures)
+    return found | ({"noticed_above": noticed(found["replays"])} if "replays" in found else {})

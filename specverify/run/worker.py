@@ -1,0 +1,160 @@
+"""A process that examines subjects for another one, and tells each verdict as soon as it is found.
+
+What the code under examination does to this process, it does to nothing else: if it dies, what was told stays told, and
+its death is named from its exit status and from what ``faulthandler`` wrote down. A watchdog that needs no Python ends
+it when its time is over and it is in code that no signal reaches.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from specverify.base.process import Changes
+from specverify.base.verdict import Status, Verdict
+from specverify.checks import CHECKS, Conditions, checks_named
+from specverify.checks.samples_fit_law import tests_of
+from specverify.engines import found_engines
+from specverify.foreign.guard import guarded
+from specverify.foreign.places import sentence_of
+from specverify.run.catalogue import find_subject
+from specverify.run.replays import named_by
+from specverify.run.verify import Plan, not_applicable, run_case, settled, unready, verify_subject, with_changes
+from specverify.subjects.subject import Subject, UnusableSubject
+
+GRACE = 3.0
+"""Seconds beyond its time after which a subject that no signal reaches is ended with its process."""
+
+
+class Loaded(NamedTuple):
+    """What there is to know of a subject before it is examined."""
+
+    summary: str
+    tests: int
+    """How many tests its samples take, for the division of the alarm budget."""
+    inapplicable: tuple[Verdict, ...]
+    """Of the checks that say nothing of it."""
+
+
+class Refusal(NamedTuple):
+    """There is no such subject, or nothing that can be examined."""
+
+    sentence: str
+
+
+class Stopped(NamedTuple):
+    """The subject did not come to be examined: it ended its process, or its time was over."""
+
+    status: Status
+    statement: str
+
+
+class Began(NamedTuple):
+    """A check is run from now on."""
+
+    check: str
+
+
+Message = Loaded | Refusal | Stopped | Began | Verdict
+Tell = Callable[[Message], None]
+Request = Callable[[Tell], None]
+
+
+class _Opened(NamedTuple):
+    subject: Subject
+    seconds: float
+    """That it took to be loaded."""
+    changes: Changes
+
+
+_opened: dict[str, _Opened] = {}
+
+
+def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None:
+    """Answer what is asked through ``line`` until it is closed; a death is written to the file ``report``."""
+    os.environ.clear()
+    os.environ.update(environment)  # the server that this was forked from has one of its own
+    if hasattr(os, "setsid"):
+        os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
+    with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
+        faulthandler.enable(file)
+        found_engines()  # looked for once, in nobody's time
+        while True:
+            request, seconds = line.recv()
+            faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)
+            try:
+                request(line.send)
+            except Exception as error:  # noqa: BLE001 - of ours or of the subject's, it is told and not passed
+                line.send(Stopped(Status.UNUSABLE, sentence_of(error)))
+            faulthandler.cancel_dump_traceback_later()
+            line.send(None)
+
+
+def load(name: str, seconds: float, tell: Tell) -> None:
+    """Find a subject and tell what it is."""
+    opened = _open(name, seconds)
+    tell(described(opened.subject) if isinstance(opened, _Opened) else opened)
+
+
+def examine(name: str, checks: tuple[str, ...], conditions: Conditions, seconds: float, tell: Tell) -> None:
+    """Run checks on a subject; each is announced before it is run."""
+    opened = _open(name, seconds)
+    if not isinstance(opened, _Opened):
+        tell(opened)
+        return
+    plan = Plan(checks_named(checks), conditions, seconds)
+    progress = lambda check: tell(Began(check))  # noqa: E731
+    for verdict in verify_subject(opened.subject, plan, progress, opened.seconds, opened.changes):
+        tell(verdict)
+
+
+def replay(identifier: str, seconds: float, tell: Tell) -> None:
+    """Repeat the one case that a failure was found in."""
+    started = time.perf_counter()
+    try:
+        found = guarded(partial(named_by, identifier, ready_subject), seconds)
+    except (ValueError, UnusableSubject) as error:
+        tell(Refusal(str(error)))
+        return
+    if found.result is None:
+        tell(Stopped(*unready(found, "loaded", seconds)))
+        return
+    left = max(seconds - (time.perf_counter() - started), 1e-3)
+    tell(with_changes(run_case(*found.result, left), found.changes))
+
+
+def ready_subject(name: str) -> Subject:
+    """Return a subject that is named, its arithmetic found out. Raises ``UnusableSubject`` if there is none."""
+    return settled(find_subject(name))
+
+
+def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
+    """Return a subject, loaded once, or why there is none."""
+    if name not in _opened:
+        started = time.perf_counter()
+        try:
+            found = guarded(partial(find_subject, name), seconds)
+        except UnusableSubject as error:
+            return Refusal(str(error))
+        if found.result is None:
+            return Stopped(*unready(found, "loaded", seconds))
+        faults = tuple(f"{fault} when it is loaded" for fault in found.changes.faults)
+        _opened[name] = _Opened(found.result, time.perf_counter() - started, Changes(faults))
+    return _opened[name]
+
+
+def described(subject: Subject) -> Loaded:
+    """Return what there is to know of a subject."""
+    verdicts = [not_applicable(subject, check, "") for check in CHECKS]
+    return Loaded(
+        subject.summary,
+        sum(tests_of(setting) for setting in subject.settings),
+        tuple(verdict for verdict in verdicts if verdict is not None),
+    )

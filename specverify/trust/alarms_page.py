@@ -1,0 +1,41 @@
+"""The counted false alarms as a Markdown page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specverify.trust.false_alarms import DETECTABLE, CountedAlarms
+
+PAGE = """# False alarms, counted
+
+An instrument that accuses correct code is worthless. Here correct subjects are judged, and accusations counted.
+
+The statistical layer judges samples of the registry's algorithms against their own laws, planned for total variations
+of {detectable}, at a false-alarm probability of {budget:g} a run. That is far more than the 1e-06 that a whole run
+of the suite gets, so that there is something to count. A run accuses only if a second, fresh sample confirms the first
+suspicion, and each stage may reject a correct subject with the square root of the budget. The declared figure is a
+bound: the test's level is set for the hardest law known. The interval is the exact binomial one at 99 percent.
+
+The exact layer examines random correct configurations by every exact check that applies: a registry row at one of its
+examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.
+
+| what | runs | declared | counted | rate | 99 % interval | as declared |
+|---|---|---|---|---|---|---|
+{rows}
+
+Seed {seed}. Repeat it with `nox -s alarms`.
+"""
+
+
+def alarms_page(statistical: Sequence[CountedAlarms], exact: CountedAlarms, budget: float, seed: int) -> str:
+    """Return the page: what was run, what was declared, what was counted."""
+    rows = [_row(item) for item in (*statistical, exact)] + [f"\n* {example}" for example in exact.examples]
+    detectable = ", ".join(map(str, DETECTABLE))
+    return PAGE.format(detectable=detectable, budget=budget, rows="\n".join(rows), seed=seed)
+
+
+def _row(item: CountedAlarms) -> str:
+    interval = f"{item.low:.2g} to {item.high:.2g}"
+    said = "yes" if item.as_declared else "NO"
+    rate = item.accused / item.runs
+    return f"| {item.what} | {item.runs} | {item.declared:g} | {item.accused} | {rate:.4g} | {interval} | {said} |"

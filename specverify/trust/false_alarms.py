@@ -1,0 +1,154 @@
+"""How often the suite accuses a correct subject: counted, and compared with what was declared.
+
+The statistical layer judges samples of correct laws at an inflated budget, so that alarms can be counted at all; the
+exact layer examines random correct configurations, and must accuse none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from reference import ALGORITHMS, Algorithm, Decoder, Tokens
+from specverify.base.parallel import in_parallel
+from specverify.base.verdict import Status
+from specverify.checks import EXACT_CHECKS
+from specverify.laws.divided import divided_counts
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.scenarios import Scenario
+from specverify.laws.tables import SHAPES
+from specverify.run.verify import Plan, verify_subject
+from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
+from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
+from specverify.subjects.subject import Subject
+
+DETECTABLE = (0.05, 0.1, 0.2, 0.4)
+"""Total variations that the counted tests are planned for: many samples and few."""
+SHARES = 64
+ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
+
+
+class CountedAlarms(NamedTuple):
+    """How many of ``runs`` correct subjects were accused, beside the probability declared for it."""
+
+    what: str
+    runs: int
+    declared: float
+    accused: int
+    low: float
+    """The exact binomial interval of the rate, at 99 percent."""
+    high: float
+    examples: tuple[str, ...] = ()
+
+    @property
+    def as_declared(self) -> bool:
+        """Whether the rate can be no more than was declared: the interval does not lie above it."""
+        return self.low <= self.declared
+
+
+class _Tally(NamedTuple):
+    runs: int
+    suspicions: int
+    accused: int
+
+
+def statistical_alarms(
+    runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> list[CountedAlarms]:
+    """Judge ``runs`` correct subjects at ``false_alarm`` each; return the rate of each stage and of the accusation.
+
+    The subjects are the registry rows, sampled by dividing the count and judged against their own output laws,
+    enumerated in float64, at several planned sample sizes.
+    """
+    works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
+    tallies: list[_Tally] = list(in_parallel(works, jobs, done))
+    judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
+    return [
+        _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
+        _counted("both stages reject: an accusation", judged, false_alarm, accused),
+    ]
+
+
+def exact_alarms(
+    configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
+) -> CountedAlarms:
+    """Examine random correct configurations by every exact check that applies; none may be accused."""
+    works = [partial(_accusations, share, seed) for share in _shares(configurations)]
+    found = [line for lines in in_parallel(works, jobs, done) for line in lines]
+    return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
+
+
+def _shares(number: int) -> list[tuple[int, ...]]:
+    """Return 0 .. number - 1 in ``SHARES`` parts at most; each is told of when it is done."""
+    return [tuple(map(int, share)) for share in np.array_split(np.arange(number), min(number, SHARES))]
+
+
+def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlarms:
+    from scipy.stats import binomtest  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    interval = binomtest(accused, runs).proportion_ci(0.99)
+    return CountedAlarms(what, runs, declared, accused, float(interval.low), float(interval.high))
+
+
+def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
+    suspicions = accused = 0
+    miss = 0.1
+    for index in indices:
+        rng = np.random.default_rng([seed, index])
+        decoder, law = _correct(int(rng.integers(len(ALGORITHMS))), int(rng.integers(3)))
+        detect = float(rng.choice(DETECTABLE))
+        fit = confirmed_fit(
+            partial(divided_counts, decoder, PROMPT),
+            law,
+            samples=samples_for(law, detect, stage_level(false_alarm), miss / 2),
+            false_alarm=false_alarm,
+            miss=miss,
+            seed=int(rng.integers(2**62)),
+        )
+        suspicions += fit.second is not None
+        accused += fit.verdict is FitVerdict.REFUTED
+    return _Tally(len(indices), suspicions, accused)
+
+
+@lru_cache(maxsize=1024)
+def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
+    """Return a registry row on float64 tables, and its output law, which has few, more or many outcomes."""
+    algorithm: Algorithm = ALGORITHMS[row]
+    vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]
+    decoder = algorithm.build(float_task(vocabulary, 1.0, horizon), **algorithm.examples[0])
+    law = {outcome: float(mass) for outcome, mass in decoder_law(decoder, PROMPT).probabilities.items() if mass > 0}
+    total = sum(law.values())
+    return decoder, {outcome: mass / total for outcome, mass in law.items()}
+
+
+def _accusations(indices: Sequence[int], seed: int) -> list[str]:
+    found = []
+    for index in indices:
+        subject = _configuration(np.random.default_rng([seed, index]))
+        found += [
+            f"{verdict.subject} {verdict.check}: {verdict.statement}"
+            for verdict in verify_subject(subject, Plan(EXACT_CHECKS))
+            if verdict.status in ACCUSATIONS
+        ]
+    return found
+
+
+def _configuration(rng: np.random.Generator) -> Subject:
+    """Return a registry row at one of its examples, in one random scenario."""
+    subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
+    vocabulary = int(rng.integers(2, 5))
+    ends = int(rng.integers(0, 3))
+    scenario = Scenario(
+        shape=str(rng.choice(sorted(SHAPES))),
+        vocabulary=vocabulary,
+        prompt=tuple(int(token) for token in rng.integers(vocabulary, size=int(rng.integers(1, 5)))),
+        horizon=int(rng.integers(1, 4)),
+        eos=tuple(int(token) for token in rng.choice(vocabulary, size=min(ends, vocabulary - 1), replace=False)),
+        seed=int(rng.integers(10**6)),
+        greedy=bool(rng.random() < 0.2),
+    )
+    variant = subject.variants[int(rng.integers(len(subject.variants)))]
+    return subject._replace(variants=(variant,), scenarios=(scenario,))

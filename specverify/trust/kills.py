@@ -1,0 +1,202 @@
+"""The kill matrix: every planted bug under every check, every suspicious-looking correct subject, and the peers' tests.
+
+A mutant is killed by a check that refutes it. The named check has every scenario to do so, the others every third, and
+sampling is thinned; so a check that says nothing of a mutant, or holds on it, is seen as well. The statistics of other
+projects get the mutants that their tests can express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from specverify.base.parallel import in_parallel
+from specverify.base.verdict import Status, Verdict
+from specverify.checks import CHECKS, Check, Conditions, check_named, checks_named
+from specverify.mutants import Mutant, mutants, suspects
+from specverify.run.verify import Plan, run_check, settled, verify_subject
+from specverify.subjects.subject import Method, Subject
+from specverify.trust.peers import PEERS, PeerStatistic, judged
+
+KILLED, SURVIVED, NOT_EXPRESSED, NOT_RUN = "killed", "survived", "not expressed", "not run"
+REFUSES_BOTH = "refuses both"
+"""Of a peer's test that refuses the subject without the bug as well: it asks for p, and the subject declares a bias."""
+DETECT = 0.4
+"""The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
+DETECT_DIVIDED = 0.05
+"""The same where the count is divided, so that more samples cost little."""
+WIDEST_INTERCEPTED = 100
+"""Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
+APART = 3
+"""Checks other than the named one go through every third scenario."""
+REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
+_USUAL = Conditions()
+
+
+class Cell(NamedTuple):
+    """One mutant under one check."""
+
+    check: str
+    status: str
+    """``killed``, or the word of the verdict."""
+    tv: float | None
+    runs: int
+    seconds: float
+
+
+class MutantRow(NamedTuple):
+    """One mutant: what each check, and each statistic of another project, said of it."""
+
+    name: str
+    summary: str
+    category: str
+    citation: str
+    killed_by: str
+    cells: tuple[Cell, ...]
+    control: str
+    """The verdict of the named check on the same subject without the bug."""
+    peers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the named check refutes the bug, and only the bug."""
+        return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
+
+    @property
+    def killers(self) -> tuple[str, ...]:
+        """The checks that refute it."""
+        return tuple(cell.check for cell in self.cells if cell.status == KILLED)
+
+
+class ControlRow(NamedTuple):
+    """One correct subject that looks wrong: the checks that refuted it, of which there must be none."""
+
+    name: str
+    summary: str
+    citation: str
+    accused_by: tuple[str, ...]
+    held: tuple[str, ...]
+    applied: int
+    """How many checks apply to it."""
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether no check accuses it, and some check holds on it if any applies."""
+        return not self.accused_by and (bool(self.held) or not self.applied)
+
+
+class KillMatrix(NamedTuple):
+    """All rows of one run."""
+
+    mutants: tuple[MutantRow, ...]
+    controls: tuple[ControlRow, ...]
+    seed: int = 0
+    """Seed of everything that was sampled."""
+
+
+def kill_matrix(
+    chosen: Sequence[str],
+    checks: Sequence[Check] = CHECKS,
+    conditions: Conditions = _USUAL,
+    peers: bool = False,
+    jobs: int = 1,
+    progress: Callable[[str], None] = lambda name: None,
+) -> KillMatrix:
+    """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
+
+    ``progress`` is told the name of each that is done.
+    """
+    names, rows_named = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
+    works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
+    works += [partial(control_row, name, names, conditions) for name in rows_named[len(chosen) :]]
+    rows = list(in_parallel(works, jobs, lambda index: progress(rows_named[index])))
+    return KillMatrix(
+        tuple(row for row in rows if isinstance(row, MutantRow)),
+        tuple(row for row in rows if isinstance(row, ControlRow)),
+        conditions.seed,
+    )
+
+
+def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
+    """Return what every check says of one mutant, and what the named one says of its control."""
+    mutant = next(item for item in mutants() if item.name == name)
+    subject, plan = _thinned(mutant.open()), _plan(checks, conditions)
+    killer = check_named(mutant.killed_by)
+    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), plan)
+    cells = tuple(_cell(_in_all(subject, verdict, killer, plan)) for verdict in some)
+    control = run_check(_thinned(mutant.control()), killer, plan._replace(checks=(killer,))).status
+    outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
+    return MutantRow(
+        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control.value, outside
+    )
+
+
+def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
+    """Return which checks accuse a correct subject."""
+    control = next(item for item in suspects() if item.name == name)
+    verdicts = list(verify_subject(_thinned(control.open()), _plan(checks, conditions)))
+    return ControlRow(
+        control.name,
+        control.summary,
+        control.citation,
+        tuple(verdict.check for verdict in verdicts if verdict.status in REFUSED_AS_CORRECT),
+        tuple(verdict.check for verdict in verdicts if verdict.status is Status.HOLDS),
+        sum(verdict.status is not Status.NOT_APPLICABLE for verdict in verdicts),
+    )
+
+
+def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
+    """Return, for each check, the mutants that it alone kills: a check with none is one that others cover."""
+    alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
+    for row in matrix.mutants:
+        if len(row.killers) == 1:
+            alone[row.killers[0]].append(row.name)
+    return {check: tuple(names) for check, names in alone.items()}
+
+
+def _in_all(subject: Subject, verdict: Verdict, killer: Check, plan: Plan) -> Verdict:
+    """Return the verdict of the named check in all scenarios, where those of ``verdict`` were not enough."""
+    if verdict.check != killer.name or verdict.status is Status.REFUTED:
+        return verdict
+    return run_check(settled(subject), killer, plan)
+
+
+def _thinned(subject: Subject) -> Subject:
+    first = tuple(
+        setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT)
+        for setting in subject.settings[:1]
+    )
+    pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
+    return subject._replace(settings=first, pairs=pairs)
+
+
+def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:
+    return Plan(checks_named(checks), conditions, seconds=300.0)
+
+
+def _cell(verdict: Verdict) -> Cell:
+    tv = verdict.figures.get("tv", verdict.figures.get("tv_observed"))
+    killed = verdict.status is Status.REFUTED
+    return Cell(
+        verdict.check,
+        KILLED if killed else SURVIVED if verdict.status is Status.HOLDS else verdict.status.value,
+        float(tv) if killed and tv else None,
+        int(verdict.figures.get("runs", verdict.figures.get("samples", 0))),
+        verdict.seconds,
+    )
+
+
+def _peer(peer: PeerStatistic, mutant: Mutant, subject: Subject) -> str:
+    if mutant.category not in peer.expresses or not subject.variants:
+        return NOT_EXPRESSED
+    if subject.intercepted and peer.vocabulary > WIDEST_INTERCEPTED:
+        return NOT_RUN
+    try:
+        if judged(peer, subject):
+            return SURVIVED
+        return KILLED if judged(peer, mutant.control()) else REFUSES_BOTH
+    except TimeoutError:
+        return NOT_RUN
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing
+        return f"{NOT_EXPRESSED} ({type(error).__name__})"
