@@ -16,7 +16,7 @@ from specverify.intercept.caller import standard_library
 Place = tuple[str, int]
 """A file and a line."""
 
-_OWN = (Path(__file__).parent, Path(reference.__file__).parent)
+_OWN = (Path(__file__).parents[1], Path(reference.__file__).parent)
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 
