@@ -12,8 +12,9 @@ import pytest
 
 from reference import Decoder, Draws, Round, State, Task, Tokens
 from reference.algorithms import speculative_sampling
-from specverify.laws.enumeration import decoder_law, paths, program_law, whole_run
+from specverify.laws.enumeration import decoder_law, program_law, whole_run
 from specverify.laws.law import target_law
+from specverify.laws.paths import paths
 from specverify.laws.tables import table_pair
 
 PROMPT: Tokens = (0,)

@@ -10,7 +10,7 @@ from torch_laws import law_of
 from specverify.intercept.audit import audited
 from specverify.intercept.torch_calls import NeedsValue, answered_by
 from specverify.laws.draws import Tape
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)

@@ -27,8 +27,9 @@ from reference.limits import last_token_draft
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.laws.enumeration import decoder_law, paths
+from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
+from specverify.laws.paths import paths
 from specverify.laws.strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
 from specverify.run.verify import Plan, run_check

@@ -14,7 +14,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.divided import divided_counts, divided_runs, program_counts
 from specverify.laws.draws import NotAFunctionOfItsDraws
-from specverify.laws.enumeration import Undecided
+from specverify.laws.paths import Undecided
 from specverify.run.verify import Plan, run_check
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.external import external_subject

@@ -12,7 +12,7 @@ from rational import P, law_of, pmf
 from reference import flip, generate
 from reference.algorithms import speculative_sampling
 from specverify.laws.draws import FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.laws.strategies import pmfs, prompts, tasks
 
 

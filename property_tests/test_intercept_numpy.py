@@ -15,7 +15,8 @@ from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.numpy_calls import numpy_answered_by
 from specverify.intercept.random_calls import random_answered_by
 from specverify.laws.draws import Replayed
-from specverify.laws.enumeration import paths, program_law
+from specverify.laws.enumeration import program_law
+from specverify.laws.paths import paths
 
 P, Q, CDF = np.array([0.5, 0.125, 0.375]), np.array([0.25, 0.5, 0.25]), np.array([0.5, 0.625, 1.0])
 LAW = {0: 0.5, 1: 0.125, 2: 0.375}

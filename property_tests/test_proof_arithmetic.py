@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 
 z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 

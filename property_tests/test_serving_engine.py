@@ -8,8 +8,9 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
-from specverify.laws.enumeration import decoder_law, paths
+from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
+from specverify.laws.paths import paths
 from specverify.laws.scenarios import scenario_named, scenario_task
 from specverify.mutants.serving.parts import CORRECT
 from specverify.mutants.serving.request import Parameters, Request, admit

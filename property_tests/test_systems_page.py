@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from reference import ALGORITHMS, Task, overlap
 from specverify.cli import app
-from specverify.laws.enumeration import paths
 from specverify.laws.law import target_law
+from specverify.laws.paths import paths
 from specverify.laws.tables import table_pair
 from specverify.report import systems
 from specverify.report.systems import PROMPT, evidence, examined, pair_task, shown_exactly

@@ -15,7 +15,7 @@ from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs

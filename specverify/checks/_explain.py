@@ -10,7 +10,8 @@ from typing import Any
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.base.verdict import Counterexample
 from specverify.laws.draws import Decision, Replayed
-from specverify.laws.enumeration import outcomes_of, paths, whole_run
+from specverify.laws.enumeration import whole_run
+from specverify.laws.paths import outcomes_of, paths
 from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario
 

@@ -12,8 +12,9 @@ from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import law_counterexample, program_counterexample, shown
 from specverify.checks.check import Conditions, in_scenarios, law_in
-from specverify.laws.enumeration import estimated_paths, first_outcomes, program_law
+from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.laws.paths import estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from reference import Draws, Tokens
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Case, Conditions
-from specverify.laws.enumeration import EnumerationTooLarge, outcomes_of, paths
+from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import Rounding
 from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from reference import Decoder, State, Tokens
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.subjects.subject import InScenario
 
 MOST_STATES = 5

@@ -14,7 +14,7 @@ from specverify.checks._explain import described, shown
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, obstacle
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.subjects.subject import InScenario
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeVar
 
 from reference import Claim
 from specverify.base.verdict import Evidence, Examination
-from specverify.laws.enumeration import decoder_law, estimated_paths, whole_run
+from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import Law
+from specverify.laws.paths import estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject

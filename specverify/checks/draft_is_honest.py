@@ -19,7 +19,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, shown, shown_pmf
 from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.subjects.subject import InScenario, Subject
 
 Propose = Callable[[Draws, State], Draft]

@@ -23,7 +23,8 @@ from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.deferred import NeedsValue
 from specverify.laws.draws import Tape
-from specverify.laws.enumeration import first_outcomes, paths, whole_run
+from specverify.laws.enumeration import whole_run
+from specverify.laws.paths import first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 

@@ -21,7 +21,8 @@ from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.located import named
 from specverify.intercept.probe import Found
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
-from specverify.laws.enumeration import paths, whole_run
+from specverify.laws.enumeration import whole_run
+from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 

@@ -17,8 +17,8 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, shown
 from specverify.checks._laws import Probabilities, compare, of_engine
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
-from specverify.laws.enumeration import estimated_paths
 from specverify.laws.law import Law
+from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 

@@ -25,7 +25,7 @@ import numpy as np
 from specverify import intercept
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
 from specverify.laws.draws import Replayed, Tape
-from specverify.laws.enumeration import Enumerated
+from specverify.laws.paths import Enumerated
 
 _WATCHED = 0.25
 """The last share of the time, in which the subject is looked at."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from specverify.intercept.deferred import Categorical, is_open, known
 from specverify.laws import rounding
-from specverify.laws.enumeration import Undecided
+from specverify.laws.paths import Undecided
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 
 from reference import Decoder, Draws, Pmf, Site, State, Tokens
 from specverify.laws.draws import Question
-from specverify.laws.enumeration import outcomes_of
+from specverify.laws.paths import outcomes_of
 
 Outcome = TypeVar("Outcome")
 Array = np.ndarray[Any, np.dtype[Any]]

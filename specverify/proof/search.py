@@ -12,7 +12,7 @@ from typing import Any
 
 from reference import Draws, Tokens
 from specverify.laws.draws import NotAFunctionOfItsDraws
-from specverify.laws.enumeration import paths
+from specverify.laws.paths import paths
 from specverify.proof.paths import NotAPmf, Run, guarded_paths
 from specverify.proof.result import Proof, ReplayFailed, Status
 from specverify.proof.solver import Feasibility, OutOfTime

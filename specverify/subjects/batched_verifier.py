@@ -24,8 +24,8 @@ from typing import Any
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.enumeration import Undecided
 from specverify.laws.law import target_law
+from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import Verify
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import Context, EngineProgram, Subject

@@ -1,0 +1,182 @@
+"""Every path of a program of draws: each draw answered with each of its outcomes in turn, depth first.
+
+Draws must be finite and declared, and the program must do the same when its draws are answered alike: when it does not,
+the error names the site that changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
+from specverify.base.arguments import check_callable, check_integer, check_seed
+from specverify.laws.draws import Decision, Question, support
+from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew, saw
+
+Outcome = TypeVar("Outcome")
+
+PROBES = 16
+"""Random runs that estimate the number of paths."""
+
+
+class Path(NamedTuple, Generic[Outcome]):
+    """One run: what came out, with which probability, by which choices."""
+
+    outcome: Outcome
+    weight: Any
+    choices: tuple[int, ...]
+    decisions: tuple[Decision, ...]
+    rounding: Rounding = Rounding()
+
+
+class Undecided(NamedTuple):
+    """The end of a run in which some draws were never looked at: every outcome with its share of the path."""
+
+    outcomes: tuple[tuple[Any, Any], ...]
+
+
+class _Branch:
+    """A draw on the current path, and which of its possible outcomes is being followed."""
+
+    def __init__(self, question: Question, index: int) -> None:
+        self.question, self.index = question, index
+        self.site, self.weights, self.possible = question.site, question.weights, question.possible
+
+    @property
+    def outcome(self) -> int:
+        return self.possible[self.index]
+
+
+class Enumerated:
+    """Follows the branches of a path, then opens new ones at their first outcome."""
+
+    def __init__(self, branches: list[_Branch], first: tuple[int, ...] = ()) -> None:
+        """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
+        self._branches, self._first = branches, first
+        self.depth = 0
+        self.failure: Exception | None = None
+        """What was wrong with a draw, also where the program swallowed it."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        try:
+            return self._outcome(as_pmf(pmf), site)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _outcome(self, pmf: Pmf, site: Site) -> int:
+        saw(pmf.dtype)
+        if self.depth < len(self._branches):
+            self._branches[self.depth].question.check_repeated(pmf, site)
+        else:
+            question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
+            self._branches.append(_Branch(question, question.possible.index(*fixed) if fixed else 0))
+        self.depth += 1
+        branch = self._branches[self.depth - 1]
+        drew(len(branch.possible))
+        return branch.outcome
+
+
+def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
+    """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
+
+    ``first`` restricts to the paths whose first draws have these outcomes. A path of floats that ends in an exception
+    and has less probability than float64 rounding makes is passed over.
+    """
+    check_callable(program, "the program")
+    branches: list[_Branch] = []
+    while True:
+        draws = Enumerated(branches, first)
+        try:
+            with collected() as seen:
+                outcome = program(draws)
+        except Exception:
+            if draws.failure is not None or not _happens_by_rounding(branches):
+                raise
+            if not _next_branch(branches, first):
+                return
+            continue
+        if draws.failure is not None:
+            raise draws.failure
+        if draws.depth < len(branches):
+            branches[draws.depth].question.check_made(draws.depth)
+        weight: Any = 1
+        for branch in branches:
+            weight = weight * branch.weights[branch.outcome]
+        decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
+        choices = tuple(branch.outcome for branch in branches)
+        yield Path(outcome, weight, choices, decisions, seen.rounding())
+        if not _next_branch(branches, first):
+            return
+
+
+def _next_branch(branches: list[_Branch], first: tuple[int, ...]) -> bool:
+    """Turn to the next path. Return whether there is one."""
+    while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
+        branches.pop()
+    if len(branches) <= len(first):
+        return False
+    branches[-1].index += 1
+    return True
+
+
+def _happens_by_rounding(branches: list[_Branch]) -> bool:
+    """Return whether a path of floats is so rare that it is there because they are rounded.
+
+    An inverse CDF whose last bound is 1 - 2**-53 has a run in which it finds nothing.
+    """
+    weight: Any = math.prod(branch.weights[branch.outcome] for branch in branches)
+    return isinstance(weight, float) and weight < NEGLIGIBLE
+
+
+def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
+    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares."""
+    check_integer(depth, "the depth", least=0)
+    shares: list[tuple[int, ...]] = [()]
+    for _ in range(depth):
+        longer = []
+        for share in shares:
+            path = next(paths(program, share))
+            ends = len(path.decisions) <= len(share)
+            outcomes = () if ends else [j for j, mass in enumerate(path.decisions[len(share)].weights) if mass > 0]
+            longer += [share] if ends else [(*share, outcome) for outcome in outcomes]
+        shares = longer
+    return shares
+
+
+def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
+    """Return what a run can end with and the share of each: one outcome, unless some draws were never looked at."""
+    return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
+
+
+def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
+    """Return an unbiased estimate of the number of paths: mean product of branching factors over random probes.
+
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely.
+    """
+    check_integer(probes, "the number of probes")
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
+    return float(np.mean([_probe(program, rng) for _ in range(probes)]))
+
+
+def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
+    product = 1.0
+    uniform = Sampled(rng)
+
+    class Probe:
+        def categorical(self, pmf: Pmf, site: Site) -> int:
+            nonlocal product
+            possible = support(check_pmf(pmf, f"the pmf at {site}"))
+            product *= len(possible)
+            return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
+
+    with suppress(Exception):  # the enumeration itself will meet it, if it is worth a word
+        program(Probe())
+    return product
