@@ -1,9 +1,9 @@
 """The exact output law of a program: run it under every outcome of every draw, multiply the weights.
 
 ``program_law`` adds up the paths of any program of ``draws``. ``decoder_law`` pushes a law forward round by round and
-merges equal states, which is what makes several rounds affordable. Conditions: draws are finite and declared, the state holds
-everything the next round depends on, and the program does the same when its draws are answered alike; when it does
-not, the error names the site that changed. A budget bounds the runs, and what it left out is reported as missing mass.
+merges equal states, which is what makes several rounds affordable. The conditions are those of ``paths``, and that the
+state holds everything the next round depends on. A budget bounds the runs, and what it left out is reported as missing
+mass.
 """
 
 from __future__ import annotations
