@@ -157,7 +157,7 @@ def _preface() -> list[str]:
         "  a draft that an edge commits unverified counts too.",
         "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
         "  each, or at least its text. Every one of them is tried in rationals by",
-        "  `property_tests/test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "  `test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
         "",
         "One pair proves nothing about others: whether a row keeps its claims is what `specverify verify` examines.",
     ]

@@ -21,7 +21,7 @@ from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CORE = Path(specverify.__file__).parent
 WORDS = {
     "huggingface": (

@@ -22,7 +22,7 @@ from specverify.run.catalogue import engine_subjects, tables
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 CHEAP = ("--check", "eos_is_final", "--check", "horizon_is_respected", "--check", "greedy_is_argmax")
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
@@ -174,8 +174,8 @@ def test_a_function_that_hangs_at_once_is_unknown_too():
     command = ["-m", "specverify", "verify", "decoders:hangs", "--check", "law_is_target", "--timeout", "0.5"]
     result = subprocess.run(
         [sys.executable, *command],
-        cwd=TESTS,
-        env={"PYTHONPATH": str(TESTS.parent)},
+        cwd=ROOT / "property_tests" / "reference",
+        env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=15,

@@ -12,7 +12,7 @@ from edge_cloud_sessions import play, seed_for
 from reference import constant
 from reference.edge_cloud.edge import Edge, EdgeState
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FLAT_P, FLAT_Q = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
 SERVER = """
 import os, sys

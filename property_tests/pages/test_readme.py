@@ -14,7 +14,7 @@ from specverify.report.statistics import cells
 from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
 
-README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 EXACT = [option for check in EXACT_CHECKS for option in ("--check", check.name)]
 
 

@@ -32,7 +32,7 @@ from specverify.trust.kills import (
 from specverify.trust.peers import PEERS, judged
 
 EVERY = tuple(check.name for check in CHECKS)
-PAGE = Path(__file__).parents[1] / "docs" / "kill-matrix.md"
+PAGE = Path(__file__).parents[2] / "docs" / "kill-matrix.md"
 FEW = ("residual-from-target", "always-reject", "only-last-token-stops")
 
 

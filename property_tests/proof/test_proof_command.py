@@ -20,7 +20,7 @@ from specverify.proof import cache, search
 from specverify.proof.linear import GRID
 
 PROVED, REFUTED, UNKNOWN = proof.Status
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 # Every rule at once

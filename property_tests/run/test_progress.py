@@ -77,7 +77,7 @@ if __name__ == "__main__":
 def test_an_interrupt_ends_the_other_processes_without_a_word(tmp_path):
     program = tmp_path / "interrupted.py"
     program.write_text(INTERRUPTED, "utf-8")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
         [sys.executable, str(program)],
         env=environment,
