@@ -42,14 +42,14 @@ RIGHT = {
     "at once": samplers.at_once(),
     "first rejection": samplers.first_rejection(),
     "padded batch": samplers.padded_batch(),
+    "random": samplers.standard_library,
     "logits": samplers.of_logits(),
     "lookup": samplers.by_lookup(samplers.lookup),
     "Gumbel noise of exponentials": samplers.by_noise(samplers.gumbel_of_exponentials),
     "NumPy": samplers.numpy_loop(),
-    "NumPy, Gumbel noise": samplers.numpy_loop(draw=samplers.gumbel),
     "NumPy, race of what is possible": samplers.numpy_loop(draw=samplers.race_of_possible),
+    "NumPy, Gumbel noise": samplers.numpy_loop(draw=samplers.gumbel),
     "NumPy, legacy functions": samplers.legacy,
-    "random": samplers.standard_library,
 }
 
 
@@ -61,7 +61,7 @@ def test_a_right_sampler_holds_at_every_end(name):
     assert verdict.figures["cases"] >= len(ROUNDING_SCENARIOS) + 8
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_sampler_holds_under_every_exact_check(name):
     verdicts = check_verifier(RIGHT[name], gammas=(2,))

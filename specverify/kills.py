@@ -167,7 +167,8 @@ def _thinned(subject: Subject) -> Subject:
         setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT)
         for setting in subject.settings[:1]
     )
-    return subject._replace(settings=first)
+    pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
+    return subject._replace(settings=first, pairs=pairs)
 
 
 def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:

@@ -92,6 +92,8 @@ def sampled_setting(
 
 
 def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
+    with seeded(seed):  # what it finds out at its first call, with a draw or two, is no part of the sample
+        generate(decoder, PROMPT, Sampled(seed))
     draws = Sampled(seed)
     with seeded(seed):
         return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
