@@ -89,8 +89,8 @@ def clamping(name: str) -> Handler:
     return handler
 
 
-def chosen(condition: Any, left: Any, right: Any) -> Any:
-    """Answer ``where``; the condition is looked at."""
+def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three; the condition is looked at."""
     if not holds(Continuous, left, right):
         return NotImplemented
     found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
