@@ -169,8 +169,8 @@ REFUSED = """
 u * (1 - u) ;; u + u ;; u - u ;; u / u ;; u ** u ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
 math.sqrt(u - 0.5) ;; np.sin(u) ;; math.floor(u) ;; u % 1 ;; float(u) ;; (-2) ** u ;; u ** math.inf ;; u < 1 - u
 np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.25) == 0.25 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
-np.minimum(u, 0.25) >= 0.25 ;; np.maximum(u, 1 - u) ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0 ;; u.hex() ;; str(u) ;; {u: 1}
-"%.2f" % u ;; sorted([u, 1 - u]) ;; np.argmax(-np.log(v) * P) ;; np.argmax(P + v)
+np.minimum(u, 0.25) >= 0.25 ;; np.maximum(u, 1 - u) ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0 ;; u.hex() ;; {u: 1}
+"%.2f" % u ;; str(u) ;; sorted([u, 1 - u]) ;; np.argmax(-np.log(v) * P) ;; np.argmax(P + v)
 np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.argmax(np.log(P) * v)
 np.argmax(np.log(P) - np.log(-np.log(v + 1e-10) + 1e-10)) ;; [u < 0.5, np.argmax(np.append(v, u))]
 """
