@@ -168,9 +168,10 @@ def test_ways_to_write_one_function_are_one_chain():
 REFUSED = """
 u * (1 - u) ;; u + u ;; u - u ;; u / u ;; u ** u ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
 math.sqrt(u - 0.5) ;; np.sin(u) ;; math.floor(u) ;; u % 1 ;; float(u) ;; (-2) ** u ;; u ** math.inf ;; u < 1 - u
-np.maximum(u, 0.25) == 0.25 ;; np.maximum(u, 0.25) < 0.25 + 1e-8 ;; np.minimum(u, 0.25) >= 0.25 ;; np.maximum(u, 1 - u)
-(u * 1e-200) * 1e-200 ;; (u - 0.5) * 0 ;; u.hex() ;; {u: 1} ;; "%.2f" % u ;; sorted([u, 1 - u])
-np.argmax(-np.log(v) * P) ;; np.argmax(P + v) ;; np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.argmax(np.log(P) * v)
+np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.25) == 0.25 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
+np.minimum(u, 0.25) >= 0.25 ;; np.maximum(u, 1 - u) ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0 ;; u.hex() ;; {u: 1}
+"%.2f" % u ;; str(u) ;; sorted([u, 1 - u]) ;; np.argmax(-np.log(v) * P) ;; np.argmax(P + v)
+np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.argmax(np.log(P) * v)
 np.argmax(np.log(P) - np.log(-np.log(v + 1e-10) + 1e-10)) ;; [u < 0.5, np.argmax(np.append(v, u))]
 """
 REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;") if call.strip()]
@@ -214,6 +215,13 @@ def test_where_no_chance_is_left_nothing_is_drawn(question, answer):
     law = program_law(program)
     assert dict(law.probabilities) == {answer: 1}
     assert law.decisions == 0
+
+
+def test_the_functions_of_math_are_those_of_python_outside_a_block():
+    before = math.log
+    with answered_everywhere(Tape(0)):
+        assert math.log(math.e) == 1.0
+    assert math.log is before
 
 
 # Races by hand

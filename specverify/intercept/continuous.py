@@ -19,7 +19,7 @@ from specverify.intercept.uniform import NeedsValue, Uniform
 from specverify.laws.rounding import FLOAT32, FLOAT64
 
 NEAR = 4 * FLOAT32
-"""Numbers as near as this, relative to their size, may be one number that was computed twice."""
+"""Numbers as near as this, relative to their size or in the uniform, may be one number that was computed twice."""
 _SCALES = {"times", "power"}
 _LARGEST_LOGARITHM = 700.0
 """Below it exponentials are ordinary numbers."""
@@ -145,11 +145,15 @@ class Continuous(NamedTuple):
     def _back(self, bound: float) -> float:
         """Return where the uniform is when the value is ``bound``; an infinite number where that is never."""
         for at, mass in ((self.low, self._mass(self.low)), (self.high, 1 - self._mass(self.high))):
-            if mass > FLOAT32 and math.isclose(bound, at, rel_tol=NEAR):
+            if mass > FLOAT32 and (math.isclose(bound, at, rel_tol=NEAR) or abs(self._between(bound, at)) <= NEAR):
                 raise NeedsValue(f"a random number that is clamped at {at:g} is compared with {bound:g}")
         if not self.low < bound <= self.high:
             return math.inf if (bound > self.high) == self.increasing else -math.inf
         return self._uniform_at(bound)
+
+    def _between(self, one: float, other: float) -> float:
+        """Return how far the uniform goes between two values: where it goes not at all, rounding tells them apart."""
+        return self._uniform_at(one) - self._uniform_at(other)
 
     def _uniform_at(self, bound: float) -> float:
         for step in reversed(self.steps):

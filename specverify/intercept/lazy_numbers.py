@@ -77,8 +77,8 @@ for _method, _name in (_BINARY | _UNARY | _RELATIONS).items():
     setattr(LazyFloat, f"__{_method}__", _operation(_name))
 for _method, _name in _BINARY.items():
     setattr(LazyFloat, f"__r{_method}__", _operation(_name, swapped=True))
-for _method in ("float", "int", "index", "bool", "hash", "round", "floor", "ceil", "trunc", "complex", "mod", "rmod",
-                "floordiv", "rfloordiv", "divmod", "rdivmod", "format"):  # fmt: skip
+for _method in ("float", "int", "index", "bool", "hash", "round", "floor", "ceil", "trunc", "str", "complex", "mod",
+                "rmod", "floordiv", "rfloordiv", "divmod", "rdivmod", "format"):  # fmt: skip
     setattr(LazyFloat, f"__{_method}__", _refusing(f"__{_method}__"))
 
 

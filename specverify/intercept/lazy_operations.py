@@ -67,11 +67,6 @@ def _result_type(*operands: Any) -> torch.dtype:
     return dtype
 
 
-def reversed_subtraction(left: Any, right: Any, **more: Any) -> Any:
-    """Answer ``rsub``."""
-    return arithmetic("subtract")(right, left, **more)
-
-
 def clamping(name: str) -> Handler:
     """Return the handler of an operation that gives a number a probability.
 
@@ -89,17 +84,12 @@ def clamping(name: str) -> Handler:
     return handler
 
 
-def chosen(condition: Any, left: Any, right: Any) -> Any:
-    """Answer ``where``; the condition is looked at."""
+def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three; the condition is looked at."""
     if not holds(Continuous, left, right):
         return NotImplemented
     found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
     return lazy_like(_template(left, right), found, _result_type(left, right))
-
-
-def filled(tensor: Any, mask: Any, value: Any) -> Any:
-    """Answer ``masked_fill``."""
-    return chosen(mask, value, tensor)
 
 
 # Comparisons
@@ -295,8 +285,3 @@ def searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
             return NotImplemented
         found[row, column] = Deferred(partial(element.interval_of, rows[row], audit.place()))
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)
-
-
-def bucketized(values: Any, bounds: Any, **kwargs: Any) -> Any:
-    """Answer ``bucketize``."""
-    return searched(bounds, values)

@@ -179,7 +179,7 @@ def _law(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
         chances = sorted((chance for _, chance in ringing), reverse=True)
         tied = not first_of_ties and silent * math.prod(chances[:2]) > FLOAT32 and len(ringing) > 1
         mass = silent * max(chances, default=0.0)
-        if tied or (math.isclose(at, before[0], rel_tol=NEAR) and mass * before[1] > FLOAT32):
+        if tied or (math.isclose(at, before[0], rel_tol=16 * NEAR) and mass * before[1] > FLOAT32):
             raise NeedsValue("random numbers that are clamped are as good as equal, and the largest is asked for")
         for place, chance in ringing:
             pmf[place] += silent * chance
