@@ -1,6 +1,6 @@
 """Random tensors without a value, computed with before they are compared: right idioms by their law, and wrong twins.
 
-As ``test_algebra.py`` does it for NumPy: the exact law of an idiom must fit a planned sample that torch draws alone, and
+As ``test_algebra.py`` does for NumPy: the exact law of an idiom must fit a planned sample that torch draws alone, and
 the sample of a twin that looks like it must refute it.
 """
 
