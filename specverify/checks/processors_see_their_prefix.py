@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from specverify.base.verdict import Evidence
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
     Run,
     Seen,
     examine_runs,
     needs_watching,
+    seen_in,
     watched_cases,
 )
-from specverify.checks.check import Check
+from specverify.checks.check import Check, Conditions
 from specverify.subjects.subject import committed_before, drafts_of
 
 
@@ -34,11 +35,22 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     return None
 
 
+_examined = examine_runs(fault, "every row was processed with its own prefix")
+
+
+def examine(observable: Observable, conditions: Conditions) -> Examination:
+    """Ask every run for a row with another prefix; an engine that shows no rows is not judged."""
+    if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
+        said = "what its logits processors are shown is not told, one entry a forward pass"
+        return Examination(said, unknown=True, rational=False)
+    return _examined(observable, conditions)
+
+
 CHECK = Check(
     name="processors_see_their_prefix",
     summary="each logits processor is shown the committed tokens and the drafts before its row",
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=needs_watching,
-    cases=watched_cases(examine_runs(fault, "every row was processed with its own prefix")),
+    cases=watched_cases(examine),
 )
