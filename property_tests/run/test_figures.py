@@ -30,5 +30,5 @@ def test_figures_keep_the_order_in_which_they_were_first_said():
 
 def test_a_figure_that_is_not_declared_is_refused():
     """Else it would be merged by a guess."""
-    with pytest.raises(ValueError, match=r"no figure 'speed', expected one that specverify\.figures declares"):
+    with pytest.raises(ValueError, match=r"no figure 'speed', expected one that specverify\.base\.figures declares"):
         merged([{"speed": 1}])

@@ -131,7 +131,7 @@ def test_a_report_that_cannot_be_written_after_all_is_no_verdict():
 
 
 def test_a_defect_of_ours_is_no_verdict_either(monkeypatch, capsys):
-    monkeypatch.setattr("specverify.cli.app", lambda: 1 / 0)
+    monkeypatch.setattr("specverify.cli.application.app", lambda: 1 / 0)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
