@@ -116,6 +116,7 @@ def test_a_sample_can_be_had_again_and_leaves_no_seed_behind(verify):
     assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist())  # noqa: NPY002
 
 
+@pytest.mark.thorough
 def test_three_lines_in_somebodys_test_file():
     with pytest.raises(SpeculationRefuted, match=r"LOSSLESS[\s\S]*Let[\s\S]*Then[\s\S]*specverify replay"):
         check_verifier(verifiers.one_uniform, gammas=(2,))

@@ -28,6 +28,7 @@ def checked(verify, check):
     return verdict_of(batched_subject(verify, verify.__name__), check)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", [batched_verifiers.row_by_row, batched_verifiers.ragged], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("check", [OWN, "tokens_are_supported", "acceptance_is_optimal", "greedy_is_argmax", JOINT])
 def test_a_correct_verifier_holds_alone_and_in_company(verify, check):

@@ -187,7 +187,7 @@ HOLES = [
 ]
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(("plant", "sound"), HOLES, ids=[plant.__name__ for plant, _ in HOLES])
 def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
     assert sound()

@@ -44,6 +44,7 @@ def ending(call):
     return verify
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

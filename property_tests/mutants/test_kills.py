@@ -138,6 +138,7 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(m
     assert KILLED not in dict(row.peers).values()
 
 
+@pytest.mark.thorough
 def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
     """Its law is right, which a count that is divided would not show."""
     assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
@@ -148,6 +149,7 @@ def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():
     assert {said for _, said in row.peers} == {NOT_EXPRESSED}
 
 
+@pytest.mark.thorough
 def test_a_sample_that_takes_too_long_or_would_is_not_run(monkeypatch):
     intercepted = dict(mutant_row("count-along-rows", (), Conditions(), peers=True).peers)
     wide = {peer.name for peer in PEERS if peer.vocabulary > WIDEST_INTERCEPTED}

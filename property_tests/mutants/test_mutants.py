@@ -111,6 +111,7 @@ KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant fo
 """One mutant for each check and kind of subject: a replay repeats one case, in the same way for all of a kind."""
 
 
+@pytest.mark.thorough(keep=2)
 @each(KINDS.values())
 def test_the_replay_of_a_counterexample_is_refuted_again(mutant):
     wanted = decode(refutation(mutant).counterexample.again)
@@ -162,6 +163,7 @@ def test_a_mutant_that_keeps_the_law_is_refuted_for_its_acceptance_alone(mutant)
     assert run_check(fewer, law, Plan((law,))).status is Status.HOLDS
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("control", suspects(), ids=lambda control: control.name)
 def test_no_exact_check_refutes_what_only_looks_wrong(control):
     fewer = share_with_a_case(control.open(), suspects().index(control), EXACT_CHECKS)
@@ -176,6 +178,7 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
     assert check.name in {mutant.killed_by for mutant in mutants()}
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""

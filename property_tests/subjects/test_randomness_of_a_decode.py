@@ -73,7 +73,7 @@ def test_no_law_of_rounds_that_are_put_together_shows_it():
         assert run_check(few, check, Plan((check,))).status is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(("verify", "form"), [(one_row, None), (batch, "batched"), (ragged, None), (of_logits, None)])
 def test_a_fresh_generator_in_each_call_holds(verify, form):
     subject = verifier_subject_of(verify, "verify", form, (2,))
