@@ -19,8 +19,7 @@ from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths
 
 P, Q, CDF = np.array([0.5, 0.125, 0.375]), np.array([0.25, 0.5, 0.25]), np.array([0.5, 0.625, 1.0])
-LAW = {0: 0.5, 1: 0.125, 2: 0.375}
-LOGITS = np.array([0.0, 1.0, -0.5, -np.inf])
+LAW, LOGITS = {0: 0.5, 1: 0.125, 2: 0.375}, np.array([0.0, 1.0, -0.5, -np.inf])
 W, ORDERS = np.exp(LOGITS) / np.exp(LOGITS).sum(), list(itertools.permutations(range(3)))
 BEFORE, BOUND_BEFORE = random.Random(3), random.choice
 
