@@ -11,7 +11,7 @@ import math
 import pytest
 import samplers
 import torch
-from drawing_calls import LINES, Line, cases, fits, law_of
+from drawing_calls import LINES, cases, judged, pairs_of
 from test_bare_verifiers import verdicts_of
 from torch_under_test import TORCH
 
@@ -68,18 +68,12 @@ int((P.log() - exponentials().log()).masked_fill(P > 0.4, -1e9).argmax()) ;; int
 int((P / exponentials()).flip(0).argmax()) ;; int((P / exponentials()).argmax())
 int((P / exponentials()).masked_select(P > 0.2).argmax()) ;; int((P / exponentials())[:2].argmax())
 """
-PAIRS = [tuple(call.strip() for call in row.split(";;")) for row in IDIOMS.strip().splitlines()]
+PAIRS = pairs_of(IDIOMS)
 
 
-def line_of(call):
-    return Line("answered", "", call, "test_algebra_of_torch.py:1", (("", ""),), "")
-
-
-@pytest.mark.parametrize(("right", "wrong"), PAIRS, ids=[right for right, _ in PAIRS])
-def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(right, wrong):
-    law = law_of(LIBRARY, line_of(right), right)
-    assert fits(LIBRARY, line_of(right), right, law) is FitVerdict.FITS
-    assert fits(LIBRARY, line_of(wrong), wrong, law) is FitVerdict.REFUTED
+@pytest.mark.parametrize("pair", PAIRS, ids=[right for right, _ in PAIRS])
+def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(pair):
+    assert judged(LIBRARY, pair, "test_algebra_of_torch.py") == [FitVerdict.FITS, FitVerdict.REFUTED]
 
 
 def test_all_samples_together_keep_to_their_share_of_false_alarms():

@@ -212,3 +212,15 @@ def cases(library: Library, *kinds: str) -> Iterator[tuple[Line, str]]:
     for line in lines_of(library):
         if line.kind in kinds and of_this_python(line):
             yield from ((line, call) for call in line.calls())
+
+
+def pairs_of(idioms: str) -> list[tuple[str, ...]]:
+    """Return the pairs of a text: on each line a right expression, ``;;`` and a twin that has another law."""
+    return [tuple(call.strip() for call in row.split(";;")) for row in idioms.strip().splitlines()]
+
+
+def judged(library: Library, pair: tuple[str, ...], file: str) -> list[FitVerdict]:
+    """Return what samples of both expressions of a pair in ``file`` say of the exact law of the first."""
+    lines = [Line("answered", "", call, f"{file}:1", (("", ""),), "") for call in pair]
+    law = law_of(library, lines[0], lines[0].call)
+    return [fits(library, line, line.call, law) for line in lines]

@@ -12,7 +12,7 @@ import random
 
 import numpy as np
 import pytest
-from drawing_calls import LINES, Line, cases, fits, law_of
+from drawing_calls import LINES, cases, judged, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
@@ -63,18 +63,12 @@ np.argmax(np.append(np.log(P[:2]) + rng.gumbel(size=2), -1e9)) ;; np.argmax(np.l
 np.argmax(np.where(P > 0.2, P / rng.exponential(size=3), 0.0)) ;; np.argmax(P[[0, 2]] / rng.exponential(size=2))
 (lambda u: (u.__imul__(2), u.__isub__(1), bool(u[1] < 0.5))[2])(rng.random(2)) ;; rng.random(2)[1] < 0.5
 """
-PAIRS = [tuple(call.strip() for call in row.split(";;")) for row in IDIOMS.strip().splitlines()]
+PAIRS = pairs_of(IDIOMS)
 
 
-def line_of(call):
-    return Line("answered", "", call, "test_algebra.py:1", (("", ""),), "")
-
-
-@pytest.mark.parametrize(("right", "wrong"), PAIRS, ids=[right for right, _ in PAIRS])
-def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(right, wrong):
-    law = law_of(LIBRARY, line_of(right), right)
-    assert fits(LIBRARY, line_of(right), right, law) is FitVerdict.FITS
-    assert fits(LIBRARY, line_of(wrong), wrong, law) is FitVerdict.REFUTED
+@pytest.mark.parametrize("pair", PAIRS, ids=[right for right, _ in PAIRS])
+def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(pair):
+    assert judged(LIBRARY, pair, "test_algebra.py") == [FitVerdict.FITS, FitVerdict.REFUTED]
 
 
 def test_all_samples_together_keep_to_their_share_of_false_alarms():

@@ -190,22 +190,18 @@ def test_a_function_of_something_else_than_its_draws_is_refuted_and_has_no_law()
     assert "it is not a function of its draws, so it has no law to compare" in " ".join(result.output.split())
 
 
-def test_a_function_that_answers_no_sequence_is_unusable():
-    result = run("verify", "decoders:no_sequence", "--check", "law_is_target")
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("no_sequence", "returned int, expected the new tokens as a sequence of integers"),
+        ("fractional_tokens", "expected the new tokens as a sequence of integers"),
+        ("empty_round", "a round committed no token"),
+    ],
+)
+def test_what_is_no_answer_is_unusable_in_its_own_words(function, said):
+    result = run("verify", f"decoders:{function}", "--check", "law_is_target")
     assert result.exit_code == UNUSABLE
-    assert "returned int, expected the new tokens as a sequence of integers" in " ".join(result.output.split())
-
-
-def test_tokens_that_are_no_integers_are_unusable():
-    result = run("verify", "decoders:fractional_tokens", "--check", "law_is_target")
-    assert result.exit_code == UNUSABLE
-    assert "expected the new tokens as a sequence of integers" in " ".join(result.output.split())
-
-
-def test_a_round_that_emits_nothing_is_unusable():
-    result = run("verify", "decoders:empty_round", "--check", "law_is_target")
-    assert result.exit_code == UNUSABLE
-    assert "a round committed no token" in " ".join(result.output.split())
+    assert said in " ".join(result.output.split())
 
 
 def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():

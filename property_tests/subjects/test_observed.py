@@ -7,9 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
+from specverify.checks import check_named
 from specverify.checks._observed import MOST_RUNS, seen_in
 from specverify.laws.enumeration import EnumerationTooLarge
-from specverify.subjects.subject import Observed, Watched
+from specverify.run.verify import Plan, run_check
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 HALF = np.array([0.5, 0.5])
 
@@ -43,3 +46,42 @@ def test_what_was_seen_is_seen_once():
     assert seen_in(watch) is seen_in(watch)
     assert len(calls) == 8 + 8
     assert sum(mass for run in seen_in(watch).runs for _, mass in run.ends) == 1
+
+
+def verdict_of(check, law=None, shown=lambda draft: (((0,), (0, draft)),)):
+    """Return what a check says of an engine that drafts a fair coin, tells what was ``shown``, and emits the draft."""
+
+    def run(draws):
+        draft = draws.categorical(HALF, ("draft",))
+        return Observed((draft,), (Forward(0, (0, draft)),), shown(draft))
+
+    @contextmanager
+    def watch():
+        yield Watched(run, run, prompt=(0,))
+
+    promised = law or {(0,): 0.5, (1,): 0.5}
+    program = EngineProgram("a coin", open=None, law=lambda: promised, watch=watch)
+    subject = Subject("a coin", "", frozenset(), programs=(program,), rational=False)
+    return run_check(subject, check_named(check), Plan(()))
+
+
+@pytest.mark.parametrize(
+    ("apart", "status"), [(0.0, Status.HOLDS), (1e-6, Status.UNKNOWN), (1e-4, Status.REFUTED)], ids=str
+)
+def test_an_acceptance_that_rounding_might_explain_neither_holds_nor_is_refuted(apart, status):
+    found = verdict_of("acceptance_law", {(0,): 0.5 + apart, (1,): 0.5 - apart})
+    assert found.status is status, found.statement
+    assert ("may be rounding" in found.statement) is (status is Status.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("shown", "status"),
+    [
+        (lambda draft: (((0,), (0, draft)),), Status.HOLDS),
+        (lambda draft: (((0,), (0,)),), Status.REFUTED),
+        (lambda draft: (), Status.UNKNOWN),
+    ],
+    ids=["its prefix", "a row before", "nothing"],
+)
+def test_what_processors_are_shown_is_judged_only_where_it_is_told(shown, status):
+    assert verdict_of("processors_see_their_prefix", shown=shown).status is status

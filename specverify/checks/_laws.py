@@ -15,7 +15,7 @@ from specverify.checks.check import Conditions, in_scenarios, law_in
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.paths import estimated_paths, first_outcomes
-from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, of_enumeration
+from specverify.laws.rounding import FLOAT32, FLOAT64, holds_within, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 WORTH_SHARING = 1000
@@ -121,7 +121,7 @@ def compared(law: Law, expected: Probabilities, what: str) -> Comparison:
     if law.missing > exactly:
         cut = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
         return Comparison(False, True, cut, figures, rational)
-    if bound > LARGEST or distance.high > bound / 4:
+    if not holds_within(distance.high, bound):
         return Comparison(False, True, _too_coarse(law, float(distance.high), bound, what), figures, rational)
     return Comparison(False, False, f"the law is {what}", figures, rational)
 

@@ -22,7 +22,7 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
-from specverify.laws.rounding import LARGEST, allowed, worst
+from specverify.laws.rounding import allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
 Place = tuple[tuple[int, ...], Tokens]
@@ -52,7 +52,7 @@ def examine(observable: Observable, _: Conditions) -> Examination:
                     f"probability {min(p, q):.6g}, but is with {rate:.6g}"
                 )
                 return refuted(program, then, f"rounds begin at new tokens {rounds}", figures)
-    if bound > LARGEST or farthest > bound / 4:
+    if not holds_within(farthest, bound):
         said = f"a mass is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
     return Examination("every draft is emitted with mass min(p, q)", rational=False, figures=figures)

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain, islice, product
+from itertools import islice
 from typing import Any
 
 from reference import Draws
-from reference.models import draft_model
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._laws import Open
@@ -75,16 +74,9 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a whole decode whose calls are all made in one block; it ends where a token is none.
-
-    The models are tables that draw as they are made, so all their rows are made before.
-    """
+    """Return a whole decode whose calls are all made in one block; it ends where a token is none."""
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
-    for text in chain.from_iterable(product(vocabulary, repeat=length) for length in range(task.horizon)):
-        for model in (task.target, draft_model(task)):
-            model(prompt + text)
-
     with suppress(NeedsValue):
         whole_run(here.decoder, prompt)(Tape(0))  # what it imports is imported before the block
 

@@ -41,7 +41,6 @@ class Answers:
         self._names: dict[int, tuple[Any, str]] = {id(owner): (owner, name)}
         self._before: dict[int, tuple[Any, Any]] = {}
         """Generators whose state was changed, and what it was before."""
-        self._as_left = False
         self._left: dict[int, tuple[Any, Any]] = {}
         """Generators that are looked after, and the state in which they should be found."""
         for generator in (owner, *(generator for generator, _ in watched if _of_numpy(generator) == _of_numpy(owner))):
@@ -81,13 +80,9 @@ class Answers:
                 called = known or self.name(generator, type(generator).__name__)
                 raise NeedsValue(f"random numbers are drawn from {called} by a call that is not seen")
 
-    def found_as_left(self) -> None:
-        """Note that the run is over, and that no generator has moved but those that were kept."""
-        self._as_left = True
-
-    def restore(self) -> None:
-        """Give every generator back as it was."""
-        moved = self._before if self._as_left else {**self._left, **self._before}
+    def restore(self, *, checked: bool) -> None:
+        """Give every generator back as it was; after a ``check`` only those that were drawn from or set can differ."""
+        moved = self._before if checked else {**self._left, **self._before}
         for generator, state in moved.values():
             if state is not None and generator_states.read(generator) != state:
                 generator_states.write(generator, state)
@@ -157,11 +152,12 @@ def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
     block = current()
     if block is not None:
         block.looks.append(answers.check)
+    checked = False
     try:
         yield answers
         answers.check()
-        answers.found_as_left()
+        checked = True
     finally:
         _ANSWERING[library].remove(answers)
         with nobody_answers():
-            answers.restore()
+            answers.restore(checked=checked)

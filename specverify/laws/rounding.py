@@ -106,6 +106,11 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     return rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
 
 
+def holds_within(distance: float, bound: float) -> bool:
+    """Return whether a distance holds: rounding can do little, and the distance is small even for that."""
+    return bound <= LARGEST and distance <= bound / 4
+
+
 def of_enumeration(rounding: Rounding, runs: int) -> float:
     """Return how far apart in total variation two enumerations of one law can be."""
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
