@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.base.verdict import Counterexample
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import whole_run
-from specverify.laws.paths import outcomes_of, paths
+from specverify.laws.paths import heaviest_paths, outcomes_of
 from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario
 
+SHOWN = 3
+"""How many paths a counterexample tells."""
 MOST_PATHS = 20_000
 """How many paths are searched for the heaviest ones."""
 
@@ -38,13 +39,11 @@ def program_counterexample(
 ) -> Counterexample:
     """Explain the same for an engine: the calls of its library are the decisions."""
     worst, then = _most_beyond(law, expected)
-    found = [
-        (path.weight * share, path)
-        for path in islice(paths(program), MOST_PATHS)
-        for outcome, share in outcomes_of(path.outcome)
-        if outcome == worst
-    ]
-    heaviest = sorted(found, key=lambda item: -item[0])[:3]
+
+    def share(end: Any) -> Any:
+        return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
+
+    heaviest = heaviest_paths(program, share, SHOWN, MOST_PATHS)
     return Counterexample(
         let=(f"setting {name}",),
         then=then,
@@ -63,8 +62,7 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
     """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    offending = [path for path in islice(paths(program), MOST_PATHS) if offends(path.outcome)]
-    heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))

@@ -5,12 +5,20 @@ MTP layers, a DFlash drafter, Gemma 4's assistant, an assistant with another tok
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 from specverify.engines.huggingface.generation import Build, Generation, drafts_as, engine_of
 from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
-from specverify.engines.huggingface.speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
+from specverify.engines.huggingface.speculators import (
+    Tokenizers,
+    dflash_assistant,
+    gemma4_pair,
+    mtp_target,
+    two_tokenizers,
+)
 from specverify.engines.huggingface.table_model import build_table
 
 TABLE_SEED = 1
@@ -53,13 +61,12 @@ def universal_engine(order: str | None) -> Build:
     """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
 
     def build(setting: EngineSetting) -> Generation:
-        return _afresh(partial(_universal, order), setting)
+        return _afresh(partial(_universal, setting), two_tokenizers(TARGET_SEED, order=order))
 
     return build
 
 
-def _universal(order: str | None, setting: EngineSetting) -> Generation:
-    pair = two_tokenizers(TARGET_SEED, order=order)
+def _universal(setting: EngineSetting, pair: Tokenizers) -> Generation:
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -69,13 +76,13 @@ def _universal(order: str | None, setting: EngineSetting) -> Generation:
     return engine_of(setting, pair.target, (pair.assistant,), call=call)
 
 
-def _afresh(build: Build, setting: EngineSetting) -> Generation:
-    """Return an engine that is built anew before every speculative call: the library rebuilds the assistant's head."""
-    engine = build(setting)
+def _afresh(build: Callable[[Tokenizers], Generation], pair: Tokenizers) -> Generation:
+    """Return an engine that copies ``pair`` before each speculative call: the library rebuilds the assistant's head."""
+    engine = build(deepcopy(pair))
     newest = [engine]
 
     def before() -> None:
-        newest[0] = build(setting)
+        newest[0] = build(deepcopy(pair))
 
     def generate(speculative: bool = True, **extra: Any) -> Any:
         return newest[0].generate(speculative, **extra)
