@@ -128,8 +128,8 @@ def _kaiming_uniform_(
     run: TorchDraws,
     tensor: Any,
     a: float = 0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
+    mode: Any = "fan_in",
+    nonlinearity: Any = "leaky_relu",
     generator: Any = None,
 ) -> Any:
     """Answer what a new linear layer holds, between the ends that torch gives it."""
