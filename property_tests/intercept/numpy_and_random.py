@@ -16,7 +16,7 @@ from drawing_calls import Library
 
 from specverify.intercept import generator_states
 from specverify.intercept.moved import look_around
-from specverify.intercept.numpy_calls import BIT_GENERATORS, OWNER
+from specverify.intercept.numpy.calls import BIT_GENERATORS, OWNER
 
 HERE = Path(__file__).parent
 RNG, STATE, BITS = np.random.default_rng(0), np.random.RandomState(0), np.random.PCG64(0)

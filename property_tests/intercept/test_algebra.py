@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
-from specverify.intercept.algebra import applied
-from specverify.intercept.continuous import Continuous
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.races import NEVER, Clock, _law
-from specverify.intercept.uniform import NeedsValue, Uniform
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.races import NEVER, Clock, _law
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict

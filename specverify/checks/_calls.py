@@ -13,7 +13,7 @@ from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import described
 from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
 from specverify.laws.rounding import NEGLIGIBLE

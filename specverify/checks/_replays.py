@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from reference import Draws, Sampled
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import moved
 from specverify.intercept.probe import Found, probed
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 
 REPLAYS_OF_A_PATH = 4

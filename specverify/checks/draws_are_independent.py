@@ -20,7 +20,7 @@ from specverify.checks._explain import described
 from specverify.checks._laws import Open
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
-from specverify.intercept.deferred import NeedsValue
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import first_outcomes, paths

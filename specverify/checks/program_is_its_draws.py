@@ -17,9 +17,9 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.located import named
 from specverify.intercept.probe import Found
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths

@@ -18,7 +18,7 @@ from specverify.subjects.fault import Fault
 from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
-    from specverify.intercept.memo import Passes  # it needs torch
+    from specverify.intercept.torch.memo import Passes  # it needs torch
 
 GROUP = "specverify.engines"
 OF_THE_CORE = ("reference", "mutant")

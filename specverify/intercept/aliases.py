@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept import answers, numpy_calls, random_calls
+from specverify.intercept import answers
+from specverify.intercept.numpy import calls as numpy_calls
+from specverify.intercept.python import calls as random_calls
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     **numpy_calls.METHODS,
@@ -29,7 +31,7 @@ _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     random.Random: random_calls.METHODS,
 }
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
-"""Modules whose own names are exchanged by ``numpy_calls`` and ``random_calls``, or must not be."""
+"""Modules whose own names are exchanged by ``numpy.calls`` and ``python.calls``, or must not be."""
 
 
 class Place(NamedTuple):

@@ -1,6 +1,6 @@
 """Who answers the random calls of NumPy and ``random`` in one block, and what their generators were drawn from.
 
-As ``torch_streams`` does it: before a draw the real state of the generator is read, and the real generator is moved on
+As ``torch.streams`` does it: before a draw the real state of the generator is read, and the real generator is moved on
 by really drawing. So a copy, a seed set again and two generators of one seed come back to a state that was drawn from
 before, whoever made them and when. Generators are given back as they were. A global generator, or one of those in
 ``watched``, that is found elsewhere than the last answered draw left it was drawn from by something that is not seen.
@@ -19,9 +19,9 @@ from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
-from specverify.intercept.deferred import Categorical
 from specverify.intercept.streams import Streams
-from specverify.intercept.uniform import NeedsValue, Uniform
+from specverify.intercept.unknowns.deferred import Categorical
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
 _ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""

@@ -12,11 +12,11 @@ from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.block import opened
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.lazy_numbers import math_answers
-from specverify.intercept.numpy_calls import numpy_answered_by
-from specverify.intercept.random_calls import random_answered_by
-from specverify.intercept.threads import threads_enter
-from specverify.intercept.uniform import NeedsValue
+from specverify.intercept.numpy.calls import numpy_answered_by
+from specverify.intercept.python.calls import random_answered_by
+from specverify.intercept.python.threads import threads_enter
+from specverify.intercept.unknowns.lazy_numbers import math_answers
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         stack.enter_context(aliases_answered())
         mode: AbstractContextManager[Any] = nullcontext()
         if torch:
-            from specverify.intercept.torch_calls import answered_by  # noqa: PLC0415 - torch is there already
+            from specverify.intercept.torch.calls import answered_by  # noqa: PLC0415 - torch is there already
 
             stack.enter_context(_one_thread())
             mode = stack.enter_context(answered_by(draws, forced_uniform))

@@ -17,7 +17,7 @@ from typing import Any
 from reference import Draws
 from specverify.intercept.block import current, tried
 from specverify.intercept.caller import is_ours, standard_library
-from specverify.intercept.uniform import NeedsValue
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 _PLACE = re.compile(r"\w\.\w+:\d+")
 

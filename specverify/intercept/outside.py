@@ -20,7 +20,7 @@ from typing import Any
 from specverify.intercept.aliases import Alias, Place, exchanged, places_of
 from specverify.intercept.block import current
 from specverify.intercept.caller import caller
-from specverify.intercept.uniform import NeedsValue
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 _EVENTS = {
     "subprocess.Popen": "a child process is started",

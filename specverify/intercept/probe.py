@@ -1,7 +1,7 @@
 """One look at a run of foreign code: every call into C that could bring a number nobody answered.
 
 ``sys.setprofile`` tells of each call of a function written in C, with the object it is bound to, whatever name it was
-called by; torch tells of its own operations at the dispatcher (``torch_operations``). What is certain to draw
+called by; torch tells of its own operations at the dispatcher (``torch.operations``). What is certain to draw
 unanswered is kept apart from what may: clocks, random bytes of the operating system, native code of other packages.
 """
 
@@ -81,7 +81,7 @@ def _operations() -> Any:
     """Have torch tell of its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
-    return import_module("specverify.intercept.torch_operations").drawing_operations()
+    return import_module("specverify.intercept.torch.operations").drawing_operations()
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:

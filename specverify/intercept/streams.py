@@ -5,7 +5,7 @@ in the same way, it is the same number or outcome, so that laws are right when a
 way (other weights, another function), it would hang together with the first by the arithmetic of the library, which is
 not modelled: ``NeedsValue`` refuses it as soon as both are looked at.
 
-What a state is: ``answers`` reads it off the generators of NumPy and ``random``, ``torch_streams`` off torch's.
+What a state is: ``answers`` reads it off the generators of NumPy and ``random``, ``torch.streams`` off torch's.
 """
 
 from __future__ import annotations

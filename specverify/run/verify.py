@@ -19,8 +19,8 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.moved import look_around
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.run.replays import identifier_of

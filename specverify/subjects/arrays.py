@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.deferred import NeedsValue
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded

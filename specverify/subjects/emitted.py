@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any
 
 from reference import Tokens
-from specverify.intercept.deferred import known
+from specverify.intercept.unknowns.deferred import known
 from specverify.subjects.subject import UnusableSubject
 
 NOT_TOKENS = {

@@ -17,15 +17,15 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
-from specverify.intercept.deferred import known
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.outcome import final_outcome
+from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, SampledPair, SampledSetting, Subject, UnusableSubject
 
 if TYPE_CHECKING:
-    from specverify.intercept.memo import Passes
+    from specverify.intercept.torch.memo import Passes
 
 Decode = Callable[[], Any]
 Models = tuple[tuple[Any, "Passes"], ...]
@@ -83,7 +83,7 @@ def opened(decode: Decode, models: Models, forced_uniform: float | None = None) 
         if models:
             import torch  # noqa: PLC0415 - whoever passes models has it
 
-            from specverify.intercept.memo import Memory, remembered  # noqa: PLC0415
+            from specverify.intercept.torch.memo import Memory, remembered  # noqa: PLC0415
 
             stack.enter_context(torch.no_grad())
             for model, passes in models:
@@ -107,7 +107,7 @@ def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
 def _outcome(tokens: Any) -> Any:
     """Return the tokens of a run; those of a tensor that nobody looked at with their law."""
     if hasattr(tokens, "detach"):
-        from specverify.intercept.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
 
         if tokens.dim() != 1:
             raise UnusableSubject(

@@ -10,7 +10,7 @@ from specverify.subjects.fault import Fault
 from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
-    from specverify.intercept.memo import Passes
+    from specverify.intercept.torch.memo import Passes
 
 
 def _load(name: str) -> Subject:

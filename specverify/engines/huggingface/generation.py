@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from reference.types import Tokens
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
-from specverify.intercept.memo import Passes
+from specverify.intercept.torch.memo import Passes
 
 try:
     import torch

@@ -24,7 +24,7 @@ from specverify.engines.huggingface.sampled import exact_law
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import ready, watched
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.torch_calls import outcome_of
+from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import complete_law
 from specverify.subjects.subject import EngineProgram, Refused
 

@@ -20,11 +20,11 @@ from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
 from specverify.engines.huggingface.generation import PASSES, Generation, layers_of, quiet_and_seeded
-from specverify.intercept.content import digest
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.lazy_tensor import look_at
-from specverify.intercept.memo import Memory, remembered
-from specverify.intercept.torch_calls import outcome_of
+from specverify.intercept.torch.calls import outcome_of
+from specverify.intercept.torch.content import digest
+from specverify.intercept.torch.lazy_tensor import look_at
+from specverify.intercept.torch.memo import Memory, remembered
 from specverify.subjects.subject import Forward, Observed, Watched
 
 ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")

@@ -1,0 +1,117 @@
+"""Every call of torch that draws is answered with its law, refused by line, or draws nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from drawing_calls import LINES, cases, fits, law_of, missing, really, unanswered_law
+from interception_page import page
+from torch import distributions, nn
+from torch.nn import functional
+from torch_under_test import TORCH
+
+from specverify.intercept.torch import calls as torch_calls
+from specverify.intercept.torch import functions as torch_functions
+from specverify.intercept.torch import operations as torch_operations
+from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.statistics import FitVerdict
+
+
+def of_kind(kind):
+    found = list(cases(TORCH, kind))
+    return pytest.mark.parametrize(("line", "call"), found, ids=[call for _, call in found])
+
+
+@of_kind("answered")
+def test_an_answered_call_has_the_law_that_torch_draws_from(line, call):
+    assert really(TORCH, line, call) == (True, True)
+    assert fits(TORCH, line, call, law_of(TORCH, line, call)) is FitVerdict.FITS
+
+
+@of_kind("many")
+def test_a_call_of_many_outcomes_is_answered_one_by_one(line, call):
+    assert really(TORCH, line, call)[0]
+    assert sum(law_of(TORCH, line, call, runs=4).values()) < 0.1
+
+
+@of_kind("refused")
+def test_a_refused_call_is_named_by_its_line_and_draws_in_fact(line, call):
+    with pytest.raises(NeedsValue, match=rf"{line.place}\b"):
+        unanswered_law(TORCH, line, call)
+    assert really(TORCH, line, call) == (True, True)
+
+
+@of_kind("harmless")
+def test_no_number_comes_of_a_harmless_call(line, call):
+    assert really(TORCH, line, call) != (True, True)
+    assert unanswered_law(TORCH, line, call)[1] == 0
+
+
+def test_every_call_that_draws_stands_in_the_table_and_every_line_is_of_one():
+    assert missing(TORCH) == []
+
+
+def test_all_samples_together_keep_to_their_share_of_false_alarms():
+    assert sum(1 for _ in cases(TORCH, "answered")) < LINES / 2
+
+
+# The table itself is tested: what it would not notice, it could not promise.
+
+
+@pytest.fixture
+def new_operation():
+    """An operation that draws, as a later version of torch may bring it."""
+    library = torch.library.Library("aten", "FRAGMENT")
+    library.define("noise(Tensor x) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
+    torch_operations.drawing_names.cache_clear()
+    yield "torch.ops.aten.noise"
+    library._destroy()
+    torch_operations.drawing_names.cache_clear()
+
+
+def test_an_operation_that_a_later_version_brings_is_named(new_operation):
+    assert missing(TORCH) == [f"{new_operation} draws, or might, and stands in no line of calls_of_torch.txt"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "text", "name"),
+    [
+        (functional, "def noisy(input): return input + torch.rand_like(input)", "torch.nn.functional.noisy"),
+        (functional, "def noisy(input): return dropout1d(input)", "torch.nn.functional.noisy"),
+        (functional, "def noisy(input): return [dropout(row) for row in input]", "torch.nn.functional.noisy"),
+        (nn.init, "def noisy(tensor): return _no_grad_normal_(tensor, 0, 1)", "torch.nn.init.noisy"),
+        (nn, "class noisy(Module):\n  def forward(self, x): return functional.dropout(x)", "torch.nn.noisy"),
+        (distributions, "class noisy(Distribution): pass", "torch.distributions.noisy"),
+    ],
+)
+def test_a_function_or_class_that_a_later_version_brings_is_named(owner, text, name, monkeypatch):
+    monkeypatch.setitem(vars(owner), "noisy", None)
+    exec(compile(text, owner.__file__, "exec"), vars(owner))
+    assert missing(TORCH) == [f"{name} draws, or might, and stands in no line of calls_of_torch.txt"]
+
+
+def test_what_is_written_in_python_and_draws_nothing_is_not_listed(monkeypatch):
+    monkeypatch.setitem(vars(functional), "quiet", None)
+    exec(compile("def quiet(input): return softmax(input)", functional.__file__, "exec"), vars(functional))
+    assert missing(TORCH) == []
+
+
+def test_a_wrong_answer_does_not_fit(monkeypatch):
+    right = torch_functions.binomial_pmf
+    monkeypatch.setattr(torch_functions, "binomial_pmf", lambda trials, chance: right(trials, chance / 2))
+    line, call = next(case for case in cases(TORCH, "answered") if case[0].name == "torch.binomial")
+    assert fits(TORCH, line, call, law_of(TORCH, line, call)) is FitVerdict.REFUTED
+
+
+def test_a_draw_that_nobody_answered_would_be_noticed(monkeypatch):
+    """With dropout looked after by nobody, it is the state of the generator that tells."""
+    monkeypatch.setattr(torch_calls, "may_draw", lambda function: False)
+    line, call = next(case for case in cases(TORCH, "refused") if case[0].name == "torch.dropout")
+    with pytest.raises(NeedsValue, match="random numbers are drawn by an operation of torch that is not answered"):
+        unanswered_law(TORCH, line, call)
+
+
+def test_the_page_is_what_the_tables_say():
+    assert (Path(__file__).parents[2] / "docs" / "interception.md").read_text("utf-8") == page()

@@ -1,0 +1,231 @@
+"""Holes of the instrument itself, opened one at a time: what guards against each is shown to be what guards.
+
+Every row is sound as it is, and with the hole it is not: an engine is judged otherwise than it must be, or nothing is
+said where something must be. What one layer misses the next one often sees; such a row asks the layer itself.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+from sources_of_randomness import HIDDEN, SOURCES
+from sources_page import RIGHT, WRONG, verdicts
+from test_token_ids_and_dtypes import from_the_target, law_is_target
+
+from specverify import testing
+from specverify.base.verdict import Status
+from specverify.checks import _laws, _replays, program_is_its_draws
+from specverify.checks.check import needs_variants
+from specverify.intercept import (
+    aliases,
+    answers,
+    block,
+    everywhere,
+    generator_states,
+)
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.moved import look_around, moved
+from specverify.intercept.numpy import calls as numpy_calls
+from specverify.intercept.numpy import generator as numpy_generator
+from specverify.intercept.torch import content
+from specverify.intercept.torch import streams as torch_streams
+from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.laws.draws import Narrated, Tape
+from specverify.run import verify
+
+WATCHED = np.random.default_rng(11)
+
+
+def nothing(*_, **__):
+    """Stand for a guard that is not there."""
+
+
+def exact(source):
+    statuses = [verdicts(SOURCES[source], p)["law_is_target"].status for p in (RIGHT, WRONG)]
+    return statuses == [Status.HOLDS, Status.REFUTED]
+
+
+def unknown(source):
+    return {verdicts(HIDDEN[source], p)["law_is_target"].status for p in (RIGHT, WRONG)} == {Status.UNKNOWN}
+
+
+def refused(call):
+    try:
+        with answered_everywhere(Tape(0)):
+            call()
+    except NeedsValue:
+        return True
+    return False
+
+
+def threads_stay_outside(patch):
+    patch.setattr(everywhere, "threads_enter", lambda *_: nullcontext())
+    patch.setattr(threading, "excepthook", nothing)  # a refusal in a thread is printed then
+
+
+def threads_are_answered():
+    return exact("torch.rand in a thread")
+
+
+def names_are_not_looked_for(patch):
+    patch.setattr(aliases, "find_aliases", nothing)
+    aliases._found.clear()
+
+
+def names_are_answered():
+    return exact("its bound method of the module")
+
+
+def types_keep_their_methods(patch):
+    patch.setattr(numpy_calls, "METHODS", {})
+
+
+def generators_of_modules_are_answered():
+    return exact("default_rng(0) of the module")
+
+
+def torch_states_are_not_compared(patch):
+    patch.setattr(torch_streams.TorchStreams, "_found", nothing)
+
+
+def scripted_draws_are_refused():
+    scripted = torch.jit.CompilationUnit("def toss():\n    return bool(torch.rand([]) < 0.5)\n")
+    return refused(scripted.toss)
+
+
+def numpy_states_are_not_compared(patch):
+    patch.setattr(answers.Answers, "check", nothing)
+
+
+def draws_past_the_methods_are_refused():
+    draw = numpy_generator.REAL[np.random.RandomState]["random_sample"]
+    return refused(lambda: draw(numpy_calls.OWNER))
+
+
+def refusals_can_be_swallowed(patch):
+    patch.setattr(block, "refused", nothing)
+
+
+def swallowed_refusals_come_out():
+    return unknown("a value asked for and the refusal swallowed")
+
+
+def replays_stay_in_one_world(patch):
+    patch.setattr(_replays, "moved", lambda _: nullcontext())
+
+
+def clocks_are_noticed():
+    return unknown("seconds of a clock")
+
+
+def engines_are_not_asked(patch):
+    check = program_is_its_draws.CHECK._replace(obstacle=needs_variants)
+    patch.setattr(verify, "PROGRAM_IS_ITS_DRAWS", check)
+    for names in ("CHECKS", "EXACT_CHECKS"):
+        others = [item for item in getattr(testing, names) if item.name != check.name]
+        patch.setattr(testing, names, (check, *others))
+
+
+def generators_are_not_moved(patch):
+    patch.setattr(generator_states, "moved", lambda generator, _: generator_states.read(generator))
+
+
+def a_world_has_other_generators():
+    look_around()
+    before = generator_states.read(WATCHED)
+    with moved(1):
+        return generator_states.read(WATCHED) != before
+
+
+def housekeeping_is_answered(patch):
+    patch.setattr(block, "_HOUSEKEEPING", set())
+
+
+def temporary_files_are_left_alone():
+    draws = Narrated(Tape(0))
+    with answered_everywhere(draws), tempfile.NamedTemporaryFile():
+        pass
+    return not draws.decisions
+
+
+def the_bound_grows_with_the_ids(patch):
+    """Four roundings for every token below the largest id that is named, as it was."""
+    patch.setattr(_laws, "rounding_bound", lambda law, *_: 2.0**-23 * law.decisions * (4 * 151_003 + 16))
+    patch.setattr(_laws, "LARGEST", 1.0)
+
+
+def a_wrong_engine_with_real_ids_is_refuted():
+    return law_is_target(151_000, torch.float32, from_the_target).status is Status.REFUTED
+
+
+def parts_have_no_length(patch):
+    patch.setattr(content, "_part", lambda found, kind, value: found.update(value))
+
+
+def parts_are_told_apart():
+    return content.digest((1, 23)) != content.digest((12, 3))
+
+
+HOLES = [
+    (threads_stay_outside, threads_are_answered),
+    (names_are_not_looked_for, names_are_answered),
+    (types_keep_their_methods, generators_of_modules_are_answered),
+    (torch_states_are_not_compared, scripted_draws_are_refused),
+    (numpy_states_are_not_compared, draws_past_the_methods_are_refused),
+    (refusals_can_be_swallowed, swallowed_refusals_come_out),
+    (replays_stay_in_one_world, clocks_are_noticed),
+    (engines_are_not_asked, clocks_are_noticed),
+    (generators_are_not_moved, a_world_has_other_generators),
+    (housekeeping_is_answered, temporary_files_are_left_alone),
+    (the_bound_grows_with_the_ids, a_wrong_engine_with_real_ids_is_refuted),
+    (parts_have_no_length, parts_are_told_apart),
+]
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize(("plant", "sound"), HOLES, ids=[plant.__name__ for plant, _ in HOLES])
+def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
+    assert sound()
+    plant(monkeypatch)
+    assert not sound()
+
+
+IMPORTING = """
+from specverify import testing
+from specverify.subjects import engine
+{plant}
+
+def coin():
+    import torch
+    return [int(torch.rand(()) < 0.9)]
+
+found = testing.check_engine(coin, {{(0,): 0.1, (1,): 0.9}}, on_fail=None)
+print({{verdict.check: verdict.status.value for verdict in found}}["law_is_target"])
+"""
+UNREADY = """
+from specverify.checks import program_is_its_draws
+engine._warm = lambda *calls: None
+testing.CHECKS = testing.CHECKS[1:2]
+program_is_its_draws.looked_at = lambda run, seed: program_is_its_draws.Found()
+program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.Replays(number)
+"""
+"""Nothing runs it before the enumeration does."""
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [("", "holds"), (UNREADY, "unknown")],
+    ids=["warmed up", "met in the middle"],
+)
+def test_a_library_that_is_loaded_in_the_middle_is_never_drawn_from_unanswered(plant, expected):
+    script = IMPORTING.format(plant=plant)
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert said.stdout.strip() == expected

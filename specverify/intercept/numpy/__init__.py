@@ -1,0 +1,1 @@
+"""The random calls of NumPy."""

@@ -1,0 +1,213 @@
+# ruff: noqa: D102 - the methods are the library's own, by name and signature
+"""One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reference import Site
+from specverify.intercept.answers import Answers, Call
+from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
+from specverify.intercept.caller import caller
+from specverify.intercept.native_types import own_methods
+from specverify.intercept.unknowns import finite
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.lazy_numbers import LazyArray, LazyFloat
+from specverify.intercept.unknowns.uniform import refusal
+
+REAL: dict[type, dict[str, Any]] = {
+    kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)
+}
+"""The methods of the library."""
+_DOUBLE = {np.random.Generator: "random", np.random.RandomState: "random_sample"}
+_OWN_NUMBER = {"exponential", "standard_exponential", "gumbel"}
+"""Functions whose numbers are not the doubles of the stream."""
+
+
+class NumpyGenerator:
+    """A ``Generator`` or ``RandomState`` whose methods are answered; they have the library's signatures."""
+
+    def __init__(self, answers: Answers, real: Any) -> None:
+        """Stand for ``real`` among ``answers``."""
+        self._answers, self._real = answers, real
+        self._kind = next(kind for kind in REAL if isinstance(real, kind))
+        self._name = answers.name(real, f"np.random.{self._kind.__name__}")
+
+    def _asked(self, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
+        site: Site = (f"{self._name}.{function}", caller())
+        return self._answers.asked(self._real, site, function, advance), site
+
+    def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        return partial(REAL[self._kind][function], self._real, *args, **kwargs)
+
+    def uniforms(self, function: str, size: Any, digits: str = "float64") -> Any:
+        """Return the next uniform random number of the generator, or an array of them."""
+        boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
+        if boundary is not None:
+            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
+        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
+        one = function if function in _OWN_NUMBER else _DOUBLE[self._kind]
+        if shape is None:
+            call, site = self._asked(function, self._call(one))
+            return LazyFloat(Continuous(call.uniform(site, digits)))
+        made = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            call, site = self._asked(function, self._call(one))
+            made[index] = LazyFloat(Continuous(call.uniform((*site, *index), digits)))
+        return made.view(LazyArray)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        shape = np.broadcast_shapes(np.shape(low), np.shape(high))
+        width = np.asarray(high) - np.asarray(low) if shape else high - low
+        return width * self.uniforms("uniform", (shape or None) if size is None else size) + low
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return scale * self._exponentials("exponential", size)
+
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
+                             out: Any = None) -> Any:  # fmt: skip
+        no_out(out)
+        return self._exponentials("standard_exponential", size, np.dtype(dtype).name, method)
+
+    def _exponentials(self, function: str, size: Any, digits: str = "float64", method: str = "zig") -> Any:
+        boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
+        if boundary is None:
+            return -np.log(self.uniforms(function, size))
+        largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
+        smallest = -0.0 if legacy else 0.0
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
+
+    def _forced(
+        self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
+    ) -> Any:
+        """Return the next number that ``boundary`` gives a value, or an array of them."""
+        call = f"{self._name}.{function}"
+        if size is None:
+            return number(call)
+        count = math.prod(np.atleast_1d(size))
+        return np.array(boundary.several(count, lambda: number(call)), digits).reshape(size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        boundary = self._answers.boundary
+        if boundary is not None:
+            return scale * self._forced(boundary, "gumbel", size, boundary.gumbel) + loc
+        return scale * -np.log(-np.log(self.uniforms("gumbel", size))) + loc
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
+               shuffle: bool = True) -> Any:  # fmt: skip
+        more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
+        draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
+        number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
+        if number > finite.MOST_OUTCOMES:
+            raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
+        count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
+        pmf = finite.masses(p, number)
+        if replace:
+            found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
+        elif count > np.count_nonzero(pmf):
+            raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
+        elif p is None and not shuffle:
+            raise refusal(f"{site[0]} is asked for an order that is not random")
+        else:
+            found = finite.one_by_one(draws, site, pmf, count)
+        places = found[0] if size is None else np.array(found, dtype=np.int64).reshape(size)
+        return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        draws, site = self._asked("binomial", self._call("binomial", n, p, size))
+        shape = np.broadcast_shapes(np.shape(n), np.shape(p)) if size is None else size
+        trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
+        if not ((chances >= 0) & (chances <= 1)).all():
+            raise ValueError("p < 0, p > 1 or p is NaN")
+        return finite.filled(
+            shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
+        )
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        advance = self._call("hypergeometric", ngood, nbad, nsample, size)
+        draws, site = self._asked("hypergeometric", advance)
+        shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
+        good, bad, taken = (np.broadcast_to(number, shape) for number in (ngood, nbad, nsample))
+        return finite.filled(
+            shape,
+            lambda index: finite.drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
+        )
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        draws, site = self._asked("multinomial", self._call("multinomial", n, pvals, size))
+        rows = np.asarray(pvals, dtype=np.float64)
+        if not ((rows >= 0) & (rows <= 1)).all() or (rows[..., :-1].sum(-1) > 1 + 1e-12).any():
+            raise ValueError("pvals < 0, pvals > 1, pvals contains NaNs or sum(pvals[:-1]) > 1.0")
+        if size is not None:
+            rows = np.broadcast_to(rows, (*np.atleast_1d(size), rows.shape[-1]))
+        found = np.zeros(rows.shape, dtype=np.int64)
+        for index in np.ndindex(*rows.shape[:-1]):
+            pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
+            found[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
+        return found
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
+                 endpoint: bool = False) -> Any:  # fmt: skip
+        advance = self._call("integers", low, high, size, dtype, endpoint)
+        low, high = (0, low) if high is None else (low, high)
+        return self._whole("integers", advance, low, np.add(high, bool(endpoint)), size, np.dtype(dtype).type)
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        advance = self._call("randint", low, high, size, dtype)
+        low, high = (0, low) if high is None else (low, high)
+        return self._whole("randint", advance, low, high, size, dtype)
+
+    def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
+        """Draw from [low, high)."""
+        draws, site = self._asked(function, advance)
+        if np.ndim(low) or np.ndim(high):
+            raise refusal(f"{site[0]} has arrays of bounds")
+        if low >= high:
+            raise ValueError("low >= high")
+        return finite.filled(
+            size, lambda index: int(low) + finite.one_of(draws, (*site, *index), int(high) - int(low)), dtype
+        )
+
+    def _order(self, function: str, number: int) -> list[int]:
+        return finite.shuffled(*self._asked(function, self._call("permutation", number)), number)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        whole = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
+        return np.take(whole, self._order("permutation", whole.shape[axis]), axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        order = self._order("shuffle", x.shape[axis] if isinstance(x, np.ndarray) else len(x))
+        x[:] = np.take(x, order, axis) if isinstance(x, np.ndarray) else [x[place] for place in order]
+
+    def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Any:
+        no_out(out)
+        whole = np.array(x)
+        rows = whole.reshape(-1) if axis is None else np.moveaxis(whole, axis, -1)
+        for index in np.ndindex(*rows.shape[:-1]):
+            rows[index] = rows[index][self._order("permuted", rows.shape[-1])]
+        return whole
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        no_out(out)
+        return self.uniforms("random", size, digits=np.dtype(dtype).name)
+
+    def random_sample(self, size: Any = None) -> Any:
+        return self.uniforms("random_sample", size)
+
+    def rand(self, *dims: int) -> Any:
+        return self.uniforms("rand", dims or None)
+
+    def refused(self, function: str) -> Any:
+        """Refuse a function that is not known here."""
+        raise refusal(f"{self._name}.{function} cannot be answered by finitely many outcomes")
+
+
+def no_out(out: Any) -> None:
+    """Refuse to write into the caller's array."""
+    if out is not None:
+        raise refusal("random numbers are written into an array of floats")

@@ -1,0 +1,1 @@
+"""Python's own random calls, and the threads in which they may be made."""

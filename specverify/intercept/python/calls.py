@@ -1,0 +1,196 @@
+"""The random calls of Python's standard library, answered by ``draws``.
+
+    with random_answered_by(draws):
+        token = random.choices(range(4), weights=weights)[0]
+
+The functions of ``random`` and all its generators are answered, also those made before the block: the library's own
+algorithms run on answered ``random()`` and ``_randbelow()``. A function that was bound before by ``from random import
+random`` is exchanged where it is kept: see ``aliases``. Subclasses with a ``random()`` of their own are run as they
+are. The real generators are moved on and given back, so two of one state are one stream: see ``answers``.
+"""
+
+from __future__ import annotations
+
+import _random
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from reference import Draws, Site
+from specverify.intercept.answers import Answers, Call, answering, answers_of
+from specverify.intercept.block import in_housekeeping
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.caller import caller
+from specverify.intercept.native_types import replaced
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, shown
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.uniform import refusal
+
+LIBRARY = "random"
+OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
+MOST_BITS = 64
+MANY_BITS = 64
+"""As many bits of the operating system are a seed: they are given as they are, and replays tell what hangs on them."""
+REFUSED = (
+    "betavariate",
+    "gammavariate",
+    "gauss",
+    "lognormvariate",
+    "normalvariate",
+    "randbytes",
+    "triangular",
+    "vonmisesvariate",
+    "weibullvariate",
+)
+SETS_STATE = ("seed", "setstate")
+_CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
+
+
+def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
+    answers = _answers()
+    site: Site = (f"random.{function}{answers.name(generator, '')}", caller())
+    return answers.asked(generator, site, function, advance), site
+
+
+def _answers() -> Answers:
+    answers = answering(LIBRARY)
+    assert answers is not None
+    return answers
+
+
+def _uniform(generator: Any, function: str) -> Any:
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.uniform(f"random.{function}")
+    call, site = _asked(generator, function, partial(_random.Random.random, generator))
+    return LazyFloat(Continuous(call.uniform(site)))
+
+
+def _one_of(generator: Any, function: str, number: int) -> int:
+    return one_of(*_asked(generator, function, partial(_drawn_below, generator, number)), number)
+
+
+def _drawn_below(generator: Any, number: int) -> None:
+    """Move the generator on as the library does: by as many bits as it has, until they are below it."""
+    while _random.Random.getrandbits(generator, number.bit_length()) >= number:
+        pass
+
+
+def _random_(self: Any) -> Any:
+    return _uniform(self, _function("random"))
+
+
+def _expovariate(self: Any, lambd: float = 1.0) -> Any:
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.exponential("random.expovariate", -0.0) / lambd
+    return -np.log(_uniform(self, "expovariate")) / lambd
+
+
+def _randbelow(self: Any, n: int) -> int:
+    return _one_of(self, _function("_randbelow"), n)
+
+
+def _getrandbits(self: Any, k: int) -> int:
+    if k >= MANY_BITS and isinstance(self, random.SystemRandom):
+        return _SYSTEM_BITS(self, k)
+    return _one_of(self, "getrandbits", 2 ** min(k, MOST_BITS))
+
+
+def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+    if weights is None and cum_weights is None:
+        return [population[_one_of(self, "choices", len(population))] for _ in range(k)]
+    found: list[Any] = _CHOICES(self, population, weights, cum_weights=cum_weights, k=k)
+    return found
+
+
+def _sample(self: Any, population: Sequence[Any], k: int, *, counts: Any = None) -> list[Any]:
+    if counts is not None:
+        population = [item for item, times in zip(population, counts, strict=True) for _ in range(times)]
+    if not 0 <= k <= len(population):
+        raise ValueError("Sample larger than population or is negative")
+    asked = _asked(self, "sample", partial(_random.Random.getrandbits, self, 32))
+    return [population[place] for place in one_by_one(*asked, np.ones(len(population)), k)]
+
+
+def _binomialvariate(self: Any, n: int = 1, p: float = 0.5) -> int:
+    return heads(*_asked(self, "binomialvariate", partial(_random.Random.random, self)), n, p)
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise refusal(f"random.{name} cannot be answered by finitely many outcomes")
+
+    return refused
+
+
+def _function(default: str) -> str:
+    """Return the function of the library that the foreign code called."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001
+    name = default
+    while frame is not None and frame.f_code.co_filename in {random.__file__, __file__}:
+        if frame.f_code.co_filename == random.__file__:
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``answer`` for the foreign code in a block, and the library's own method for everybody else."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if name in SETS_STATE or in_housekeeping():
+            if name == "seed":
+                answers.call_it(self, _seed_shown(*args, **kwargs))
+            return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        return answer(self, *args, **kwargs)
+
+    return method
+
+
+def _seed_shown(a: Any = None, version: int = 2) -> str:
+    return "" if a is None else f" seed({shown(a)})"
+
+
+def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
+    answers: dict[str, Callable[..., Any]] = {
+        "random": _random_,
+        "expovariate": _expovariate,
+        "_randbelow": _randbelow,
+        "getrandbits": _getrandbits,
+        "choices": _choices,
+        "sample": _sample,
+        "binomialvariate": _binomialvariate,
+        **{name: _refused(name) for name in (*REFUSED, *SETS_STATE)},
+    }
+    return {name: _inside(name, answer, getattr(kind, name)) for name, answer in answers.items() if hasattr(kind, name)}
+
+
+METHODS = _methods(random.Random)
+"""What stands for the methods of ``random.Random`` inside a block."""
+SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
+MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
+
+
+@contextmanager
+def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+    """Answer the random calls of the standard library by ``draws`` inside the block.
+
+    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    """
+    with ExitStack() as stack:
+        stack.enter_context(answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")))
+        stack.enter_context(replaced(random.Random, METHODS))
+        stack.enter_context(replaced(random.SystemRandom, SYSTEM))
+        stack.enter_context(replaced(random, MODULE))
+        yield

@@ -1,0 +1,149 @@
+"""One draw that nobody has looked at, carried through a computation: what comes out for each of its outcomes.
+
+A draft whose predecessor is rejected is fed to the target and forgotten. If every outcome of its draw were a run of
+its own, all these runs would be the same but for numbers that are thrown away. So where all that is undecided in the
+arguments depends on one categorical draw, the computation is done once for each outcome; a number on which all agree,
+bit for bit, is known, and another is ``Chosen`` by the draw when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept.block import tried
+from specverify.intercept.torch.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
+from specverify.intercept.unknowns.deferred import Categorical, Chosen, is_open, known
+
+MOST_OUTCOMES = 8
+"""With more of them the runs that are saved are fewer than the computations that are made."""
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Apart(Exception):  # noqa: N818 - never leaves this package
+    """What comes out for the outcomes differs in more than the numbers of tensors."""
+
+
+def only_source(values: Any) -> Categorical | None:
+    """Return the draw on which everything undecided in the arguments depends, if it is one of few outcomes."""
+    sources = list(_sources(values))
+    if not sources or any(source is not sources[0] for source in sources):
+        return None
+    few = isinstance(sources[0], Categorical) and np.count_nonzero(sources[0].pmf) <= MOST_OUTCOMES
+    return sources[0] if few else None
+
+
+def _sources(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _sources(item)
+    elif isinstance(value, LazyTensor) and not is_stored(value):
+        for element in value.elements.flat:
+            if is_open(element):
+                yield element.source if isinstance(element, Chosen) else element
+
+
+def for_each_outcome(
+    source: Categorical, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Return what ``function`` gives, which writes to none of its arguments, undecided where it depends on ``source``.
+
+    Raises ``Apart`` where the outcomes do not give the same shapes, dtypes, containers and plain values, or one of them
+    raises an error.
+    """
+    found = {}
+    for outcome, _ in source.outcomes():
+
+        def given(value: Any, outcome: int = outcome) -> Any:
+            return _at(value, source, outcome)
+
+        try:
+            with tried():
+                found[outcome] = function(
+                    *in_all(given, args), **{name: in_all(given, kwargs[name]) for name in kwargs}
+                )
+        except Exception as error:  # in the run in which this outcome is drawn it is raised again
+            raise Apart from error
+    return merged(source, found)
+
+
+def _at(value: Any, source: Categorical, outcome: int) -> Any:
+    if not isinstance(value, LazyTensor) or is_stored(value):
+        return look_at(value)
+    numbers = [
+        outcome
+        if element is source
+        else element.values[outcome]
+        if isinstance(element, Chosen) and element.source is source
+        else known(element)
+        for element in value.elements.flat
+    ]
+    return of_numbers(value, numbers)
+
+
+def merged(source: Categorical, found: Mapping[int, Any]) -> Any:
+    """Return what was found for each outcome as one value, with lazy tensors where they differ."""
+    values = list(found.values())
+    first = values[0]
+    if any(type(value) is not type(first) for value in values):
+        raise Apart
+    if isinstance(first, torch.Tensor):
+        return _merged_tensors(source, found)
+    if isinstance(first, dict):
+        if any(value.keys() != first.keys() for value in values):
+            raise Apart
+        return type(first)(
+            (name, merged(source, {outcome: found[outcome][name] for outcome in found})) for name in first
+        )
+    if type(first) in (list, tuple):
+        if any(len(value) != len(first) for value in values):
+            raise Apart
+        return type(first)(
+            merged(source, {outcome: found[outcome][item] for outcome in found}) for item in range(len(first))
+        )
+    if hasattr(first, "__dict__") and not callable(first):
+        made = copy.copy(first)
+        made.__dict__.update(merged(source, {outcome: dict(found[outcome].__dict__) for outcome in found}))
+        return made
+    if any(value is not first and value != first for value in values):
+        raise Apart
+    return first
+
+
+def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> torch.Tensor:
+    tensors = list(found.values())
+    first = tensors[0]
+    if any((item.shape, item.dtype, item.device) != (first.shape, first.dtype, first.device) for item in tensors):
+        raise Apart
+    if first.element_size() not in _BITS:
+        raise Apart
+    bits = torch.stack([item.contiguous().view(_BITS[first.element_size()]) for item in tensors])
+    agree = (bits == bits[0]).all(0)
+    if bool(agree.all()):
+        return first
+    lists = {outcome: item.reshape(-1).tolist() for outcome, item in found.items()}
+    elements = np.empty(first.numel(), dtype=object)
+    elements[:] = lists[next(iter(lists))]
+    for place in (~agree).reshape(-1).nonzero().reshape(-1).tolist():
+        elements[place] = Chosen(source, {outcome: numbers[place] for outcome, numbers in lists.items()})
+    return LazyTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
+
+
+def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return ``handler``, and where that has no answer ``function`` for every outcome of the one undecided draw."""
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        found = handler(*args, **kwargs) if handler else NotImplemented
+        source = only_source((args, tuple(kwargs.values()))) if found is NotImplemented else None
+        if source is None:
+            return found
+        try:
+            return for_each_outcome(source, function, args, kwargs)
+        except Apart:
+            return NotImplemented
+
+    return answer

@@ -1,0 +1,74 @@
+"""What one run draws from torch: uniforms and outcomes as lazy tensors, by the states of its generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import torch
+
+from reference import Draws, Site
+from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
+from specverify.intercept.caller import caller
+from specverify.intercept.torch.filled import Filled
+from specverify.intercept.torch.lazy_tensor import LazyTensor
+from specverify.intercept.torch.streams import TorchStreams
+from specverify.intercept.unknowns.continuous import Continuous, exponential
+from specverify.intercept.unknowns.deferred import Categorical
+from specverify.intercept.unknowns.uniform import Uniform
+
+BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
+"""Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
+
+
+class TorchDraws:
+    """Answers the draws of one run."""
+
+    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+        """``forced`` gives uniforms their values, if anything does."""
+        self.draws, self.boundary = draws, boundary_of(forced)
+        self.filled, self.streams = Filled(), TorchStreams()
+
+    def uniforms(self, like: torch.Tensor, call: str, image: Any, generator: Any) -> Any:
+        """Return a lazy tensor of fresh uniforms, mapped by ``image``; an ordinary one where a value is forced."""
+        if self.boundary is not None:
+            return _forced(self.boundary, like, call, exponentials=image is exponential)
+        site: Site = (call, caller(), *self.streams.name(generator))
+        elements = np.empty(tuple(like.shape), dtype=object)
+        alike = image is Continuous and like.device.type == "cpu"
+        way = ("uniform" if image is Continuous else call, like.dtype)
+
+        def advance() -> None:
+            drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
+            (drawn.uniform_ if image is Continuous else drawn.exponential_)(generator=generator)
+
+        state = None if alike else self.streams.state(generator, like.device, advance)
+        for place, index in enumerate(np.ndindex(elements.shape)):
+            source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
+            draw = self.streams.draw((*site, *index), source, way)
+            elements[index] = image(Uniform(self.draws, (*site, *index), draw))
+        return LazyTensor(elements, like.dtype, like.device)
+
+    def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
+        """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
+        site: Site = (call, caller(), *self.streams.name(generator))
+        state, count = self.streams.state(generator, device, advance), iter(range(2**62))
+
+        def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Categorical:
+            place = next(count)
+            draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
+            return Categorical(self.draws, pmf, (*site, *index), first, draw)
+
+        return outcome
+
+
+def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
+    """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
+    if exponentials:
+        least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least))
+    else:
+        largest = 1 - 2.0 ** -BITS[like.dtype]
+        numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))
+    return torch.tensor(numbers, dtype=like.dtype, device=like.device).reshape(like.shape)

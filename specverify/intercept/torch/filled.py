@@ -1,0 +1,93 @@
+"""Ordinary tensors that were filled with random numbers in place, and the lazy ones that stand for them.
+
+A storage is what is filled: whoever shares it, by a view made before or after, by ``detach`` or ``.data``, with or
+without gradients or in inference mode, sees the numbers. What reads the memory itself, such as a scripted function, is
+not seen. It finds noise there that is another one in every run, so that a replay tells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from specverify.intercept.caller import caller
+from specverify.intercept.torch.lazy_tensor import LazyTensor, View, elements_of, overwrite, view_of
+from specverify.intercept.torch.streams import nobody_answers
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+
+class Filled:
+    """The storages that were filled in one run."""
+
+    def __init__(self) -> None:
+        """Nothing was filled."""
+        self._whole: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
+        """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
+        self._standing: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
+
+    def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """Let ``values`` stand in ``tensor``, which was filled in place, and return what stands for it.
+
+        Raises ``NeedsValue`` for values of another shape, and for what has become an ordinary tensor since.
+        """
+        lazy = isinstance(tensor, LazyTensor)
+        if not lazy and not isinstance(values, LazyTensor):
+            return tensor.copy_(values)
+        if tensor.shape != values.shape:
+            raise NeedsValue(f"numbers of the shape {tuple(values.shape)} are drawn into {tuple(tensor.shape)}")
+        if not lazy and (key := _storage(tensor)) not in self._whole:
+            whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+            self._whole[key] = (whole, LazyTensor(elements_of(whole), whole.dtype, whole.device))
+        if not lazy:
+            _make_noise(tensor)
+        standing: LazyTensor = self.standing_for(tensor)
+        overwrite(standing, elements_of(values))
+        return standing
+
+    def standing_for(self, value: Any) -> Any:
+        """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""
+        if not self._whole:
+            return value
+        if isinstance(value, torch.Tensor):
+            return self._lazy(value)
+        if type(value) in (list, tuple):
+            return type(value)(self.standing_for(item) for item in value)
+        if type(value) is dict:
+            return {name: self.standing_for(item) for name, item in value.items()}
+        return value
+
+    def _lazy(self, tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in self._standing:
+            return self._standing[id(tensor)][1]
+        found = None if isinstance(tensor, LazyTensor) else self._whole.get(_storage(tensor))
+        if found is None:
+            return tensor
+        _, whole = found
+        if tensor.dtype != whole.dtype:
+            raise NeedsValue(f"random numbers of {whole.dtype} are read as {tensor.dtype} at {caller()}")
+        shape, strides, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+        places = torch.arange(whole.numel()).as_strided(shape, strides, offset).numpy()
+        made = view_of(View(whole, lambda base: base.as_strided(shape, strides, offset), places))
+        self._standing[id(tensor)] = (tensor, made)
+        return made
+
+
+_NOISE: dict[torch.device, torch.Generator] = {}
+
+
+def _make_noise(tensor: torch.Tensor) -> None:
+    noise = _NOISE.setdefault(tensor.device, torch.Generator(tensor.device))
+    with nobody_answers():
+        if tensor.dtype.is_floating_point:
+            tensor.uniform_(-1, 1, generator=noise)
+        else:
+            tensor.random_(0, 2, generator=noise)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Return what two tensors have in common that share their storage; 0 for one that has none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - torch compares storages by it
+    except (NotImplementedError, RuntimeError):
+        return 0

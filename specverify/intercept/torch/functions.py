@@ -1,0 +1,257 @@
+"""The random functions of torch, by their own signatures: what each of them gives in a run that is enumerated.
+
+Every one of them draws in fact as well, from the same generator and with the same arguments, so that a wrong call fails
+as it does in torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept.caller import caller
+from specverify.intercept.torch.draws import TorchDraws
+from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
+from specverify.intercept.unknowns.continuous import Continuous, exponential
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES, MOST_TRIALS, binomial_pmf
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+
+def _multinomial(
+    run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
+) -> Any:
+    """Answer each row by categorical draws; without replacement the row is renormalised after each."""
+    weights = look_at(input)
+    rows = weights.reshape(-1, weights.shape[-1]).double().cpu().numpy()
+    if not np.isfinite(rows).all() or (rows < 0).any() or (rows.sum(-1) <= 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
+    if not replacement and (np.count_nonzero(rows, -1) < num_samples).any():
+        raise NeedsValue(f"multinomial at {caller()} takes more outcomes than have positive weight")
+    outcome = run.outcomes(
+        "torch.multinomial",
+        generator,
+        weights.device,
+        lambda: torch.multinomial(weights, num_samples, replacement, generator=generator),
+    )
+    found = np.empty((len(rows), num_samples), dtype=object)
+    for row, masses in enumerate(rows):
+        left = masses.copy()
+        for draw in range(num_samples):
+            found[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
+            if not replacement and num_samples > 1:
+                left[found[row, draw].value()] = 0.0
+    return LazyTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
+
+
+def _bernoulli(run: TorchDraws, input: Any, p: float | None = None, *, generator: Any = None) -> Any:
+    if p is None:
+        heads = look_at(input)
+        advance = partial(torch.bernoulli, heads, generator=generator)
+    else:
+        heads = torch.full(input.shape, p, dtype=torch.float64, device=input.device)
+        advance = partial(torch.bernoulli, torch.empty_like(heads, dtype=input.dtype), p, generator=generator)
+    return _coins(run, "torch.bernoulli", heads, input.dtype, generator, advance)
+
+
+def _bernoulli_(run: TorchDraws, tensor: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    given = look_at(p)
+    heads = given if isinstance(given, torch.Tensor) else torch.tensor(given, dtype=torch.float64)
+    like = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    advance = partial(like.bernoulli_, given, generator=generator)
+    coins = _coins(run, "bernoulli_", heads.to(like.device).expand(like.shape), like.dtype, generator, advance)
+    return run.filled.fill(tensor, coins)
+
+
+def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, advance: Callable[[], Any]) -> Any:
+    outcome = run.outcomes(call, generator, heads.device, advance)
+    elements = np.empty(tuple(heads.shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        mass = float(heads[index])
+        elements[index] = outcome(np.array([1 - mass, mass]), index)
+    return LazyTensor(elements, dtype, heads.device)
+
+
+def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> Any:
+    count, prob = look_at(count), look_at(prob)
+    outcome = run.outcomes("torch.binomial", generator, count.device, lambda: torch.binomial(count, prob, generator))
+    trials, chances = count.double(), prob.double().expand(count.shape)
+    if not ((trials >= 0) & (trials <= MOST_TRIALS) & (trials == trials.round())).all():
+        raise NeedsValue(f"binomial at {caller()} has other than 0 to {MOST_TRIALS} trials, which are not enumerated")
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise NeedsValue(f"binomial at {caller()} has a probability outside [0, 1]")
+    elements = np.empty(tuple(count.shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        elements[index] = outcome(binomial_pmf(int(trials[index]), float(chances[index])), index)
+    return LazyTensor(elements, count.dtype, count.device)
+
+
+def _rand(
+    run: TorchDraws,
+    *numbers: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    generator: Any = None,
+    **_: Any,
+) -> Any:
+    shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
+    like = torch.empty(tuple(shape), dtype=dtype, device=device)
+    return run.uniforms(like, "torch.rand", Continuous, generator)
+
+
+def _rand_like(
+    run: TorchDraws, input: Any, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
+) -> Any:
+    like = torch.empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+    return run.uniforms(like, "torch.rand_like", Continuous, generator)
+
+
+def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = None, **named: float) -> Any:
+    given = {"from": 0.0, "to": 1.0} | dict(zip(("from", "to"), bounds, strict=False)) | named
+    low, width = given["from"], given["to"] - given["from"]
+    if not 0 < width < math.inf:
+        raise NeedsValue(f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
+    found = run.uniforms(tensor, "uniform_", Continuous, generator)
+    return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
+
+
+def _initial_uniform_(run: TorchDraws, tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    return _uniform_(run, tensor, a, b, generator=generator)
+
+
+def _kaiming_uniform_(
+    run: TorchDraws,
+    tensor: Any,
+    a: float = 0,
+    mode: Any = "fan_in",
+    nonlinearity: Any = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """Answer what a new linear layer holds, between the ends that torch gives it."""
+    if 0 in tensor.shape:
+        return tensor
+    fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
+    end = torch.nn.init.calculate_gain(nonlinearity, a) * math.sqrt(3.0 / fan)
+    return _uniform_(run, tensor, -end, end, generator=generator)
+
+
+def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    if not 0 < lambd < math.inf:
+        raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
+    found = run.uniforms(tensor, "exponential_", exponential, generator)
+    return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
+
+
+def _randint(run: TorchDraws, *numbers: Any, size: Any = None, **named: Any) -> Any:
+    *ends, shape = (*numbers, size) if size is not None else numbers
+    return _whole(run, "torch.randint", _ends(tuple(ends), named), shape, named)
+
+
+def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
+    like = {"dtype": input.dtype, "device": input.device}
+    return _whole(run, "torch.randint_like", _ends(ends, named), tuple(input.shape), like | named)
+
+
+def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
+    """Return the first whole number, and the one after the last; the first may be left out, also where it stands."""
+    names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
+    found = {"low": 0} | dict(zip(names, given, strict=False)) | named
+    return int(found["low"]), int(found["high"])
+
+
+def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: dict[str, Any]) -> Any:
+    more: Any = {"dtype": named.get("dtype") or torch.int64, "device": named.get("device") or "cpu"}
+    like, generator = torch.empty(tuple(size), **more), named.get("generator")
+    return _equally(run, call, ends, like, generator, lambda: torch.randint(*ends, size, generator=generator, **more))
+
+
+def _equally(
+    run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
+) -> Any:
+    """Return whole numbers from the first of ``ends`` to below the last."""
+    number = ends[1] - ends[0]
+    if number > MOST_OUTCOMES:
+        raise NeedsValue(f"{call} at {caller()} has {number} outcomes, more than can be enumerated")
+    outcome = run.outcomes(call, generator, like.device, advance)
+    pmf, elements = np.full(number, 1 / number), np.empty(tuple(like.shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        elements[index] = outcome(pmf, index, first=ends[0])
+    return LazyTensor(elements, like.dtype, like.device)
+
+
+def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, **named: int) -> Any:
+    names = ("from", "to") if len(bounds) == 2 or "to" in named else ("to",)
+    given = {"from": 0} | dict(zip(names, bounds, strict=False)) | named
+    if given.get("to") is None:
+        raise NeedsValue(f"random_ at {caller()} has no upper bound, and more outcomes than can be enumerated")
+    ends = given["from"], given["to"]
+
+    def advance() -> None:
+        torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).random_(*ends, generator=generator)
+
+    return run.filled.fill(tensor, _equally(run, "random_", ends, tensor, generator, advance))
+
+
+def _randperm(
+    run: TorchDraws, n: int, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
+) -> Any:
+    left, place = list(range(n)), torch.device(device or "cpu")
+    outcome = run.outcomes(
+        "torch.randperm", generator, place, lambda: torch.randperm(n, device=place, generator=generator)
+    )
+    chosen: list[int] = []
+    while left:
+        pmf = np.full(len(left), 1 / len(left))
+        chosen.append(left.pop(outcome(pmf, (len(chosen),), way=(n,)).value()))
+    return torch.tensor(chosen, dtype=dtype or torch.int64, device=device)
+
+
+def name_of(func: Any) -> str:
+    """Return what a function, or an operation of ``torch.ops``, is called."""
+    return getattr(func, "__name__", str(func))
+
+
+def _refusal(func: Any) -> Callable[..., Any]:
+    def refuse(run: TorchDraws, *_: Any, **__: Any) -> Any:
+        raise NeedsValue(f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
+
+    return refuse
+
+
+_REFUSED = (
+    torch.randn,
+    torch.randn_like,
+    torch.normal,
+    torch.poisson,
+    torch.Tensor.normal_,
+    torch.Tensor.cauchy_,
+    torch.Tensor.geometric_,
+    torch.Tensor.log_normal_,
+)
+ANSWERS: dict[Any, Callable[..., Any]] = {
+    torch.multinomial: _multinomial,
+    torch.Tensor.multinomial: _multinomial,
+    torch.bernoulli: _bernoulli,
+    torch.Tensor.bernoulli: _bernoulli,
+    torch.Tensor.bernoulli_: _bernoulli_,
+    torch.binomial: _binomial,
+    torch.rand: _rand,
+    torch.rand_like: _rand_like,
+    torch.Tensor.uniform_: _uniform_,
+    torch.Tensor.exponential_: _exponential_,
+    torch.nn.init.uniform_: _initial_uniform_,
+    torch.nn.init.kaiming_uniform_: _kaiming_uniform_,
+    torch.randint: _randint,
+    torch.randint_like: _randint_like,
+    torch.Tensor.random_: _random_,
+    torch.randperm: _randperm,
+    **{func: _refusal(func) for func in _REFUSED},
+}
+"""What each function gives instead: called with the draws of the run, and with its own arguments."""
+MAKES = {torch.rand, torch.randint, torch.randperm}
+"""Those that make a tensor of the dtype that is asked for."""

@@ -1,0 +1,235 @@
+"""A tensor whose elements may be random values nobody has looked at yet.
+
+It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
+an operation that is not known here looks at every element first and then runs as usual, so the result is right
+whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base, as
+in torch: the base is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers
+are written without that: they take the place of elements, in the base and in all its views (``overwrite``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+
+from specverify.intercept.unknowns import deferred
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+HANDLERS: dict[Any, Callable[..., Any]] = {}
+"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
+
+Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
+"""
+
+
+class View(NamedTuple):
+    """What a tensor is a view of; what is written to one of them is written to both."""
+
+    base: LazyTensor
+    again: Callable[[torch.Tensor], torch.Tensor]
+    """Makes the view of an ordinary tensor."""
+    places: np.ndarray[Any, Any]
+    """Where its elements are among those of the base."""
+
+
+class LazyTensor(torch.Tensor):
+    """``elements`` is an object array of numbers, ``Continuous`` and ``Deferred``, in the shape of the tensor."""
+
+    viewed: View | None
+    settled: torch.Tensor | None
+    """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
+    read: torch.Tensor | None
+    """A copy whose elements were all looked at, for those who only read."""
+    changes: list[int]
+    """How often elements were overwritten; one list for a tensor and all its views."""
+    _elements: np.ndarray[Any, Any]
+    _seen: int
+
+    def __new__(cls, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> Self:
+        """Return the tensor; it has no storage."""
+        wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
+        made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
+        made._elements, made._seen, made.changes = elements, 0, [0]
+        made.viewed = made.settled = made.read = None
+        return made
+
+    def __init__(self, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> None:
+        """See ``__new__``."""
+
+    @property
+    def elements(self) -> np.ndarray[Any, Any]:
+        """The elements; those of a view are taken anew after the base was overwritten."""
+        if self._seen != self.changes[0]:
+            self._seen, self.read = self.changes[0], None
+            if self.viewed is not None:
+                self._elements = picked(self.viewed.base, self.viewed.places)
+        return self._elements
+
+    def item(self) -> Any:
+        """Return the only element; a random number as a float that has no value."""
+        return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
+
+    def tolist(self) -> Any:
+        """Return the elements, looked at; random numbers as floats that have no value."""
+        if not self._open():
+            return look_at(self).tolist()
+        found = np.empty(self.elements.shape, dtype=object)
+        for index, element in np.ndenumerate(self.elements):
+            found[index] = LazyFloat(element) if isinstance(element, Continuous) else known(element)
+        return found.tolist()
+
+    def _open(self) -> bool:
+        return not is_stored(self) and holds(Continuous, self)
+
+    def numpy(self, *args: Any, **kwargs: Any) -> Any:
+        """Look at every element."""
+        return stored(self).numpy(*args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return stored(self).__dlpack__(*args, **kwargs)
+
+    def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
+        """Name the tensor without looking at it."""
+        return f"LazyTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
+    ) -> Any:
+        """Answer an operation lazily if it is known, else look at every element and run it."""
+        kwargs = kwargs or {}
+        shares = _shares_storage(func)
+        handler = None if _writes(func) else HANDLERS.get(func.overloadpacket)
+        if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
+            answer = handler(*args, **kwargs)
+            if answer is not NotImplemented:
+                return answer
+        ordinary = stored if shares else look_at
+        return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
+
+
+@cache
+def _shares_storage(func: Any) -> bool:
+    """Return whether an operation writes to an argument, or returns a view of one."""
+    return any(item.alias_info is not None for item in (*func._schema.arguments, *func._schema.returns))  # noqa: SLF001
+
+
+@cache
+def _writes(func: Any) -> bool:
+    """Return whether an operation writes to an argument: in place, or into ``out``."""
+    return any(item.alias_info is not None and item.alias_info.is_write for item in func._schema.arguments)  # noqa: SLF001
+
+
+def look_at(tensor: Any) -> Any:
+    """Return an ordinary tensor to read, every element looked at; raises ``NeedsValue`` for a continuous one."""
+    if not isinstance(tensor, LazyTensor):
+        return tensor
+    return stored(tensor) if is_stored(tensor) else _read(tensor)
+
+
+def _read(tensor: LazyTensor) -> torch.Tensor:
+    numbers = tensor.elements
+    if tensor.read is None:
+        tensor.read = of_numbers(tensor, [known(element) for element in numbers.flat])
+    return tensor.read
+
+
+def stored(tensor: Any) -> Any:
+    """Return the ordinary tensor that a lazy one becomes for good: a view becomes a view, its base is looked at."""
+    if not isinstance(tensor, LazyTensor):
+        return tensor
+    if tensor.settled is None:
+        tensor.settled = tensor.viewed.again(stored(tensor.viewed.base)) if tensor.viewed else _read(tensor)
+    return tensor.settled
+
+
+def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any]) -> None:
+    """Let other elements stand in a tensor, in what it is a view of, and in all views of that.
+
+    Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
+    """
+    if is_stored(tensor):
+        raise NeedsValue("random numbers are drawn into a tensor that was written to after it held others")
+    while tensor.viewed is not None:
+        base, _, places = tensor.viewed
+        whole = base.elements.flatten()
+        whole[places.ravel()] = values.ravel()
+        tensor, values = base, whole.reshape(base.elements.shape)
+    tensor.elements[...] = values
+    tensor.changes[0] += 1
+
+
+def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
+    """Return the ordinary tensor that a lazy one is when its elements are these numbers."""
+    return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+
+
+def is_stored(tensor: LazyTensor) -> bool:
+    """Return whether it, or what it is a view of, has become an ordinary tensor."""
+    return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
+
+
+def is_settled(value: Any, shares: bool) -> bool:
+    """Return whether there is nothing left in an argument that has not been looked at.
+
+    For an operation that ``shares`` storage, the base of a view must have been looked at as well.
+    """
+    if isinstance(value, (list, tuple)):
+        return all(is_settled(item, shares) for item in value)
+    if not isinstance(value, LazyTensor) or is_stored(value):
+        return True
+    if shares and value.viewed is not None:
+        return False
+    return not any(deferred.is_open(element) for element in value.elements.flat)
+
+
+def in_all(change: Callable[[Any], Any], value: Any) -> Any:
+    """Apply ``change`` to a value, or to every item of a list or tuple."""
+    if type(value) in (list, tuple):
+        return type(value)(in_all(change, item) for item in value)
+    return change(value)
+
+
+def elements_of(value: Any) -> np.ndarray[Any, Any]:
+    """Return the elements of a tensor or a number as an object array."""
+    if isinstance(value, LazyTensor):
+        return elements_of(stored(value)) if is_stored(value) else value.elements
+    if isinstance(value, torch.Tensor):
+        found = np.empty(tuple(value.shape), dtype=object)
+        found[...] = np.array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
+        return found
+    single = np.empty((), dtype=object)
+    single[()] = value
+    return single
+
+
+def holds(kind: type, *operands: Any) -> bool:
+    """Return whether an element of some lazy operand is of this kind."""
+    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
+    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
+
+
+def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:
+    """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
+    return LazyTensor(np.asarray(elements, dtype=object), dtype or tensor.dtype, tensor.device)
+
+
+def view_of(viewed: View) -> LazyTensor:
+    """Return the lazy tensor that is a view."""
+    base, _, places = viewed
+    made = lazy_like(base, picked(base, places))
+    made.viewed, made.changes, made._seen = viewed, base.changes, base.changes[0]  # noqa: SLF001
+    return made
+
+
+def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements at some places, in the shape of those."""
+    found: np.ndarray[Any, Any] = tensor.elements.ravel()[places.ravel()].reshape(places.shape)
+    return found

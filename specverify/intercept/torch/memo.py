@@ -1,0 +1,181 @@
+"""Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
+
+The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
+hidden. A remembered pass leaves the cache as the real one did. What is fed with something whose content cannot be read
+is computed anew every time.
+
+A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
+see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import torch
+
+from specverify.intercept.torch.alternatives import Apart, for_each_outcome, only_source
+from specverify.intercept.torch.content import NoContent, digest
+from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
+from specverify.intercept.unknowns.deferred import Categorical
+
+
+class _Pass(NamedTuple):
+    kind: Any
+    output: dict[str, Any]
+    cache: Any
+    """The attributes of the cache that was passed in, or the cache that was made."""
+    caches: bool
+    """Whether the output holds the cache."""
+
+
+class Passes(NamedTuple):
+    """What the forward passes of a model depend on, as the engine that it belongs to knows it."""
+
+    cache: str
+    """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
+    beside: Callable[[Any], Any] = lambda model: None
+    """``beside(model)``: what else of the model they depend on that may change, such as how many layers are run."""
+
+
+class Memory(NamedTuple):
+    """What was remembered, and how often it served."""
+
+    passes: dict[bytes, _Pass]
+    used: list[int]
+    """``used[0]`` counts the passes that were not computed again."""
+
+
+@contextmanager
+def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
+    """Answer ``model``'s forward passes, which depend on ``passes``, from ``memory`` inside the block."""
+    forward = model.forward
+    signature = inspect.signature(forward)
+
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        return _passed(forward, memory, passes.cache, passes.beside(model), args, kwargs)
+
+    @functools.wraps(forward)  # the library reads the signature to know what it may pass
+    def recall(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _by_name(signature, args, kwargs)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
+            if passes.cache in kwargs:
+                kwargs[passes.cache] = _settled(kwargs[passes.cache])
+            given = (*args, *kwargs.values())
+            source = only_source(given) if _several_positions(given) else None
+            if source is not None:
+                with suppress(Apart):
+                    return _passed_for_each(source, passed, passes.cache, args, kwargs)
+            return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
+
+    recall.__signature__ = signature  # type: ignore[attr-defined]  # worked out once, not at every look
+    model.forward = recall
+    try:
+        yield
+    finally:
+        del model.forward
+
+
+def _by_name(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with all that have a name under it: a cache is found however it was passed."""
+    kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
+    named = dict(zip((one.name for one in kinds), args, strict=False))
+    return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
+
+
+def _passed(
+    forward: Callable[..., Any],
+    memory: Memory,
+    name: str,
+    beside: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return the output of a forward pass, and leave the cache, handed in under ``name``, as it does."""
+    cache = kwargs.get(name)
+    try:
+        key = digest((args, kwargs, beside))
+    except NoContent:
+        return forward(*args, **kwargs)
+    if key not in memory.passes:
+        output = forward(*args, **kwargs)
+        also = {field: value for field, value in output.items() if field != name}
+        left = output.get(name) if cache is None else _state(cache)
+        memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), name in output)
+        return output
+    memory.used[0] += 1
+    kept = memory.passes[key]
+    if cache is None:
+        cache = _copied(kept.cache)
+    else:
+        cache.__dict__.update(_copied(kept.cache))
+    return kept.kind(**_copied(kept.output), **({name: cache} if kept.caches else {}))
+
+
+def _passed_for_each(
+    source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the output of a forward pass, and leave the cache, undecided where they depend on ``source``."""
+    cache = kwargs.get(name)
+
+    def one(*args: Any, **kwargs: Any) -> Any:
+        if cache is None:
+            output = passed(*args, **kwargs)
+            return type(output), dict(output), None
+        own = _copied(cache)
+        output = passed(*args, **kwargs, **{name: own})
+        return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
+
+    others = {field: value for field, value in kwargs.items() if cache is None or field != name}
+    kind, output, state = for_each_outcome(source, one, args, others)
+    if cache is not None:
+        cache.__dict__.update(state)
+        output.update({field: cache for field in output if field == name})
+    return kind(**output)
+
+
+def _state(cache: Any) -> dict[str, Any]:
+    return dict(cache.__dict__)
+
+
+def _several_positions(given: Sequence[Any]) -> bool:
+    """Return whether a lazy argument has several elements: a lone token decides whatever comes out."""
+    return any(isinstance(value, LazyTensor) and value.numel() > 1 for value in given)
+
+
+def _settled(value: Any) -> Any:
+    """Look at every lazy tensor inside a cache, in its place."""
+    if isinstance(value, torch.Tensor):
+        return look_at(value)
+    if isinstance(value, dict):
+        value.update({name: _settled(item) for name, item in value.items()})
+    elif type(value) is list:
+        value[:] = map(_settled, value)
+    elif type(value) is tuple:
+        return tuple(map(_settled, value))
+    elif hasattr(value, "__dict__") and not callable(value):
+        _settled(value.__dict__)
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy that shares no tensor: whoever gets it may write into it."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item) for item in value)
+    if hasattr(value, "__dict__") and not callable(value):
+        made = copy.copy(value)
+        made.__dict__.update(_copied(value.__dict__))
+        return made
+    return value

@@ -1,0 +1,155 @@
+"""States of torch's generators: what a draw is made from, whoever seeded, copied or restored it.
+
+Before each draw the real state is read, and the real generator is moved on by really drawing. So seeding again,
+``set_state``, ``set_rng_state``, ``fork_rng`` and two generators of one seed all come back to a state that was drawn
+from before. On the CPU uniforms are told apart one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the
+same numbers, as they are in torch. Other draws are known by the state before the call and their place in it.
+
+A run begins with a state of its own choosing, and every generator is given back as it was, so runs can be repeated and
+the state that a program is started in does not matter. A generator made by the program keeps what the program does to
+it. Devices without a generator that can be read are taken to give fresh numbers.
+
+A generator that is found elsewhere than the last answered draw left it, and that the program did not seed or set in
+between, was drawn from by an operation that nobody answered: dropout, a scripted function, a thread of C++. This is
+noticed at the next draw or at the end of the run, whatever the operation is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+
+from reference import Site
+from specverify.intercept import generator_states
+from specverify.intercept.block import current
+from specverify.intercept.native_types import methods_replaced, own_methods
+from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+_SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
+
+
+@cache
+def _start(seed: int, device: torch.device) -> torch.Tensor:
+    """Return the state of a global generator when a run begins: of a seed that nobody else would choose."""
+    return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
+
+
+def own_generators() -> list[torch.Generator]:
+    """Return the generators that are drawn from when none is named, of the CPU and of the CUDA devices in use."""
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
+
+
+class TorchStreams(Streams):
+    """The states that torch's generators were drawn from in one run."""
+
+    def __init__(self) -> None:
+        """Nothing has been drawn."""
+        super().__init__()
+        self._named: list[Any] = []
+        self._before: dict[int, tuple[Any, torch.Tensor]] = {}
+        """Generators that were drawn from or set, and their states before that."""
+        self._left: dict[int, tuple[Any, bytes]] = {}
+        """Generators that are looked after, and the state in which they should be found."""
+
+    def name(self, generator: Any) -> Site:
+        """Return what tells the draws of a generator apart from those of others, in the order they first drew."""
+        if generator is None:
+            return ()
+        if not any(generator is known for known in self._named):
+            self._named.append(generator)
+        return (f"generator {self._named.index(generator)}",)
+
+    def state(self, generator: Any, device: torch.device, advance: Callable[[], Any]) -> bytes | None:
+        """Return the state of ``generator``, or of the device's own, and move it on by what ``advance`` draws."""
+        real = generator if generator is not None else _own(device)
+        if real is None:
+            return None
+        state = real.get_state()
+        self._before.setdefault(id(real), (real, state))
+        before = _bytes(state)
+        self._found(real, before)
+        with nobody_answers():
+            advance()
+        self._left[id(real)] = (real, _bytes(real.get_state()))
+        return hashlib.blake2b(before, digest_size=16).digest()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Begin with one state, and leave every generator as it was."""
+        seed = generator_states.start()
+        for own in own_generators():
+            self._before[id(own)] = (own, own.get_state())
+            own.set_state(_start(seed, own.device))
+            self._left[id(own)] = (own, _bytes(own.get_state()))
+        block = current()
+        if block is not None:
+            block.looks.append(self.look)
+        try:
+            with methods_replaced(torch.Generator, {name: self._setting(name) for name in _SETS_STATE}):
+                yield
+                self.look()
+        finally:
+            for generator, state in self._before.values():
+                generator.set_state(state)
+
+    def _setting(self, name: str) -> Callable[..., Any]:
+        """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
+        real = own_methods(torch.Generator)[name]
+
+        def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
+            self._before.setdefault(id(generator), (generator, generator.get_state()))
+            found = real(generator, *args, **kwargs)
+            self._left[id(generator)] = (generator, _bytes(generator.get_state()))
+            return found
+
+        return method
+
+    def look(self, what: str = "an operation of torch that is not answered") -> None:
+        """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""
+        for real, _ in list(self._left.values()):
+            self._found(real, _bytes(real.get_state()), what)
+
+    def _found(self, real: Any, state: bytes, what: str = "an operation of torch that is not answered") -> None:
+        left = self._left.get(id(real))
+        if left is not None and left[1] != state:
+            self._left[id(real)] = (real, state)
+            raise NeedsValue(f"random numbers are drawn by {what}")
+
+
+_OURS: list[None] = []
+
+
+@contextmanager
+def nobody_answers() -> Iterator[None]:
+    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
+    _OURS.append(None)
+    try:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
+            yield
+    finally:
+        _OURS.pop()
+
+
+def advancing() -> bool:
+    """Return whether a generator is just being moved on by what was answered."""
+    return bool(_OURS)
+
+
+def _bytes(state: torch.Tensor) -> bytes:
+    return state.numpy().tobytes()
+
+
+def _own(device: torch.device) -> Any:
+    """Return the generator that a device draws from when none is named."""
+    if device.type == "cpu":
+        return torch.default_generator
+    if device.type == "cuda":
+        return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+    return None

@@ -1,0 +1,1 @@
+"""Random numbers that nobody has valued: compared, computed with, raced, and left undecided."""

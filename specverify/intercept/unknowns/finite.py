@@ -1,0 +1,112 @@
+"""Finite draws and seeds, as NumPy and ``random`` have them in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reference import Draws, Site
+from specverify.intercept.unknowns.uniform import refusal
+from specverify.laws import rounding
+
+MOST_OUTCOMES = 10_000
+MOST_TRIALS = 100
+MOST_SHUFFLED = 8
+
+
+def shown(seed: Any) -> str:
+    """Name a seed in a way that is the same in every run."""
+    if seed is None:
+        return ""
+    whole = isinstance(seed, int | np.integer | list | tuple)
+    return str(seed) if whole else type(seed).__name__
+
+
+def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
+    """Draw ``count`` different indices, each from the ``weights`` of those left."""
+    left = np.array(weights, dtype=np.float64)
+    found: list[int] = []
+    for position in range(count):
+        found.append(draws.categorical(left / left.sum(), (*site, position)))
+        left[found[-1]] = 0.0
+    return found
+
+
+def one_of(draws: Draws, site: Site, number: int) -> int:
+    """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
+    if number > MOST_OUTCOMES:
+        raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
+    return draws.categorical(np.full(number, 1.0 / number), site)
+
+
+def masses(p: Any, number: int) -> Any:
+    """Return the probabilities of ``choice``, checked as NumPy does."""
+    if number <= 0:
+        raise ValueError("a must be a positive integer or not empty")
+    if p is None:
+        return np.full(number, 1.0 / number)
+    rounding.saw(getattr(p, "dtype", None))
+    pmf = np.asarray(p, dtype=np.float64)
+    if pmf.shape != (number,):
+        raise ValueError("'a' and 'p' must have same size")
+    if not (pmf >= 0).all():
+        raise ValueError("probabilities are not non-negative or contain NaN")
+    coarse = np.issubdtype(getattr(p, "dtype", np.int64), np.floating)
+    if abs(pmf.sum() - 1) > math.sqrt(np.finfo(p.dtype if coarse else np.float64).eps):
+        raise ValueError("probabilities do not sum to 1")
+    return pmf / pmf.sum()
+
+
+def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
+    """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
+    if not 0 <= trials <= MOST_TRIALS:
+        raise refusal(f"{site[0]} of {trials} trials cannot be enumerated")
+    return draws.categorical(binomial_pmf(trials, chance), site)
+
+
+def binomial_pmf(trials: int, chance: float) -> Any:
+    """Return the probabilities of 0 to ``trials`` heads."""
+    return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
+
+
+def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
+    """Draw how many of those ``taken`` out of an urn are good; refuses more than ``MOST_TRIALS`` of them."""
+    if min(good, bad, taken) < 0 or taken > good + bad:
+        raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
+    if taken > MOST_TRIALS:
+        raise refusal(f"{site[0]} of {taken} samples cannot be enumerated")
+    ways = [math.comb(good, k) * math.comb(bad, taken - k) for k in range(taken + 1)]
+    return draws.categorical(np.array([way / math.comb(good + bad, taken) for way in ways]), site)
+
+
+def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
+    """Return how often each outcome came in ``trials`` draws, outcome by outcome given those before."""
+    if trials == 1:
+        only = draws.categorical(pmf, site)
+        return [int(outcome == only) for outcome in range(len(pmf))]
+    found: list[int] = []
+    for outcome, mass in enumerate(pmf):
+        rest = pmf[outcome:].sum()
+        chance = 1.0 if outcome == len(pmf) - 1 else min(1.0, mass / rest) if rest > 0 else 0.0
+        found.append(heads(draws, (*site, outcome), trials - sum(found), chance))
+    return found
+
+
+def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
+    """Return one draw for each index of the shape, a scalar for none."""
+    if size is None or size == ():
+        return dtype(draw(()))
+    found = np.empty(size, dtype=dtype)
+    for index in np.ndindex(*found.shape):
+        found[index] = draw(index)
+    return found
+
+
+def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
+    """Draw an order of ``number`` things; refuses more than ``MOST_SHUFFLED``."""
+    if number > MOST_SHUFFLED:
+        raise refusal(f"{site[0]} of {number} has more outcomes than can be enumerated")
+    return one_by_one(draws, site, np.ones(number), number)
