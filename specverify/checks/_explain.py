@@ -35,7 +35,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def program_counterexample(
-    name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
     """Explain the same for an engine: the calls of its library are the decisions."""
     worst, then = _most_beyond(law, expected)
@@ -43,9 +43,9 @@ def program_counterexample(
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    heaviest = heaviest_paths(program, share, SHOWN, MOST_PATHS)
+    heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
     return Counterexample(
-        let=(f"setting {name}",),
+        let=(described(program), *_rows(program.rows(worst))),
         then=then,
         because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
     )

@@ -86,7 +86,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
-            return program_counterexample(program.name, run, law, expected)
+            return program_counterexample(program, run, law, expected)
 
     return LawBearing(
         law=partial(enumerated, program),
@@ -162,7 +162,7 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     return _enumerated(program.open, conditions.runs, conditions.jobs)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _enumerated(opened: Open, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
     with opened() as run:

@@ -13,7 +13,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, shown
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import Check, Conditions, slack
-from specverify.checks.draft_is_honest import Drafting, drafting_cases, obstacle
+from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
 from specverify.subjects.subject import InScenario
 
@@ -65,6 +65,6 @@ CHECK = Check(
     summary="P(first i drafts accepted) is that of the optimal coupling",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
+    obstacle=needs_propose,
     cases=drafting_cases(examine),
 )

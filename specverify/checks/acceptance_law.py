@@ -16,7 +16,7 @@ from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
     Seen,
-    needs_watching,
+    needs_told,
     refuted,
     seen_in,
     watched_cases,
@@ -102,6 +102,6 @@ CHECK = Check(
     summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=needs_watching,
-    cases=watched_cases(examine),
+    obstacle=needs_told("forwards"),
+    cases=watched_cases("forwards", examine),
 )

@@ -4,23 +4,29 @@ Drafting is enumerated alone. Given the drafted tokens before it, and given that
 must have the law ``pmfs[i]`` that the draft declares for it. Dropping a token because of itself fails here too. Then
 whole rounds are enumerated from the same states, and what they draft must have the law of what is drafted alone: a
 round may draft from something stale that ``propose`` does not see. Of a tree a round tells its tokens in another order,
-so only which tokens they are is compared.
+so only which tokens they are is compared. An engine that can be looked into shows its drafts in what its target is fed:
+given all tokens before it, each must have the law that its draft model was said to have.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from reference import chain as chain_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, shown, shown_pmf
+from specverify.checks._observed import Observable, Seen, needs_told, refuted, seen_in, watched_cases
 from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
 from specverify.laws.paths import paths
-from specverify.subjects.subject import InScenario, Subject
+from specverify.laws.rounding import allowed, holds_within, worst
+from specverify.subjects.subject import EngineProgram, InScenario, Subject, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]
 HIDDEN = "it does not show its drafting step"
@@ -45,7 +51,14 @@ class Drafting(NamedTuple):
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must show its drafting half."""
+    """The subject must show its drafting half, or what its target is fed and what it should draft."""
+    if any(program.draft for program in subject.programs):
+        return needs_told("forwards")(subject)
+    return needs_propose(subject)
+
+
+def needs_propose(subject: Subject) -> str | None:
+    """The obstacle of every check that enumerates the drafting step alone."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
@@ -72,6 +85,53 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
             return found._replace(rational=here.rational, figures=figures)
     held = "every draft is drawn from the pmf it declares"
     return Examination(held, rational=here.rational, figures=figures)
+
+
+def examine_observed(observable: Observable, _: Conditions) -> Examination:
+    """Compare every draft that the target was fed with the pmf it should be drawn from."""
+    seen, model = seen_in(observable.watch), observable.program.draft
+    if model is None:
+        return Examination("what its drafts should be drawn from is not told", unknown=True)
+    drawn, farthest = _fed_drafts(seen), 0.0
+    bound = allowed(reduce(worst, (run.rounding for run in seen.runs))._replace(decisions=1))
+    figures = {"runs": len(seen.runs), "positions": len(drawn), "rounding": bound}
+    if not drawn:
+        return Examination("no draft was fed to the target", unknown=True, rational=False, figures=figures)
+    for before, masses in sorted(drawn.items()):
+        q, total = np.asarray(model(before), dtype=np.float64), sum(masses.values())
+        for token in sorted(masses.keys() | set(range(len(q)))):
+            should, does = q[token] if 0 <= token < len(q) else 0.0, masses.get(token, 0.0) / total
+            farthest = max(farthest, abs(should - does))
+            if abs(should - does) > bound:
+                then = (
+                    f"after {before} token {token} should be drafted with probability {shown(should)}, "
+                    f"but is with {shown(does)}"
+                )
+                return refuted(observable.program, then, f"the draft has q = {shown_pmf(q)} there", figures)
+    if not holds_within(farthest, bound):
+        said = f"a draft is {farthest:.2g} from its pmf, which may be rounding: here that is up to {bound:.2g}"
+        return Examination(said, unknown=True, rational=False, figures=figures)
+    return Examination("every draft is drawn from the draft's pmf", rational=False, figures=figures)
+
+
+def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
+    """Return all tokens before a draft -> draft -> mass."""
+    drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for run in seen.runs:
+        tokens, mass = seen.prompt + run.ends[0][0], sum(share for _, share in run.ends)
+        for forward in run.seen.forwards:
+            text, drafts = tokens[: committed_before(forward, seen.prompt)], drafts_of(forward, seen.prompt)
+            for i, draft in enumerate(drafts):
+                drawn[text + drafts[:i]][draft] += mass
+    return drawn
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every scenario with draws, and every program whose drafts are seen and whose draft model is known."""
+    yield from drafting_cases(examine)(subject)
+    for case in watched_cases("forwards", examine_observed)(subject):
+        if isinstance(case.situation, EngineProgram) and case.situation.draft is not None:
+            yield case
 
 
 def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
@@ -141,5 +201,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=drafting_cases(examine),
+    cases=cases,
 )

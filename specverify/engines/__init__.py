@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specverify.subjects.fault import Fault
+from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Engine(NamedTuple):
     tables: Mapping[str, Table] = {}
     """TABLE -> what it stands for."""
     reproducer: Reproducer | None = None
+    reads: Callable[[Any], ReadPass | None] = lambda model: None
+    """``reads(model)``: what tells of a call of it what its cache holds and what it is fed, if the engine knows it."""
     passes: Callable[[Any], Passes | None] = lambda model: None
     """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
 

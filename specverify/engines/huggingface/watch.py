@@ -25,6 +25,7 @@ from specverify.intercept.torch.calls import outcome_of
 from specverify.intercept.torch.content import digest
 from specverify.intercept.torch.lazy_tensor import look_at
 from specverify.intercept.torch.memo import Memory, remembered
+from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import Forward, Observed, Watched
 
 ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")
@@ -60,18 +61,15 @@ def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
         model.forward = in_float64(model.forward)
         if not hidden:  # eager attention alone returns its weights, and has none to return for a row that sees nothing
             model.set_attn_implementation("eager")
-    layers = layers_of(engine.target)
+    read = pass_of(engine.target)
     forwards: list[Forward] = []
     rows: list[list[Tokens]] = []
 
-    def before_forward(target: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        if layers_of(target) != layers:
-            return  # early exit: the target drafts
-        cache = named["past_key_values"]
-        ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
-        fed = () if ids is None else tuple(look_at(ids)[0].tolist())
-        forwards.append(Forward(cache.get_seq_length(), fed, entries_of(cache)))
-        rows.append([])
+    def before_forward(_: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        found = read(positional, named)
+        if found is not None:
+            forwards.append(found)
+            rows.append([])
 
     def show(ids: Any, scores: Any) -> Any:
         if rows:
@@ -99,6 +97,21 @@ def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
             yield Watched(run, partial(run, speculative=False), engine.start)
         finally:
             hook.remove()
+
+
+def pass_of(target: Any) -> ReadPass:
+    """Return what tells of a call of ``target`` what it is fed and what its cache holds, or that it drafts."""
+    layers = layers_of(target)
+
+    def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
+        if layers_of(target) != layers:
+            return None  # early exit: the target drafts
+        cache = named.get("past_key_values")
+        ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
+        fed = () if ids is None else tuple(look_at(ids)[0].tolist())
+        return Forward(0, fed) if cache is None else Forward(cache.get_seq_length(), fed, entries_of(cache))
+
+    return read
 
 
 class _Float64(TorchFunctionMode):
