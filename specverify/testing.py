@@ -20,26 +20,26 @@ from typing import Any, Literal, get_args
 
 from reference import Algorithm, Claim, Tokens
 from specverify.base.arguments import (
+    argument_error,
     check_callable,
     check_choice,
     check_flag,
     check_integer,
     check_law,
     check_seconds,
-    refusal,
 )
 from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.engines import found_engines
 from specverify.report.prose import failure
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.engine import Models, engine_subject
+from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.subject import Subject
 
 OnFail = Literal["raise"] | None
-SECONDS = Plan(()).seconds
+SECONDS = Checklist(()).seconds
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
@@ -123,14 +123,14 @@ def check_subject(
     sample has decided.
     """
     if not isinstance(subject, Subject):
-        raise refusal("the subject", subject, "a Subject, as specverify.subjects makes them")
+        raise argument_error("the subject", subject, "a Subject, as specverify.subjects makes them")
     check_flag(sampled, "sampled")
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(seconds, "seconds")
     checks = CHECKS if sampled else EXACT_CHECKS
     verdicts = [
         verdict
-        for verdict in verify_subject(subject, Plan(checks, Conditions(), seconds))
+        for verdict in verify_subject(subject, Checklist(checks, Conditions(), seconds))
         if verdict.status is not Status.NOT_APPLICABLE
     ]
     good = {Status.HOLDS, Status.DECLARED_BIAS}
@@ -147,25 +147,25 @@ def check_subject(
 def _gammas(gammas: Any) -> tuple[int, ...]:
     """Return the numbers of drafts to examine a verifier at, as they were given."""
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
-        raise refusal("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
+        raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:
         check_integer(gamma, f"a gamma of {tuple(gammas)}")
     if len(set(gammas)) < len(gammas):
-        raise refusal("gammas", gammas, "each number of drafts once")
+        raise argument_error("gammas", gammas, "each number of drafts once")
     return tuple(map(int, gammas))
 
 
-def _models(models: Any) -> Models:
+def _models(models: Any) -> ModelsWithPasses:
     """Return the models whose forward passes may be remembered, each with what its passes depend on."""
     engines = found_engines().engines.values()
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):
-        raise refusal("models", models, f"a tuple of models of {known}")
+        raise argument_error("models", models, f"a tuple of models of {known}")
     found = []
     for model in models:
         passes = next((passes for engine in engines if (passes := engine.passes(model))), None)
         if passes is None or not callable(getattr(model, "forward", None)):
-            raise refusal("a model", model, f"a model of {known}, with a forward method")
+            raise argument_error("a model", model, f"a model of {known}, with a forward method")
         found.append((model, passes))
     return tuple(found)
 
@@ -175,7 +175,7 @@ def _claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
-        raise refusal("claims", claims, "a collection of at least one Claim")
+        raise argument_error("claims", claims, "a collection of at least one Claim")
     for claim in claims:
         check_choice(claim, "a claim", tuple(Claim))
     return subject._replace(claims=frozenset(claims))

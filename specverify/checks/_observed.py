@@ -43,7 +43,7 @@ class Observable(NamedTuple):
     watch: Watch
 
 
-Examine = Callable[[Observable, Conditions], Examination]
+ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
 def needs_watching(subject: Subject) -> str | None:
@@ -52,7 +52,7 @@ def needs_watching(subject: Subject) -> str | None:
     return None if watched else "it cannot be looked into while it runs"
 
 
-def watched_cases(examine: Examine) -> Callable[[Subject], Iterator[Case]]:
+def watched_cases(examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
     """Return every program that can be looked into."""
 
     def cases(subject: Subject) -> Iterator[Case]:
@@ -86,7 +86,7 @@ def examine_runs(
     fault: Callable[[Seen, Run, Observable], str | None],
     holds: str,
     returned: Callable[[Run, Observable], str] = lambda run, observable: "",
-) -> Examine:
+) -> ExamineRuns:
     """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
 
     ``returned`` says of that run which of the values that are returned it is about.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from specverify.intercept.torch.memo import Passes
 
 Decode = Callable[[], Any]
-Models = tuple[tuple[Any, "Passes"], ...]
+ModelsWithPasses = tuple[tuple[Any, "Passes"], ...]
 """Models, each with what its forward passes depend on."""
 DETECT = 0.05
 """Total variation that a sample of an engine must see."""
@@ -38,7 +38,7 @@ def engine_subject(
     speculative: Decode,
     plain: Decode | Mapping[Tokens, float],
     name: str,
-    models: Models = (),
+    models: ModelsWithPasses = (),
     claims: frozenset[Claim] = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
 ) -> Subject:
     """Return the subject of one call; it claims to be lossless unless told otherwise.
@@ -72,7 +72,9 @@ SAMPLED = "as called, its own random numbers"
 
 
 @contextmanager
-def opened(decode: Decode, models: Models, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+def opened(
+    decode: Decode, models: ModelsWithPasses, forced_uniform: float | None = None
+) -> Iterator[Callable[[Draws], Any]]:
     """Yield a call as a program of draws."""
 
     def program(draws: Draws) -> Any:
@@ -126,7 +128,7 @@ def tokens_of(answer: Any) -> Tokens:
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: Models) -> Mapping[Tokens, float]:
+def _plain_law(plain: Decode, models: ModelsWithPasses) -> Mapping[Tokens, float]:
     with opened(plain, models) as program:
         return complete_law(program)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows, softmax_rows
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling whose bonus row is not processed."""
-    p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     p[-1:] = softmax_rows(target_logits[-1:])
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows, softmax_rows
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling with the raw q in the ratio."""
-    p, q = pmfs(target_logits, temperature, top_k, top_p, min_p), softmax_rows(draft_logits)
+    p, q = processed_rows(target_logits, temperature, top_k, top_p, min_p), softmax_rows(draft_logits)
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows
 
 
 def verify(
@@ -19,9 +19,9 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling with min-p on the last row."""
-    p = pmfs(target_logits, temperature, top_k, top_p, 0.0)
-    p[-1:] = pmfs(target_logits[-1:], temperature, top_k, top_p, min_p)
-    q = pmfs(draft_logits, temperature, top_k, top_p, min_p)
+    p = processed_rows(target_logits, temperature, top_k, top_p, 0.0)
+    p[-1:] = processed_rows(target_logits[-1:], temperature, top_k, top_p, min_p)
+    q = processed_rows(draft_logits, temperature, top_k, top_p, min_p)
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, kept, likeliest, nucleus, planted_verifier, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, likeliest, nucleus, planted_verifier, restricted, softmax_rows
 
 
 def rows_of(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
     """Return rows truncated at T = 1 and tempered afterwards."""
     mask = nucleus(likeliest(softmax_rows(logits), top_k), top_p)
-    rows = kept(likeliest(softmax_rows(logits, temperature), top_k), mask)
-    return kept(rows, rows >= rows.max(-1, keepdims=True) * min_p)
+    rows = restricted(likeliest(softmax_rows(logits, temperature), top_k), mask)
+    return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
 
 
 def verify(

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, kept, likeliest, nucleus, planted_verifier, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, likeliest, nucleus, planted_verifier, restricted, softmax_rows
 
 
 def rows_of(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
     """Return rows cut to top-k and to the nucleus of the whole law."""
     rows = softmax_rows(logits, temperature)
-    cut = kept(likeliest(rows, top_k), nucleus(rows, top_p))
-    return kept(cut, cut >= cut.max(-1, keepdims=True) * min_p)
+    cut = restricted(likeliest(rows, top_k), nucleus(rows, top_p))
+    return restricted(cut, cut >= cut.max(-1, keepdims=True) * min_p)
 
 
 def verify(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows, softmax_rows
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling of the raw target."""
-    p, q = softmax_rows(target_logits), pmfs(draft_logits, temperature, top_k, top_p, min_p)
+    p, q = softmax_rows(target_logits), processed_rows(draft_logits, temperature, top_k, top_p, min_p)
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling of processed drafts by pmfs at T = 1."""
-    p, q = (pmfs(rows, 1.0, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    p, q = (processed_rows(rows, 1.0, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
