@@ -63,12 +63,12 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     return Law(law, share - found if exhausted else 0, runs, decisions, rounding=rounding)
 
 
-def complete_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> dict[Any, Any]:
+def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
     """Return outcome -> probability, in order, of a program that serves as a yardstick.
 
-    Raises ``EnumerationTooLarge`` where ``budget`` runs do not follow every path.
+    Raises ``EnumerationTooLarge`` where ``DEFAULT_RUNS`` runs do not follow every path.
     """
-    law = program_law(program, budget)
+    law = program_law(program)
     if law.missing:
         raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
     return {outcome: law.probabilities[outcome] for outcome in sorted(law.probabilities)}

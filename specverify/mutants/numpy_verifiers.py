@@ -19,6 +19,9 @@ from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subj
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
+TRUNCATED: Setting = (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8))
+"""A setting in which every processor but min-p matters."""
+
 Ratio = Callable[[Any, Any, int], Any]
 """``ratio(p, q, token)``: the draft stays if a uniform number is below."""
 ReplacementWeights = Callable[[Any, Any], Any]
@@ -107,18 +110,33 @@ def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, 
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
 
 
-def of_logits(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
+    """Make a verifier of logits of a function that returns its p and q ``[rows, vocabulary]``.
+
+    ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``.
+    """
+
+    def verify(
+        target_logits: Any,
+        draft_logits: Any,
+        draft_tokens: Any,
+        temperature: float,
+        top_k: float,
+        top_p: float,
+        min_p: float,
+    ) -> list[int]:
+        p, q = rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)
+        return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(verify, attribute, getattr(rows, attribute))
+    return verify
+
+
+@decided_by_rows
+def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
     """Speculative sampling of processed logits."""
-    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    return processed_rows(target_logits, *processing), processed_rows(draft_logits, *processing)
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
@@ -156,7 +174,7 @@ def planted_verifier(
     if make is batched_subject or "lengths" in taken:
         form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
     elif taken & set(PARAMETERS):
-        form, right = logits_subject, of_logits  # type: ignore[assignment]
+        form, right = logits_subject, of_logits
     subject_of = make or (partial(logits_at, setting) if setting else form)
     return Mutant(
         name,

@@ -64,7 +64,6 @@ class Began(NamedTuple):
 
 Message = Loaded | Refusal | Stopped | Began | Verdict
 Tell = Callable[[Message], None]
-Job = Callable[[Tell], None]
 
 
 class _Opened(NamedTuple):

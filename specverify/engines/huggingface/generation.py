@@ -116,19 +116,18 @@ def call_of(
     *,
     drafting: Mapping[str, Any] | None = None,
     call: Mapping[str, Any] | None = None,
-    also: Callable[[], Mapping[str, Any]] = dict,
 ) -> GenerateCall:
     """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
 
     An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
-    left out without speculation; ``also()`` goes to ``generate`` in either case, made anew for every call.
+    left out without speculation.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
     first = target.config.decoder_start_token_id if target.config.is_encoder_decoder else None
 
     def generate(speculates: bool = True, **extra: Any) -> Any:
-        given = {**inputs, **also(), **(dict(call or {}) if speculates else {}), **extra}
+        given = {**inputs, **(dict(call or {}) if speculates else {}), **extra}
         given = {name: value for name, value in given.items() if value is not None}
         return target.generate(**given, generation_config=speculative if speculates else plain)
 

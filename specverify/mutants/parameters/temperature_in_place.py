@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import drawn, owed, planted_verifier, processed_rows
+from specverify.mutants.numpy_verifiers import TRUNCATED, drawn, owed, planted_verifier, processed_rows
 
 
 def verify(
@@ -39,5 +39,5 @@ MUTANT = planted_verifier(
     citation="romsto/Speculative-Decoding utils/logits_processor.py:62,95 at db7db67",
     killed_by="law_is_target",
     gammas=(1,),
-    setting=(("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)),
+    setting=TRUNCATED,
 )
