@@ -10,7 +10,7 @@ import pytest
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
 
@@ -81,7 +81,7 @@ def verdict_of(make, check, programs=slice(2, 6)):
     """Return what one check says of the engine in a few of its scenarios."""
     subject = made_subject(make, "an engine")
     subject = subject._replace(claims=frozenset(Claim), programs=subject.programs[programs])
-    return run_check(subject, check_named(check), Plan(()))
+    return run_check(subject, check_named(check), Checklist(()))
 
 
 def status_of(make, check, programs=slice(2, 6)):

@@ -43,7 +43,7 @@ class Observable(NamedTuple):
     watch: Watch
 
 
-Examine = Callable[[Observable, Conditions], Examination]
+ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
 def needs_told(field: str) -> Callable[[Subject], str | None]:
@@ -58,7 +58,7 @@ def needs_told(field: str) -> Callable[[Subject], str | None]:
     return obstacle
 
 
-def watched_cases(field: str, examine: Examine) -> Callable[[Subject], Iterator[Case]]:
+def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
     """Return every program of which ``field`` is told when it is looked into."""
 
     def cases(subject: Subject) -> Iterator[Case]:
@@ -92,7 +92,7 @@ def examine_runs(
     fault: Callable[[Seen, Run, Observable], str | None],
     holds: str,
     returned: Callable[[Run, Observable], str] = lambda run, observable: "",
-) -> Examine:
+) -> ExamineRuns:
     """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
 
     ``returned`` says of that run which of the values that are returned it is about.

@@ -25,7 +25,7 @@ from specverify.checks.check import Check, Conditions
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
-Place = tuple[tuple[int, ...], Tokens]
+DraftContext = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
 
 
@@ -68,10 +68,10 @@ def _of_position(rounding: Rounding) -> float:
     return allowed(rounding._replace(decisions=2))
 
 
-def _masses(seen: Seen) -> tuple[dict[Place, dict[int, float]], dict[Place, dict[int, float]]]:
+def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
     """Return place -> draft -> mass with which it was reached, and with which it was emitted."""
-    drafted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    emitted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         for new, mass in run.ends:
             rounds: tuple[int, ...] = ()

@@ -20,7 +20,7 @@ import numpy as np
 from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from reference import chain as chain_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, shown, shown_pmf
+from specverify.checks._explain import described, readable, shown_pmf
 from specverify.checks._observed import Observable, Seen, needs_told, refuted, seen_in, watched_cases
 from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
@@ -32,7 +32,7 @@ Propose = Callable[[Draws, State], Draft]
 HIDDEN = "it does not show its drafting step"
 
 
-class Proposed(NamedTuple):
+class ProposalLaw(NamedTuple):
     """The law of the drafts that a decoder proposes in one state."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
@@ -104,8 +104,8 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
             farthest = max(farthest, abs(should - does))
             if abs(should - does) > bound:
                 then = (
-                    f"after {before} token {token} should be drafted with probability {shown(should)}, "
-                    f"but is with {shown(does)}"
+                    f"after {before} token {token} should be drafted with probability {readable(should)}, "
+                    f"but is with {readable(does)}"
                 )
                 return refuted(observable.program, then, f"the draft has q = {shown_pmf(q)} there", figures)
     if not holds_within(farthest, bound):
@@ -134,7 +134,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield case
 
 
-def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
+def _proposed(propose: Propose, state: State, like: Pmf) -> ProposalLaw:
     tokens: dict[Any, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
 
     def program(draws: Draws) -> Draft:
@@ -150,14 +150,14 @@ def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
             pmf = draft.pmfs[i]
             declared = one_hot(token, like) if pmf is None else pmf
             tokens[draft.tokens[:i], tuple(declared.tolist())][token] += path.weight
-    return Proposed(tokens, drafts, tree, len(found))
+    return ProposalLaw(tokens, drafts, tree, len(found))
 
 
 def _ordered(tokens: Tokens, tree: bool) -> Tokens:
     return tuple(sorted(tokens)) if tree else tokens
 
 
-def _undeclared(here: InScenario, state: State, proposed: Proposed) -> Examination | None:
+def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a token that is drawn with another probability than is declared for it."""
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
@@ -165,15 +165,15 @@ def _undeclared(here: InScenario, state: State, proposed: Proposed) -> Examinati
             actual = law.get(token, 0) / total
             if abs(actual - mass) > slack(here, len(before) + 1):
                 return _refuted(
-                    f"a drafted token declared with probability {shown(mass)} is drawn with {shown(actual)}",
+                    f"a drafted token declared with probability {readable(mass)} is drawn with {readable(actual)}",
                     (described(here), f"committed {state.tokens}, drafted so far {before}"),
                     f"the draft declares q = {shown_pmf(as_pmf(declared))} for its next token, "
-                    f"but token {token} is drawn with probability {shown(actual)} instead of {shown(mass)}",
+                    f"but token {token} is drawn with probability {readable(actual)} instead of {readable(mass)}",
                 )
     return None
 
 
-def _another_draft(here: InScenario, done: FirstRound, proposed: Proposed) -> Examination | None:
+def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft that a round makes with another probability than it is proposed with."""
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():
@@ -184,9 +184,9 @@ def _another_draft(here: InScenario, done: FirstRound, proposed: Proposed) -> Ex
         shows, makes = proposed.drafts.get(draft, 0), drawn.get(draft, 0)
         if abs(shows - makes) > slack(here, len(draft) + 1):
             return _refuted(
-                f"a draft proposed with probability {shown(shows)} is made by a round with {shown(makes)}",
+                f"a draft proposed with probability {readable(shows)} is made by a round with {readable(makes)}",
                 (described(here), f"committed {done.state.tokens}"),
-                f"propose drafts {draft} with probability {shown(shows)}, but step drafts it with {shown(makes)}",
+                f"propose drafts {draft} with probability {readable(shows)}, but step drafts it with {readable(makes)}",
             )
     return None
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from specverify.intercept.torch.memo import Passes
 
 Decode = Callable[[], Any]
-Models = tuple[tuple[Any, "Passes"], ...]
+ModelsWithPasses = tuple[tuple[Any, "Passes"], ...]
 """Models, each with what its forward passes depend on."""
 LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 """What an engine promises unless told otherwise."""
@@ -49,7 +49,7 @@ def engine_subject(
     speculative: Decode,
     plain: Decode | Mapping[Tokens, float],
     name: str,
-    models: Models = (),
+    models: ModelsWithPasses = (),
     claims: frozenset[Claim] = LOSSLESS,
     observer: Observer | None = None,
 ) -> Subject:
@@ -84,7 +84,7 @@ def program_of(
     name: str,
     speculative: Decode,
     plain: Decode | Mapping[Tokens, float],
-    models: Models = (),
+    models: ModelsWithPasses = (),
     observer: Observer | None = None,
 ) -> EngineProgram:
     """Return a call as a program of draws that promises the law of ``plain``, or that law itself."""
@@ -105,7 +105,7 @@ SAMPLED = "as called, its own random numbers"
 
 @contextmanager
 def opened(
-    decode: Decode, models: Models, forced_uniform: float | None = None, horizon: int | None = None
+    decode: Decode, models: ModelsWithPasses, forced_uniform: float | None = None, horizon: int | None = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield a call as a program of draws; what it decodes beyond the horizon is cut off."""
 
@@ -127,7 +127,7 @@ def opened(
 
 @contextmanager
 def watched(
-    observer: Observer, speculative: Decode, plain: Decode | None, models: Models, horizon: int | None = None
+    observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
 ) -> Iterator[Watched]:
     """Yield both calls, with what the observer notes of a run; without a call to decode plainly that one is empty."""
 
@@ -183,7 +183,7 @@ def tokens_of(answer: Any) -> Tokens:
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: Models) -> Mapping[Tokens, float]:
+def _plain_law(plain: Decode, models: ModelsWithPasses) -> Mapping[Tokens, float]:
     with opened(plain, models) as program:
         return complete_law(program)
 

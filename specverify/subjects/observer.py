@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reference import LanguageModel, Tokens
-from specverify.base.arguments import refusal
+from specverify.base.arguments import argument_error
 from specverify.intercept.unknowns.deferred import known
 from specverify.laws.rounding import FLOAT64, spacing
 from specverify.subjects.subject import Forward, UnusableSubject
@@ -47,9 +47,9 @@ class Observer:
         every row that a logits processor is shown. Raises ``ValueError`` for ``read`` without a target.
         """
         if read is not None and target is None:
-            raise refusal("target", target, "the module whose calls read looks at")
+            raise argument_error("target", target, "the module whose calls read looks at")
         if target is not None and not callable(getattr(target, "register_forward_pre_hook", None)):
-            raise refusal("target", target, "a torch module")
+            raise argument_error("target", target, "a torch module")
         self.prompt: Tokens = _whole(prompt, "the prompt")
         self.draft, self.target, self.read, self.processors = draft, target, read, processors
         self.forwards: list[Forward] = []

@@ -97,7 +97,7 @@ class SampledPair(NamedTuple):
     """The total variation to be seen."""
 
 
-class Refused(Exception):  # noqa: N818 - reads as the sentence it is
+class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
     """An engine does not take a setting, and says so; the message is its own words."""
 
 

@@ -19,7 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
-from specverify.engines.huggingface.generation import PASSES, Generation, layers_of, quiet_and_seeded
+from specverify.engines.huggingface.generation import PASSES, GenerateCall, layers_of, quiet_and_seeded
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.intercept.torch.content import digest
@@ -51,7 +51,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
+def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     """Build the models in float64 and yield the engine with what is needed to look into it."""
     with quiet_and_seeded(0):
         engine = build()
@@ -134,7 +134,7 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def _asked(engine: Generation, *, attentions: bool) -> dict[str, bool]:
+def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     found = engine.generate(False, **asked)
@@ -166,7 +166,7 @@ def _array(entry: Any) -> Any:
     return look_at(entry).double().numpy()
 
 
-def _contents(engine: Generation) -> dict[str, bytes]:
+def _contents(engine: GenerateCall) -> dict[str, bytes]:
     """Return a digest of everything the caller owns and may use again."""
     found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     for number, model in enumerate(engine.models):
