@@ -73,7 +73,7 @@ def speculates(scenario, held=as_it_is, observer=None, accept=lambda p, q, x: p[
 
 
 def watched(scenario, **options):
-    observer = Observer(scenario.prompt)
+    observer = Observer(scenario.prompt, draft=scenario.draft)
     return Made(partial(speculates, scenario, observer=observer, **options), observer=observer)
 
 
@@ -121,6 +121,15 @@ def test_a_right_engine_holds_when_it_is_looked_into(check):
 def test_rows_that_are_not_told_are_not_judged():
     said = check_named("processors_see_their_prefix").obstacle(made_subject(watched, "an engine"))
     assert said == "its rows are not told"
+
+
+def test_drafts_of_an_unknown_pmf_are_not_judged():
+    def make(scenario):
+        observer = Observer(scenario.prompt)
+        return Made(partial(speculates, scenario, observer=observer), observer=observer)
+
+    subject = made_subject(make, "an engine")
+    assert check_named("draft_is_honest").obstacle(subject) == "what its drafts should be drawn from is not told"
 
 
 @pytest.mark.parametrize("held", [one_short, stale, of_another])

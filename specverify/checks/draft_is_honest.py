@@ -54,7 +54,7 @@ def obstacle(subject: Subject) -> str | None:
     """The subject must show its drafting half, or what its target is fed and what it should draft."""
     if any(program.draft for program in subject.programs):
         return needs_told("forwards")(subject)
-    return needs_propose(subject)
+    return "what its drafts should be drawn from is not told" if subject.programs else needs_propose(subject)
 
 
 def needs_propose(subject: Subject) -> str | None:

@@ -49,7 +49,7 @@ class Made(NamedTuple):
     plain: Decode | None = None
     """The same without; left out, the law is that of the target's rows as they are."""
     observer: Observer | None = None
-    """What is told of its forward passes; its drafts are held to the draft's rows unless it says otherwise."""
+    """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
 
 
 Make = Callable[[EngineScenario], Decode | Made | tuple[Decode, Decode]]
@@ -99,8 +99,21 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
         program = program._replace(plain=partial(_opened, make, scenario, "plain"))
     if like.observer is None:
         return program
-    tells, q = like.observer.tells, None if scenario.greedy else like.observer.draft or _models(scenario).draft
-    return program._replace(watch=partial(_watched, make, scenario), tells=tells, draft=q)
+    q = None if scenario.greedy or like.observer.draft is None else partial(_drafted, make, scenario)
+    return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
+
+
+def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
+    """Return the pmf of a draft after ``tokens``, as the observer of that scenario knows it."""
+    observer = _made_once(make, scenario).observer
+    if observer is None or observer.draft is None:
+        raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
+    return observer.draft(tokens)
+
+
+@lru_cache(maxsize=64)
+def _made_once(make: Make, scenario: Scenario) -> Made:
+    return _made(make, scenario)
 
 
 def _models(scenario: Scenario) -> EngineScenario:
