@@ -17,7 +17,7 @@ import pytest
 from reference import Task, chain, overlap, verify_batched
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.enumeration import program_law
-from specverify.laws.grid import GridRefused, chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
+from specverify.laws.grid import GridRefused, chain_breakpoints, chain_grid_law, grid_law, grid_tables
 from specverify.laws.law import target_law, total_variation
 
 PROMPT = (0,)
