@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ class Planted(NamedTuple):
     kernel: Any
     seen_by: str
     """The check that names it."""
-    convention: dict[str, Any] = {}
+    convention: Mapping[str, Any] = {}
     says: str = ""
     """Words of the counterexample."""
 
@@ -72,7 +73,9 @@ def begins_with_its_own_end(p, q, drafts, cu_num_draft_tokens, accept_uniforms, 
 
 def padding_is_drafted(p, q, drafts, lengths, accept_uniforms, final_uniforms):
     """Placeholders are judged like drafts; as an index, -1 is the last token."""
-    return decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms, RIGHT._replace(accepts=index_as_it_is(drafts)))
+    return decide(
+        p, q, drafts, full(drafts), accept_uniforms, final_uniforms, RIGHT._replace(accepts=index_as_it_is(drafts))
+    )
 
 
 def index_as_it_is(drafts):
@@ -176,7 +179,9 @@ def noise_of_the_first_row(p, q, drafts, accept_uniforms, noise):
 
 def race_of_p(p, q, drafts, accept_uniforms, noise):
     """The race is for p where it should be for the residual."""
-    return decide(p, q, drafts, full(drafts), accept_uniforms, noise, RIGHT._replace(weights=replaced_from_p, last=race))
+    return decide(
+        p, q, drafts, full(drafts), accept_uniforms, noise, RIGHT._replace(weights=replaced_from_p, last=race)
+    )
 
 
 def race_of_squares(p, q, drafts, accept_uniforms, noise):

@@ -92,7 +92,9 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROW
         wanted = rows_of(cells)
         if rows + wanted > budget:
             if not rows:
-                raise GridRefused(f"{len(cells)} cells take {wanted} rows, and the budget is {budget}: use fewer drafts")
+                raise GridRefused(
+                    f"{len(cells)} cells take {wanted} rows, and the budget is {budget}: use fewer drafts"
+                )
             break
         rows += wanted
         looked = look(lambda _, uniforms: kernel(uniforms), cells, margin)
@@ -128,8 +130,8 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float
         raise ValueError(f"the kernel answered an array {answers.shape}, expected [{len(cases)}, tokens]")
     answers = answers.reshape(len(cells), -1, answers.shape[1])
     alike = (answers == answers[:, :1]).all(axis=(1, 2))
-    settled = tuple((cells[i], _outcome(answers[i, 0])) for i in np.flatnonzero(alike))
-    parts = [(cells[i], _halves(cells[i], answers[i], margin)) for i in np.flatnonzero(~alike)]
+    settled = tuple((cells[i], _outcome(answers[i, 0])) for i in np.flatnonzero(alike).tolist())
+    parts = [(cells[i], _halves(cells[i], answers[i], margin)) for i in np.flatnonzero(~alike).tolist()]
     halves = tuple(half for _, found in parts for half in found)
     unsettled = tuple(cell for cell, found in parts if not found)
     return Looked(settled, tuple(cell for cell, _ in parts), halves, unsettled)
@@ -234,8 +236,9 @@ def chain_breakpoints(
     places: list[set[Fraction]] = [set() for _ in range(len(draft) + 1)]
     for path in paths(judged):
         for site, weights, _ in path.decisions:
-            if site[0] == "accept":
-                places[site[1]].add(weights[0])
+            coin = site[1] if site[0] == "accept" else None
+            if isinstance(coin, int):
+                places[coin].add(weights[0])
             else:
                 places[-1].update(_subset_sums(weights))
     return tuple(map(frozenset, places))

@@ -45,7 +45,8 @@ def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
 
 def given_batch(kernel: Kernel, batch: Batch) -> Batch:
     """Return the batch in the kernel's library."""
-    return Batch(*(as_given(kernel, values) for values in batch[:3]), batch.lengths)
+    p, q, drafts, lengths = batch
+    return Batch(as_given(kernel, p), as_given(kernel, q), as_given(kernel, drafts), lengths)
 
 
 def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -54,8 +55,8 @@ def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple
     ``random`` is what stands behind the drafts: coins ``[B, gamma]`` and the last draw's, a seed and an offset, nothing.
     """
     rows, gamma = batch.drafts.shape
-    coins = random[:1] if not kernel.inside else ()
-    p, q, drafts = batch[:3]
+    coins: list[Any] = [] if kernel.inside else [random[0]]
+    p, q, drafts, _ = batch
     if "cu_num_draft_tokens" in kernel.named:
         p = _flat(kernel, p, batch.lengths + 1)
         q, drafts, *coins = (_flat(kernel, values, batch.lengths) for values in (q, drafts, *coins))
@@ -105,7 +106,9 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Batch
         tokens = xp.where(as_given(kernel, np.arange(width)[None, :]) >= ends[:, None], -1, tokens)
     if width > gamma:
         return tokens
-    return xp.concat([tokens, xp.astype(as_given(kernel, np.full((rows, gamma + 1 - width), -1)), tokens.dtype)], axis=1)
+    return xp.concat(
+        [tokens, xp.astype(as_given(kernel, np.full((rows, gamma + 1 - width), -1)), tokens.dtype)], axis=1
+    )
 
 
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
@@ -134,7 +137,8 @@ def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, A
         raise UnusableSubject(
             f"it returned {described(answer)} and ends is {ends!r}, expected (tokens, number of {_counted(kernel)})"
         )
-    return answer
+    tokens, numbers = answer
+    return tokens, numbers
 
 
 def _counted(kernel: Kernel) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens, chain
+from reference import Site, Tokens, chain
 from reference.verifiers.block_verification import block_verification
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.base.arrays import host_array
@@ -171,8 +171,9 @@ def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:
 def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
     """Return what the rule emits at these uniforms, the last token by inverse CDF or by its race."""
     last = float(uniforms[rounds.gamma])
-    coins = {(("accept", i), 0): float(uniforms[i]) for i in range(len(case.draft))}
-    ends = {(("residual", i), 0): last for i in range(len(case.draft))}
-    tape = Tape(0, {**coins, **ends, (("bonus",), 0): last})
+    answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
+    for i in range(len(case.draft)):
+        answers |= {(("accept", i), 0): float(uniforms[i]), (("residual", i), 0): last}
+    tape = Tape(0, answers)
     rule = RULES[rounds.kernel.convention.rule]
     return rule(tape, lambda tokens: case.p[len(tokens)], (), chain(case.draft, tuple(case.q))).tokens

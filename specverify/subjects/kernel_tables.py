@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
     @cache
     def both(tokens: Tokens) -> tuple[Pmf, Pmf]:
         rng = np.random.default_rng([denominator, seed, length, *tokens])
-        q = np.bincount(rng.integers(SIZE, size=denominator), minlength=SIZE)
+        q: Any = np.bincount(rng.integers(SIZE, size=denominator), minlength=SIZE)
         moved = int(q[odd] if len(tokens) == len(PROMPT) + length else rng.integers(q[odd] + 1))
         share = int(rng.integers(moved + 1))
         p = q.copy()

@@ -172,8 +172,12 @@ def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
         if told(rounds, answers[row].tolist()) != told(rounds, expected):
             where = described_row(rounds, cell.case, middles[row], f"row {row + 1} of {len(cells)}")
             because = f"{where} -> {told(rounds, answers[row].tolist())}, and the rule answers {told(rounds, expected)}"
-            return Counterexample((described_rounds(rounds), here.name, *models_of(rounds, cell.case)), then, (because,))
-    return Counterexample((described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",))
+            return Counterexample(
+                (described_rounds(rounds), here.name, *models_of(rounds, cell.case)), then, (because,)
+            )
+    return Counterexample(
+        (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
+    )
 
 
 def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
@@ -184,7 +188,7 @@ def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions)
         best, slack = _acceptance(rounds, name), float(law.missing) + (DOUBT if law.missing else 0)
         for i in range(1, situation_named(rounds, name).length + 1):
             accepted = sum(mass for tokens, mass in law.probabilities.items() if len(tokens) > i)
-            if abs(accepted - best[i]) > slack:
+            if best[i] - accepted > slack:
                 then = f"the first {i} drafts are accepted with probability {accepted}, by the rule with {best[i]}"
                 example = Counterexample((described_rounds(rounds), name), then)
                 return Examination(then, failed=True, counterexample=example, figures=figures)

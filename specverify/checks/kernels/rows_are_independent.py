@@ -35,7 +35,9 @@ def examine(rounds: Rounds, _: Conditions) -> Examination:
             before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
             then = f"{where}, {said}, is answered {seen}; the same row is answered {before}"
             example = Counterexample(
-                (described_rounds(rounds), *models_of(rounds, case), here), then, (_by_rule(rounds, case, uniforms[row]),)
+                (described_rounds(rounds), *models_of(rounds, case), here),
+                then,
+                (_by_rule(rounds, case, uniforms[row]),),
             )
             return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
     return Examination("no row depends on another", figures={"runs": runs})
@@ -60,7 +62,7 @@ def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Ro
 
 def _other_padding(rounds: Rounds) -> Rounds:
     """Return the rounds with other pmfs behind the drafts of a row."""
-    p, q, drafts, lengths = rounds.batch
+    p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
     behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]
     p, q = p.copy(), q.copy()

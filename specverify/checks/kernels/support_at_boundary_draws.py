@@ -110,7 +110,9 @@ def examine(kernel: Kernel, asked: Sequence[Any], _: Conditions) -> Examination:
                 *_masses(rows.batch, row, position, token),
             )
             then = f"{shown}{why}, when {rows.said[row]}"
-            return Examination(then, failed=True, rational=False, counterexample=Counterexample(let, then), figures={"runs": runs})
+            return Examination(
+                then, failed=True, rational=False, counterexample=Counterexample(let, then), figures={"runs": runs}
+            )
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
