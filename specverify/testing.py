@@ -15,6 +15,7 @@ process: the command line examines in processes of their own.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -29,12 +30,13 @@ from specverify.base.arguments import (
     refusal,
 )
 from specverify.base.verdict import Evidence, Status, Verdict
-from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
+from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
 from specverify.engines import found_engines
 from specverify.report.prose import failure
 from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.arrays import names_torch
 from specverify.subjects.engine import Models, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
@@ -142,21 +144,21 @@ def check_kernel(
 ) -> Sequence[Verdict]:
     """Examine a kernel that verifies batches on a device; what it is called with is in ``subjects.kernel``.
 
-    ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its law
-    is exact: see ``laws.grid``. If there are a ``"seed"`` and an offset, or it has its ``"own"`` generator, it is
+    ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its
+    law is exact: see ``laws.grid``. If there are a ``"seed"`` and an offset, or it has its ``"own"`` generator, it is
     sampled: a total variation of ``tv`` is seen, ten times that between two of its random numbers.
 
     ``recovery``: the last token by ``"inverse cdf"``, or as a race of ``"exponential"`` or ``"gumbel"`` noises.
     ``rule``: what a coin decides, a ``"token"`` (2211.17192) or that a ``"block"`` is accepted (2403.10444).
-    ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of tokens ``"emitted"`` or drafts
-    ``"accepted"``. ``padding`` is what is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
+    ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of those ``"emitted"`` or of the
+    drafts ``"accepted"``. ``padding`` is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
     ``offset_step`` is what a caller adds to the offset from call to call. ``library``, ``dtype`` and ``device`` are of
-    its arrays, ``library`` being torch where its code names torch and NumPy elsewhere.
+    its arrays, ``library`` being torch where its code or its module names torch, and NumPy elsewhere.
 
     ``gammas`` are the numbers of drafts, ``vocabularies`` sizes beside the 3 of the exact tables; ``rows`` is how many
     rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
-    ``alarm`` is the probability with which a right kernel is refuted by its samples. Raises ``ValueError`` for options or
-    parameters that do not fit each other.
+    ``alarm`` is the probability with which a right kernel is refuted by its samples. Raises ``ValueError`` for options
+    or parameters that do not fit each other.
     """
     found = kernel_of(
         kernel,
@@ -168,7 +170,7 @@ def check_kernel(
         padding=padding,
         draft_padding=draft_padding,
         offset_step=offset_step,
-        library=library,
+        library=library or ("torch" if _has_torch(kernel) else "numpy"),
         dtype=dtype,
         device=device,
     )
@@ -228,6 +230,14 @@ def _gammas(gammas: Any) -> tuple[int, ...]:
     if len(set(gammas)) < len(gammas):
         raise refusal("gammas", gammas, "each number of drafts once")
     return tuple(map(int, gammas))
+
+
+def _has_torch(kernel: Any) -> bool:
+    """Return whether the code of a kernel, or the module that it is from, names torch."""
+    scope = getattr(inspect.unwrap(kernel), "__globals__", {}) if callable(kernel) else {}
+    return any(getattr(value, "__name__", "") == "torch" for value in scope.values()) or (
+        callable(kernel) and names_torch(kernel)
+    )
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:

@@ -97,10 +97,10 @@ def coarse(p, q, drafts, seed, offset):
     return decide(p, q, drafts, full(drafts), u[:, :-1], u[:, -1])
 
 
-def from_p(p, q, drafts, seed, offset):
-    """The residual is p."""
+def a_little_less(p, q, drafts, seed, offset):
+    """Coins are a 64th too large."""
     u = uniforms(seed, offset, len(drafts), drafts.shape[1] + 1)
-    return decide(p, q * 1.0, drafts, full(drafts), u[:, :-1] * (1 + 2.0**-6), u[:, -1])
+    return decide(p, q, drafts, full(drafts), u[:, :-1] * (1 + 2.0**-6), u[:, -1])
 
 
 def global_generator(p, q, drafts):

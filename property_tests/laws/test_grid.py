@@ -117,7 +117,7 @@ def test_other_draft_lengths(gamma):
 
 
 def test_every_subset_sum_is_a_breakpoint_of_the_last_draw():
-    """p = (1/2, 1/4, 1/4) and q = (1, 0, 0): the residual splits at 1/2, p and its subsets at quarters."""
+    """With p = (1/2, 1/4, 1/4) and q = (1, 0, 0) the residual splits at 1/2, p and its subsets at quarters."""
     p, q = (np.array([Fraction(mass, 4) for mass in row], dtype=object) for row in ((2, 1, 1), (4, 0, 0)))
     last = {Fraction(i, 4) for i in range(4)}
     assert chain_breakpoints([p, p], [q], (0,)) == ({Fraction(1, 2)}, last)

@@ -199,7 +199,10 @@ def engine():
         (lambda: grid_law(3, []), "the kernel is 3, expected something to call with 1 argument"),
         (lambda: grid_law(np.floor, [[0.5]]), "a breakpoint of uniform 0 is 0.5, expected a Fraction from 0 to 1"),
         (lambda: grid_law(np.floor, [[Fraction(3, 2)]]), "a breakpoint of uniform 0 is Fraction(3, 2)"),
-        (lambda: grid_law(np.floor, [[Fraction(1, 2)]], budget=0), "the budget is 0, expected an integer of at least 1"),
+        (
+            lambda: grid_law(np.floor, [[Fraction(1, 2)]], budget=0),
+            "the budget is 0, expected an integer of at least 1",
+        ),
         (lambda: grid_law(np.floor, [[]], margin=0.5), "the margin is 0.5, expected a number above 0 and below 1/8"),
         (lambda: chain_grid_law(lambda p, q, d, u: u, (None, None), (0,), -1), "gamma is -1"),
         (lambda: chain_breakpoints([[1]], [], (0,)), "1 drafts with 1 rows of p and 0 of q, expected a row of each"),

@@ -1,7 +1,7 @@
 """Whether two things that were seen together are independent: planned tests of contingency tables.
 
-Write p_ij for the joint law, a_i and b_j for its marginals, n for the number of samples. With counts in place of n p the
-statistic ``sum (count - expected)^2 / expected``, expected from the marginal counts, tends to a chi-square with
+Write p_ij for the joint law, a_i and b_j for its marginals, n for the number of samples. The statistic
+``sum (count - expected)^2 / expected``, expected from the marginal counts, tends to a chi-square with
 ``(rows - 1) (columns - 1)`` degrees of freedom where p_ij = a_i b_j, and to a noncentral one with noncentrality
 ``n sum (p_ij - a_i b_j)^2 / (a_i b_j)`` where not (Cramer 1946, chapter 30). By Cauchy-Schwarz that is at least
 ``4 n TV^2``, TV between the joint law and the product of its marginals, as in ``specverify.statistics.planning``.

@@ -5,18 +5,17 @@
     kernel(p, q, drafts, seed, offset) -> tokens                         its generator is inside, keyed
     kernel(p, q, drafts) -> tokens                                       its generator is inside
 
-For B rows of gamma drafts each, from a vocabulary of V: ``p`` is ``[B, gamma + 1, V]``, ``q`` ``[B, gamma, V]``, floats;
-``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` is ``[B, gamma]``, one for the decision on each draft;
-``final_uniforms`` ``[B]``, for the token after those accepted, by inverse CDF. ``noise`` is ``[B, V]``, and that token is
-the one with the largest weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the
-accepted drafts, one token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets
-must be independent.
+For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
+and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on the drafts; ``final_uniforms`` ``[B]``
+make the token after those accepted, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the largest
+weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted drafts, one
+token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets must be independent.
 
 Parameters of these names, in whatever place among the others, say more:
 
-* ``lengths`` ``[B]``: rows have 0 to gamma drafts. What stands behind them in p, q and drafts (the padding) is no matter.
+* ``lengths`` ``[B]``: rows have 0 to gamma drafts. What is behind them in p, q and drafts, padding, must not matter.
 * ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows stand one after another, ``drafts`` and
-  ``accept_uniforms`` ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b is the number of drafts up to and with row b.
+  ``accept_uniforms`` ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b counts the drafts of rows 0 to b.
 * ``out`` ``[B, gamma + 1]``, int64: where it writes its tokens, full of padding before the call.
 * ``out_lengths`` ``[B]``, int64: where it writes how many there are, if they are not told by padding.
 """
@@ -28,13 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
-
 from specverify.base.arguments import check_callable, check_choice, refusal
-from specverify.subjects.arrays import names_torch
-from specverify.subjects.emitted import described
-from specverify.subjects.subject import UnusableSubject
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
 """Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
@@ -65,7 +58,7 @@ class Convention(NamedTuple):
     """From the offset of a call to that of the next."""
     library: Library = "numpy"
     dtype: str = "float32"
-    """Of p, q and the uniforms."""
+    """Of p and q, and of the uniforms unless it has sixteen bits."""
     device: Any = None
 
 
@@ -78,7 +71,7 @@ class Kernel(NamedTuple):
     named: frozenset[str]
     """Which of ``NAMED`` it has parameters for."""
     places: tuple[str, ...] = ()
-    """Those of them that stand among what is passed by place, with "" for the others, in the order of its parameters."""
+    """Those of them that stand among what is passed by place, and "" for all else there, in its order."""
 
     @property
     def inside(self) -> bool:
@@ -96,6 +89,16 @@ class Kernel(NamedTuple):
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
+    def short(self) -> bool:
+        """Whether its pmfs have sixteen bits."""
+        return self.convention.dtype in {"float16", "bfloat16"}
+
+    @property
+    def of_uniforms(self) -> str:
+        """The dtype of its uniforms and noises."""
+        return "float32" if self.short else self.convention.dtype
+
+    @property
     def xp(self) -> Any:
         """The namespace of its arrays."""
         return import_module(MODULES.get(self.convention.library, "jax.numpy"))
@@ -104,8 +107,6 @@ class Kernel(NamedTuple):
 def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
     """Return the kernel; raises ``ValueError`` for an option that is none, or parameters that do not fit."""
     check_callable(call, "the kernel")
-    if convention.get("library") is None:
-        convention["library"] = "torch" if names_torch(call) else "numpy"
     given = Convention(**convention)
     kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
     for option, choices in kinds.items():

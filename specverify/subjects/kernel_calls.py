@@ -52,7 +52,7 @@ def given_batch(kernel: Kernel, batch: Batch) -> Batch:
 def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return what the kernel is called with, by place and by name; arrays of its library.
 
-    ``random`` is what stands behind the drafts: coins ``[B, gamma]`` and the last draw's, a seed and an offset, nothing.
+    ``random`` is what comes after the drafts: coins ``[B, gamma]`` and the last draw's, a seed and an offset, nothing.
     """
     rows, gamma = batch.drafts.shape
     coins: list[Any] = [] if kernel.inside else [random[0]]
@@ -90,7 +90,7 @@ def called(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> Any:
 
 
 def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Batch) -> Any:
-    """Return the tokens of an answer to a batch as ``called`` does. Flat rows may be as narrow as the longest of them."""
+    """Return the tokens of an answer to a batch as ``called`` does. Flat rows may be as wide as the longest alone."""
     tokens, numbers = _parts(kernel, answer, by_name)
     rows, gamma = batch.drafts.shape
     width = gamma + 1

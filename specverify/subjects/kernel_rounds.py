@@ -1,7 +1,7 @@
 """The rows that a kernel with explicit uniforms is asked to decide, and the asking.
 
 Rows of all drafts of all situations stand side by side in one launch, in an order drawn at random, so that a row has
-neighbours of other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of the edges of
+neighbours of other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of edges of
 blocks: of 1025, for one, tokens 511, 512 and 1024.
 """
 
@@ -154,7 +154,12 @@ def random_of(rounds: Rounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
     if kernel.race:
         last = noise_of(rounds, cases, last, uniforms[:, gamma + 1])
         last = -np.log(last) if kernel.convention.recovery == "gumbel" else last
-    return as_given(kernel, uniforms[:, :gamma]), as_given(kernel, last)
+    return given_random(kernel, uniforms[:, :gamma], last)
+
+
+def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
+    """Return random numbers in the kernel's library."""
+    return as_given(kernel, coins, kernel.of_uniforms), as_given(kernel, last, kernel.of_uniforms)
 
 
 def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:

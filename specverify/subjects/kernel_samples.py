@@ -38,6 +38,9 @@ class Calls(NamedTuple):
     """For the same rows in every call, kind after kind: what is added to the seed, and the number of the offset."""
 
 
+AT_ONCE = Calls()
+
+
 class Answer(NamedTuple):
     """What one call answered, in arrays of the kernel's library."""
 
@@ -47,7 +50,7 @@ class Answer(NamedTuple):
     """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens that have mass, 3 for others."""
 
 
-def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = Calls()) -> Iterator[Answer]:
+def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[Answer]:
     """Yield the answers of as many calls as ``samples`` rows take, or of one call for each key.
 
     Calls differ in the offset alone, unless keys say otherwise.
@@ -100,7 +103,7 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
     return small
 
 
-def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = Calls()) -> Any:
+def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often every kind of row was answered how, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)

@@ -23,6 +23,8 @@ PROMPT = (0,)
 SIZE = 3
 """Tokens that have mass, whatever the vocabulary."""
 DENOMINATORS = (4, 3, 6, 5, 2, 8)
+DYADIC = (4, 2, 8)
+"""For pmfs of sixteen bits, which hold these exactly."""
 PAIRS = ((0, 1), (1, 2), (0, 2))
 
 
@@ -39,7 +41,8 @@ class Situation(NamedTuple):
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
     """Return those of one table: gamma drafts, and all fewer where rows may have different numbers of them."""
-    denominator, pair = DENOMINATORS[table % len(DENOMINATORS)], PAIRS[table % len(PAIRS)]
+    denominators = DYADIC if kernel.short else DENOMINATORS
+    denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
     found = []
     for length in range(0 if kernel.ragged else gamma, gamma + 1):
         models = race_tables(denominator, table, length, pair) if kernel.race else grid_tables(SIZE, denominator, table)

@@ -52,7 +52,7 @@ def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
     inputs = {**dict(zip(positional(kernel), by_place, strict=True)), **by_name}
     inputs = {name: values for name, values in inputs.items() if name not in {"out", "out_lengths"}}
     before = {name: host_array(values).copy() for name, values in inputs.items()}
-    run(kernel, by_place, by_name)
+    tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)
     changed = [name for name, values in inputs.items() if not np.array_equal(host_array(values), before[name])]
     if not changed:
         return Examination("the arguments are what they were", figures={"runs": size})

@@ -146,7 +146,7 @@ def examine_law(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Exa
             unknown=True,
             figures=figures,
         )
-    statement = f"the law of a round is the target's, steps being within {MARGIN:.1g} of where they are seen"
+    statement = f"the law of a round is the target's, at all but {found.blind:.1g} of the uniforms"
     return Examination(statement, rational=high == 0, figures=figures)
 
 
@@ -192,7 +192,7 @@ def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions)
                 then = f"the first {i} drafts are accepted with probability {accepted}, by the rule with {best[i]}"
                 example = Counterexample((described_rounds(rounds), name), then)
                 return Examination(then, failed=True, counterexample=example, figures=figures)
-    if found.mixed or any(law.missing > found.blind for law in found.laws.values()):
+    if found.mixed or any(distance(rounds, name, law).high > found.blind for name, law in found.laws.items()):
         return Examination("where it steps is not known: see law_is_target", unknown=True, figures=figures)
     rational = not any(law.missing for law in found.laws.values())
     return Examination("drafts are accepted as often as by the rule", rational=rational, figures=figures)

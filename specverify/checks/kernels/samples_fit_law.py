@@ -151,26 +151,31 @@ def situations_to_sample(
     return [*found, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
 
 
-def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, Check]:
+def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:
     """Return the checks; ``alarm`` is the false alarm of each."""
-    each = alarm / len(all_sampled)
+    small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
+    large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
+    fits = {
+        "samples_fit_law": ("planned samples, completed by the target, fit the target's law", small),
+        "samples_fit_law_of_many_tokens": ("the same, in larger vocabularies and at a coarser total variation", large),
+    }
     return (
-        kernel_check(
-            "samples_fit_law",
-            "planned samples, completed by the target, fit the target's law",
-            Claim.LOSSLESS,
-            Evidence.STATISTICAL,
-            {sampled.name: partial(examine_law, sampled, each) for sampled in all_sampled},
+        *(
+            kernel_check(
+                name,
+                summary,
+                Claim.LOSSLESS,
+                Evidence.STATISTICAL,
+                {sampled.name: partial(examine_law, sampled, alarm / len(chosen)) for sampled in chosen},
+            )
+            for name, (summary, chosen) in fits.items()
+            if chosen
         ),
         kernel_check(
             "acceptance_is_optimal",
             "planned samples are accepted as often as by the rule",
             Claim.OPTIMAL_COUPLING,
             Evidence.STATISTICAL,
-            {
-                sampled.name: partial(examine_acceptance, sampled, each)
-                for sampled in all_sampled
-                if sampled.vocabulary == SIZE
-            },
+            {sampled.name: partial(examine_acceptance, sampled, alarm / len(small)) for sampled in small},
         ),
     )

@@ -30,6 +30,7 @@ ROWS = 1024
 """Rows of a call in which equal bits are looked for, at most."""
 SEEDS = 16
 """Other seeds, at the first offset."""
+SPARE = 1.5
 LAGS = tuple(2**i for i in range(11))
 """How far apart rows are in the tables."""
 
@@ -51,19 +52,19 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
     """Look for rows alike in all calls, calls alike in all rows, and the same bits in many rows on.
 
-    Of c calls of r rows, two rows agree everywhere with probability ``r^2 2^-c / 2`` at most, two calls ``c^2 2^-r / 2``,
-    two stretches of l rows ``(c r)^2 2^-l / 2``: c and l are chosen so that each is below ``alarm / 3``, with as many
-    bits again to spare, for numbers that are not quite fair. Where a seed is an argument, other seeds come last.
+    Of c calls of r rows, two rows agree everywhere with probability ``r^2 2^-c / 2`` at most, two calls with
+    ``c^2 2^-r / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``: c, r and l are such that each is below
+    ``alarm / 3``, with half as many bits again to spare, for numbers that are not quite fair. Where a seed is an
+    argument, other seeds come last.
     """
     needed = math.log2(3 / alarm)
-    rows = max(min(calls.rows, ROWS), 4 * math.ceil(needed + 20))
-    number = 2 * math.ceil(2 * math.log2(rows) + needed)
+    rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
+    number = math.ceil(SPARE * (2 * math.log2(rows) + needed))
     others = SEEDS if kernel.convention.uniforms == "seed" else 0
     keys = (*((0, offset) for offset in range(number)), *((more, 0) for more in range(1, others + 1)))
     found = answers(kernel, design, rows, seed, Calls(rows, keys))
     seen = np.stack([host_array(bits_of(kernel, design, answer)) for answer in found]).astype(np.uint8)
-    length = 2 * math.ceil(2 * math.log2(seen.size) + needed)
-    return Repeats(*_found(seen, min(length, rows // 2), keys), samples=seen.size)
+    return Repeats(*_found(seen, math.ceil(SPARE * (2 * math.log2(seen.size) + needed)), keys), samples=seen.size)
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
