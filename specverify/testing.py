@@ -183,7 +183,7 @@ def check_kernel(
     else:
         checks = checks_of_uniforms(found, chosen, sizes, rows)
     subject = _claiming(Subject(found.name, "a batched verification kernel", frozenset(Claim)), claims)
-    return _judged(subject, Plan(checks, Conditions(seed=seed), seconds), on_fail, replayed=False)
+    return _judged(subject, Plan(checks, Conditions(seed=seed), seconds), on_fail, of_kernel=True)
 
 
 def check_subject(
@@ -201,17 +201,17 @@ def check_subject(
     return _judged(subject, Plan(CHECKS if sampled else EXACT_CHECKS, Conditions(), seconds), on_fail)
 
 
-def _judged(subject: Subject, plan: Plan, on_fail: OnFail, *, replayed: bool = True) -> Sequence[Verdict]:
-    """Run the plan and raise what is not good; ``replayed`` says whether the command line can see a failure again."""
+def _judged(subject: Subject, plan: Plan, on_fail: OnFail, *, of_kernel: bool = False) -> Sequence[Verdict]:
+    """Run the plan and raise what is not good. The command line cannot see a failure of a kernel again."""
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(plan.seconds, "seconds")
     verdicts = [
-        verdict if replayed else _without_replay(verdict)
+        _without_replay(verdict) if of_kernel else verdict
         for verdict in verify_subject(subject, plan)
         if verdict.status is not Status.NOT_APPLICABLE
     ]
     good = {Status.HOLDS, Status.DECLARED_BIAS}
-    if any(verdict.evidence is Evidence.STATISTICAL and verdict.status in good for verdict in verdicts):
+    if not of_kernel and any(item.evidence is Evidence.STATISTICAL and item.status in good for item in verdicts):
         good.add(Status.UNKNOWN)
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":

@@ -113,6 +113,18 @@ def test_a_refutation_is_raised_in_words():
         check_kernel(generators.offset_ignored, uniforms="seed", **COARSE)
 
 
+def test_what_a_sample_could_not_decide_is_raised():
+    """A table that never varies is UNKNOWN, and other samples that fit do not make up for it."""
+
+    def kernel(p, q, drafts, seed, offset):
+        return generators.one_for_all(p, q, drafts, seed, offset)
+
+    found = {verdict.check: verdict for verdict in check_kernel(kernel, uniforms="seed", on_fail=None, **COARSE)}
+    assert found[LAST].status is Status.UNKNOWN
+    with pytest.raises(SpeculationRefuted, match=rf"{LAST} is unknown: replacement: what it depends on never varies"):
+        check_kernel(kernel, uniforms="seed", **COARSE)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -6,7 +6,7 @@
     kernel(p, q, drafts) -> tokens                                       its generator is inside
 
 For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
-and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on the drafts; ``final_uniforms`` ``[B]``
+and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on drafts; ``final_uniforms`` ``[B]``
 make the token after those accepted, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the largest
 weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted drafts, one
 token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets must be independent.
