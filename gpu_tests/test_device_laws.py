@@ -110,7 +110,7 @@ def test_planted_uniform_used_twice_is_refuted_on_the_grid(device: torch.device)
     distances = []
     for seed in range(20):
         models = grid_tables(3, 4, seed)
-        law = chain_grid_law(partial(launched, device, one_uniform), models, (0,), 2, cells=12).probabilities
+        law = chain_grid_law(partial(launched, device, one_uniform), models, (0,), 2).probabilities
         wanted = target_law(Task(models[0], horizon=3), (0,))
         found = completed(law, models[0])
         distances.append(sum(abs(found.get(x, 0) - wanted.get(x, 0)) for x in found.keys() | wanted.keys()) / 2)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from batches import Inputs, in_chunks, tell
+from batches import tell
 from float32_rounding import DTYPES, VOCABULARIES
 
 from reference import verify_batched
@@ -19,7 +19,7 @@ from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, divid
 
 ALARM = divide_alarm(1e-6, len(VOCABULARIES) * len(DTYPES))
 MISS = 1e-3
-DETECTABLE = 0.2
+DETECTABLE = {"cpu": 0.2, "cuda": 0.02}
 BLOCK = 1024
 SEGMENTS = 8
 """Tokens outside the heavy ones are counted by eighths of the vocabulary."""
@@ -84,26 +84,27 @@ def cells_of(pair: Pair, values: Any) -> dict[int, Any]:
 
 
 def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int, int]:
-    """Draft one token from q on the CPU, verify on the device, count the first tokens that come out."""
-    size, rng = len(pair.p), np.random.default_rng(seed)
-    cumulative = pair.stored[1].cumsum()
-    drafts = cumulative.searchsorted(rng.random(samples) * cumulative[-1], side="right")[:, None]
-    device = pair.p.device
-    inputs = Inputs(
-        pair.p.expand(samples, 2, size),
-        pair.q.expand(samples, 1, size),
-        *(torch.tensor(x, device=device) for x in (drafts, np.ones(samples, dtype=np.int64))),
-        *(torch.tensor(rng.random(shape), device=device) for shape in ((samples, 1), samples)),
-    )
+    """Draft one token from q, verify, and count the first tokens that come out: all on the device."""
+    size, device = len(pair.p), pair.p.device
+    source = torch.Generator(device=device).manual_seed(seed)
+    cumulative = pair.q.double().cumsum(0)
     chunk = max(1, (2**28 if device.type == "cuda" else 2**21) // size)
-    tokens = in_chunks(verify, inputs, chunk).emitted[:, 0].cpu().numpy()
-    return cells_of(pair, np.bincount(tokens, minlength=size))
+    total = torch.zeros(size, dtype=torch.int64, device=device)
+    for start in range(0, samples, chunk):
+        rows = min(chunk, samples - start)
+        uniforms = torch.rand(3, rows, dtype=torch.float64, device=device, generator=source)
+        drafts = torch.searchsorted(cumulative, uniforms[0] * cumulative[-1], right=True)[:, None]
+        lengths = torch.ones(rows, dtype=torch.int64, device=device)
+        rows_of = pair.p.expand(rows, 2, size), pair.q.expand(rows, 1, size)
+        tokens = verify(*rows_of, drafts, lengths, uniforms[1][:, None], uniforms[2]).emitted[:, 0]
+        total += torch.bincount(tokens, minlength=size)
+    return cells_of(pair, total.cpu().numpy())
 
 
 def judged(pair: Pair, verify: Any) -> ConfirmedFit:
     """The two-stage test at the planned number of samples, its own negative control included."""
     law = cells_of(pair, first_token_law(pair))
-    samples = samples_for(law, DETECTABLE, stage_level(ALARM.each), MISS / 2)
+    samples = samples_for(law, DETECTABLE[pair.p.device.type], stage_level(ALARM.each), MISS / 2)
     return confirmed_fit(
         partial(sampled_cells, pair, verify), law, samples=samples, false_alarm=ALARM.each, miss=MISS, seed=0
     )
@@ -113,13 +114,13 @@ def judged(pair: Pair, verify: Any) -> ConfirmedFit:
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 @pytest.mark.parametrize("size", VOCABULARIES)
 def test_the_first_token_has_the_targets_law(size: int, dtype: torch.dtype, device: torch.device) -> None:
-    """False alarm 1e-6 over all twelve. A total variation of 0.2, and the 0.05 outside the heavy tokens, is seen."""
+    """False alarm 1e-6 over all twelve. A total variation of 0.2 (0.02 on a GPU) is seen, and 0.05 outside of them."""
     pair = real_pair(size, dtype, device)
     fit = judged(pair, verify_batched)
     tell(f"{fit.first.samples} samples, {fit.first.cells} cells, p-value {fit.first.p_value:.2g}, detectable TV")
     tell(f"{fit.detectable_tv:.3f} + 0.05 at false alarm {fit.false_alarm:.1e}, miss {fit.miss}")
     assert fit.verdict == FitVerdict.FITS
-    assert fit.detectable_tv <= DETECTABLE
+    assert fit.detectable_tv <= DETECTABLE[device.type]
 
 
 # Planted kernels

@@ -32,12 +32,16 @@ from specverify.base.arguments import (
 )
 from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
+from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
 from specverify.engines import found_engines
 from specverify.report.prose import failure
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.arrays import names_torch
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
+from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
+from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
 from specverify.subjects.subject import Subject
@@ -133,6 +137,74 @@ def check_engine(
     return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
+def check_kernel(
+    kernel: Callable[..., Any],
+    *,
+    uniforms: Uniforms = "[0, 1)",
+    recovery: Recovery = "inverse cdf",
+    rule: Rule = "token",
+    ends: Ends = "padding",
+    padding: int = -1,
+    draft_padding: int = -1,
+    offset_step: int = 1,
+    library: Library | None = None,
+    dtype: str = "float32",
+    device: Any = None,
+    gammas: Sequence[int] = (1, 2),
+    vocabularies: Sequence[int] = (129, 1025, 8193),
+    rows: int = 2**16,
+    tv: float = 5e-3,
+    rows_per_call: int = 2**18,
+    alarm: float = 1e-6,
+    seed: int = 0,
+    claims: Collection[Claim] | None = None,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Examine a kernel that verifies batches on a device; what it is called with is in ``subjects.kernel``.
+
+    ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its
+    law is exact: see ``laws.grid``. If there are a ``"seed"`` and an offset, or it has its ``"own"`` generator, it is
+    sampled: a total variation of ``tv`` is seen, ten times that between two of its random numbers.
+
+    ``recovery``: the last token by ``"inverse cdf"``, or as a race of ``"exponential"`` or ``"gumbel"`` noises.
+    ``rule``: what a coin decides, a ``"token"`` (2211.17192) or that a ``"block"`` is accepted (2403.10444).
+    ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of those ``"emitted"`` or of the
+    drafts ``"accepted"``. ``padding`` is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
+    ``offset_step`` is what a caller adds to the offset from call to call. ``library``, ``dtype`` and ``device`` are of
+    its arrays, ``library`` being torch where its code or its module names torch, and NumPy elsewhere.
+
+    ``gammas`` are the numbers of drafts, ``vocabularies`` sizes beside the 3 of the exact tables; ``rows`` is how many
+    rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
+    ``alarm`` is the probability with which a right kernel is refuted by its samples. Raises ``ValueError`` for options
+    or parameters that do not fit each other.
+    """
+    found = kernel_of(
+        kernel,
+        _name(kernel),
+        uniforms=uniforms,
+        recovery=recovery,
+        rule=rule,
+        ends=ends,
+        padding=padding,
+        draft_padding=draft_padding,
+        offset_step=offset_step,
+        library=library or ("torch" if _has_torch(kernel) else "numpy"),
+        dtype=dtype,
+        device=device,
+    )
+    chosen, sizes = _gammas(gammas), _vocabularies(vocabularies)
+    check_integer(rows, "rows")
+    check_integer(rows_per_call, "rows_per_call", least=4)
+    if found.inside:
+        precision = precision_of(tv, alarm, seed)
+        checks = checks_of_samples(found, chosen, sizes, Calls(rows_per_call), precision)
+    else:
+        checks = checks_of_uniforms(found, chosen, sizes, rows)
+    subject = _claiming(Subject(found.name, "a batched verification kernel", frozenset(Claim)), claims)
+    return _judged(subject, Checklist(checks, Conditions(seed=seed), seconds), on_fail, of_kernel=True)
+
+
 def check_subject(
     subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise", seconds: float = SECONDS
 ) -> Sequence[Verdict]:
@@ -145,16 +217,20 @@ def check_subject(
     if not isinstance(subject, Subject):
         raise argument_error("the subject", subject, "a Subject, as specverify.subjects makes them")
     check_flag(sampled, "sampled")
+    return _judged(subject, Checklist(CHECKS if sampled else EXACT_CHECKS, Conditions(), seconds), on_fail)
+
+
+def _judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: bool = False) -> Sequence[Verdict]:
+    """Run the plan and raise what is not good. The command line cannot see a failure of a kernel again."""
     check_choice(on_fail, "on_fail", ("raise", None))
-    check_seconds(seconds, "seconds")
-    checks = CHECKS if sampled else EXACT_CHECKS
+    check_seconds(plan.seconds, "seconds")
     verdicts = [
-        verdict
-        for verdict in verify_subject(subject, Checklist(checks, Conditions(), seconds))
+        _without_replay(verdict) if of_kernel else verdict
+        for verdict in verify_subject(subject, plan)
         if verdict.status is not Status.NOT_APPLICABLE
     ]
     good = {Status.HOLDS, Status.DECLARED_BIAS}
-    if any(verdict.evidence is Evidence.STATISTICAL and verdict.status in good for verdict in verdicts):
+    if not of_kernel and any(item.evidence is Evidence.STATISTICAL and item.status in good for item in verdicts):
         good.add(Status.UNKNOWN)
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
@@ -192,6 +268,28 @@ def _to_be_read(observe: Any) -> Observer | None:
         readers = (engine.reads(observe.target) for engine in found_engines().engines.values())
         observe.read = next((read for read in readers if read), None)
     return observe
+
+
+def _has_torch(kernel: Any) -> bool:
+    """Return whether the code of a kernel, or the module that it is from, names torch."""
+    scope = getattr(inspect.unwrap(kernel), "__globals__", {}) if callable(kernel) else {}
+    return any(getattr(value, "__name__", "") == "torch" for value in scope.values()) or (
+        callable(kernel) and names_torch(kernel)
+    )
+
+
+def _vocabularies(sizes: Any) -> tuple[int, ...]:
+    """Return the larger vocabularies of a kernel, as they were given."""
+    if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
+        raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
+    for size in sizes:
+        check_integer(size, f"a vocabulary of {tuple(sizes)}", least=5)
+    return tuple(map(int, sizes))
+
+
+def _without_replay(verdict: Verdict) -> Verdict:
+    example = verdict.counterexample
+    return verdict if example is None else verdict._replace(counterexample=example._replace(again=""))
 
 
 def _models(models: Any) -> ModelsWithPasses:

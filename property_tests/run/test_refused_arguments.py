@@ -18,7 +18,7 @@ from reference import ALGORITHMS
 from specverify.base.parallel import WorkerDied, in_parallel
 from specverify.cli import app, main
 from specverify.laws.enumeration import decoder_law, program_law
-from specverify.laws.grid import chain_breakpoints, chain_grid_law, grid_law, grid_tables, midpoints
+from specverify.laws.grid import chain_breakpoints, chain_grid_law, grid_law, grid_tables
 from specverify.laws.paths import estimated_paths, first_outcomes, paths
 from specverify.laws.strategies import pmf_pairs, pmfs, prompts, table_models, table_pairs, tasks
 from specverify.statistics import (
@@ -199,8 +199,11 @@ def engine():
         (lambda: grid_law(3, []), "the kernel is 3, expected something to call with 1 argument"),
         (lambda: grid_law(np.floor, [[0.5]]), "a breakpoint of uniform 0 is 0.5, expected a Fraction from 0 to 1"),
         (lambda: grid_law(np.floor, [[Fraction(3, 2)]]), "a breakpoint of uniform 0 is Fraction(3, 2)"),
-        (lambda: grid_law(np.floor, [[Fraction(1, 2)]], cells=0), "the number of cells is 0"),
-        (lambda: midpoints([2, 0]), "the number of cells along uniform 1 is 0"),
+        (
+            lambda: grid_law(np.floor, [[Fraction(1, 2)]], budget=0),
+            "the budget is 0, expected an integer of at least 1",
+        ),
+        (lambda: grid_law(np.floor, [[]], margin=0.5), "the margin is 0.5, expected a number above 0 and below 1/8"),
         (lambda: chain_grid_law(lambda p, q, d, u: u, (None, None), (0,), -1), "gamma is -1"),
         (lambda: chain_breakpoints([[1]], [], (0,)), "1 drafts with 1 rows of p and 0 of q, expected a row of each"),
         (lambda: grid_tables(2, 0, 0), "the denominator is 0, expected an integer of at least 1"),
@@ -230,4 +233,3 @@ def test_right_arguments_of_every_kind_are_taken():
     assert check_decoder(ALGORITHMS[0], seconds=600)
     assert goodness_of_fit({"a": np.int64(50), "b": 50.0}, LAW).samples == 100
     assert partition({"a": Fraction(1, 2), "b": np.float64(0.5)}, 100).cells == 2
-    assert midpoints([np.int64(2)]).tolist() == [[0.25], [0.75]]

@@ -201,7 +201,10 @@ def test_the_alarm_budget_is_never_exceeded(total, parts):
         (lambda: goodness_of_fit({"x": 9}, {}), "the law's 0 probabilities sum to 0.0, expected 1 within"),
         (lambda: goodness_of_fit({"x": 9}, {"x": 1.1, "y": -0.1}), "the law gives 'y' probability -0.1, expected"),
         (lambda: goodness_of_fit({"x": 9}, {"x": math.nan}), "the law gives 'x' probability nan, expected"),
-        (lambda: samples_for(UNIFORM, 1e-5, 1e-3, 1e-3), "100000000 samples do not detect a total variation of 1e-05"),
+        (
+            lambda: samples_for(UNIFORM, 1e-7, 1e-3, 1e-3),
+            "1000000000000 samples do not detect a total variation of 1e-07",
+        ),
         (lambda: calibrated_level(1.0), "level is 1.0, expected a probability strictly between 0 and 1"),
         (
             lambda: perturbed(UNIFORM, 0.6),

@@ -1,13 +1,15 @@
-"""The exact law of a kernel that takes its uniforms as an argument: every cell of a grid, in one batched launch.
+"""The exact law of a kernel that takes its uniforms as an argument: one look at every cell between its breakpoints.
 
-Such a kernel is a step function of its uniforms. If along uniform i it steps only at multiples of 1/M_i, it is constant
-within every cell of the grid, and its law is a count over the cells, taken at their mid-points (j + 1/2) / M_i: a
-rational, with no tolerance. The mid-points keep half a cell away from every breakpoint, so the rounding of a float32
-kernel changes nothing while it stays below 1 / (2 M_i).
+Such a kernel is a step function of its uniforms. Where it only compares each of them with thresholds, as every
+acceptance and every inverse CDF does, an outcome is taken on boxes; the thresholds of a correct one are known, and cut
+[0, 1]^k into cells of one outcome each. A cell is looked at a margin inside each of its corners, in its middle and at
+random places. If the kernel answers alike everywhere, the cell has that outcome, and the law is the sum of the volumes:
+rationals, with no tolerance. If it does not, the kernel steps where it should not, and the cell is halved until the
+steps lie in cells not worth halving; their volume is the ``missing`` probability of the law.
 
-What it cannot see. On which side the breakpoint itself falls: ``u <= r`` and ``u < r`` have one law here (a tape with
-uniforms on the breakpoints tells them apart). And a step off the grid: breakpoints are those of the algorithm, and a
-kernel that steps elsewhere is judged by its mid-points only. A multiple of the cells looks at more.
+What it cannot see. On which side a breakpoint itself falls: ``u <= r`` and ``u < r`` have one law (uniforms at the ends
+of their interval tell them apart). A step less than the margin from its place. And an outcome on a box inside a cell
+that holds none of the places looked at.
 """
 
 from __future__ import annotations
@@ -16,18 +18,32 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache, partial
-from itertools import accumulate, product
-from typing import Any, TypeAlias
+from itertools import combinations, pairwise, product
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, accept_probability, excess_law
-from specverify.base.arguments import argument_error, check_callable, check_integer, check_seed
+from reference import (
+    Draft,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Tokens,
+    Verified,
+    Verifier,
+    chain,
+)
+from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.base.arguments import argument_error, check_callable, check_integer, check_number, check_seed
+from specverify.base.arrays import host_array
 from specverify.laws.law import Law
+from specverify.laws.paths import paths
 
 DEFAULT_ROWS = 2**22
-MOST_CELLS = 2**16
-"""Along one uniform: half a cell is then 2**-17, 128 times the spacing of float32 below 1."""
+MARGIN = 2.0**-18
+"""How far from its place a step may lie: 32 times the spacing of float32 below 1."""
+INSIDE = 2
+"""Random places looked at in each cell, beside its corners and its middle."""
 
 Breakpoints: TypeAlias = Sequence[Iterable[Fraction]]
 """For each uniform, the places in [0, 1] where the outcome may change."""
@@ -41,40 +57,132 @@ the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
-    """No grid of affordable size has all breakpoints on its lines."""
+    """The cells between the breakpoints are more than the budget allows."""
 
 
-def grid_law(kernel: Kernel, breakpoints: Breakpoints, cells: int | None = None, budget: int = DEFAULT_ROWS) -> Law:
-    """Return the law of what ``kernel`` emits: outcome without its padding -> count of cells / number of cells.
+class Cell(NamedTuple):
+    """A box of uniforms that belongs to one of several cases, such as drafts."""
 
-    ``cells`` along every uniform, or by default as few along each as its breakpoints allow. Raises ``GridRefused`` if a
-    breakpoint is not on the grid, or the launch would have more than ``budget`` rows, and ``ValueError`` if the kernel
-    answers another number of rows than it was given.
+    case: int
+    low: tuple[Fraction, ...]
+    high: tuple[Fraction, ...]
+
+    @property
+    def volume(self) -> Fraction:
+        """The probability of the cell."""
+        sides = (high - low for low, high in zip(self.low, self.high, strict=True))
+        return math.prod(sides, start=Fraction(1))
+
+
+class Looked(NamedTuple):
+    """What one look at cells has shown."""
+
+    settled: tuple[tuple[Cell, Tokens], ...]
+    """Cells of one outcome, each with it: the padding behind it is left out."""
+    others: tuple[Cell, ...]
+    """The cells of several outcomes."""
+    halves: tuple[Cell, ...]
+    """Their halves, to be looked at next."""
+    unsettled: tuple[Cell, ...]
+    """Those of them that are too small to be halved."""
+
+
+def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
+    """Return the law of what ``kernel`` emits: outcome without its padding -> volume of its cells.
+
+    Raises ``GridRefused`` if the first look takes more than ``budget`` rows; what further looks would take beyond it is
+    missing from the law. Raises ``ValueError`` if the kernel answers another number of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
-    if cells is not None:
-        check_integer(cells, "the number of cells")
     check_integer(budget, "the budget")
-    places = [_places(points, index) for index, points in enumerate(breakpoints)]
-    counts = [cells or math.lcm(*(point.denominator for point in points)) for points in places]
-    _check_grid(places, counts, budget)
-    rows = math.prod(counts)
-    outcomes = np.asarray(kernel(midpoints(counts)))
-    if outcomes.ndim != 2 or len(outcomes) != rows:
-        raise ValueError(f"the kernel answered an array {outcomes.shape}, expected [{rows}, tokens]")
-    law: dict[Tokens, Fraction] = {}
-    for outcome, count in zip(*np.unique(outcomes, axis=0, return_counts=True), strict=True):
-        tokens = tuple(token for token in outcome.tolist() if token != -1)
-        law[tokens] = law.get(tokens, Fraction(0)) + Fraction(int(count), rows)
-    return Law(law, runs=rows, decisions=len(counts))
+    cells = cells_between(breakpoints)
+    law, missing, rows = dict[Tokens, Fraction](), Fraction(0), 0
+    while cells:
+        wanted = rows_of(cells)
+        if rows + wanted > budget:
+            if not rows:
+                raise GridRefused(
+                    f"{len(cells)} cells take {wanted} rows, and the budget is {budget}: use fewer drafts"
+                )
+            break
+        rows += wanted
+        looked = look(lambda _, uniforms: kernel(uniforms), cells, margin)
+        for cell, outcome in looked.settled:
+            law[outcome] = law.get(outcome, Fraction(0)) + cell.volume
+        missing += sum(cell.volume for cell in looked.unsettled)
+        cells = looked.halves
+    missing += sum(cell.volume for cell in cells)
+    return Law(law, missing=missing, runs=rows, decisions=len(breakpoints))
 
 
-def midpoints(cells: Sequence[int]) -> Any:
-    """Return the mid-points of all cells, float64 ``[product of cells, uniforms]``."""
-    for index, count in enumerate(cells):
-        check_integer(count, f"the number of cells along uniform {index}")
-    axes = np.meshgrid(*((np.arange(count) + 0.5) / count for count in cells), indexing="ij")
-    return np.stack([axis.reshape(-1) for axis in axes], axis=-1)
+def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[Cell, ...]:
+    """Return the cells that the breakpoints cut [0, 1]^uniforms into."""
+    lines = [sorted({Fraction(0), Fraction(1), *_places(points, i)}) for i, points in enumerate(breakpoints)]
+    sides = product(*(pairwise(line) for line in lines))
+    return tuple(Cell(case, tuple(low for low, _ in side), tuple(high for _, high in side)) for side in sides)
+
+
+def rows_of(cells: Sequence[Cell]) -> int:
+    """Return how many rows a look at the cells takes."""
+    return len(cells) * (2 ** len(cells[0].low) + 1 + INSIDE) if cells else 0
+
+
+def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> Looked:
+    """Look at all cells in one launch: ``launch(cases, uniforms)`` answers ``[rows]`` and ``[rows, uniforms]``.
+
+    All cells have equally many uniforms. Raises ``ValueError`` for another number of answers than rows.
+    """
+    check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
+    cases, uniforms = places_in(cells, margin, seed)
+    answers = host_array(launch(cases, uniforms))
+    if answers.ndim != 2 or len(answers) != len(cases):
+        raise ValueError(f"the kernel answered an array {answers.shape}, expected [{len(cases)}, tokens]")
+    answers = answers.reshape(len(cells), -1, answers.shape[1])
+    alike = (answers == answers[:, :1]).all(axis=(1, 2))
+    settled = tuple((cells[i], _outcome(answers[i, 0])) for i in np.flatnonzero(alike).tolist())
+    parts = [(cells[i], _halves(cells[i], answers[i], margin)) for i in np.flatnonzero(~alike).tolist()]
+    halves = tuple(half for _, found in parts for half in found)
+    unsettled = tuple(cell for cell, found in parts if not found)
+    return Looked(settled, tuple(cell for cell, _ in parts), halves, unsettled)
+
+
+def places_in(cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
+    """Return where cells are looked at, ``[rows]`` cases and ``[rows, uniforms]``: corners, middle, random places."""
+    low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
+    inset = np.minimum(margin, (high - low) / 4)
+    ends = np.stack([low + inset, high - inset])
+    uniforms = range(low.shape[1])
+    corners = [np.stack([ends[bits[i], :, i] for i in uniforms], axis=-1) for bits in _bits(len(uniforms))]
+    rng = np.random.default_rng(seed)
+    inside = [ends[0] + rng.random(low.shape) * (ends[1] - ends[0]) for _ in range(INSIDE)]
+    points = np.stack([*corners, (low + high) / 2, *inside], axis=1)
+    return np.repeat([cell.case for cell in cells], points.shape[1]), points.reshape(-1, low.shape[1])
+
+
+def _bits(uniforms: int) -> list[tuple[int, ...]]:
+    return list(product((0, 1), repeat=uniforms))
+
+
+def _halves(cell: Cell, answers: Any, margin: float) -> tuple[Cell, ...]:
+    """Halve a cell across each uniform that its corners differ along, or all; none if it is too small for it."""
+    uniforms = len(cell.low)
+    corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
+    differs = [bool((corners.take(0, axis=i) != corners.take(1, axis=i)).any()) for i in range(uniforms)]
+    wide = [high - low > 8 * margin for low, high in zip(cell.low, cell.high, strict=True)]
+    cut = [a and b for a, b in zip(differs if any(differs) else [True] * uniforms, wide, strict=True)]
+    if not any(cut):
+        return ()
+    middles = [((low + high) / 2,) if here else () for low, high, here in zip(cell.low, cell.high, cut, strict=True)]
+    sides = zip(cell.low, middles, cell.high, strict=True)
+    parts = product(*(pairwise((low, *middle, high)) for low, middle, high in sides))
+    return tuple(cell._replace(low=tuple(a for a, _ in part), high=tuple(b for _, b in part)) for part in parts)
+
+
+def _outcome(answer: Any) -> Tokens:
+    tokens = answer.tolist()
+    while tokens and tokens[-1] == -1:
+        tokens.pop()
+    return tuple(tokens)
 
 
 def chain_grid_law(
@@ -82,55 +190,78 @@ def chain_grid_law(
     models: tuple[LanguageModel, LanguageModel],
     prompt: Tokens,
     gamma: int,
-    cells: int | None = None,
+    rule: Verifier = speculative_sampling,
     budget: int = DEFAULT_ROWS,
 ) -> Law:
     """Return the law of the tokens emitted by one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
     ``models`` are (target, draft), rational. Every draft is a launch of its own, weighted with its probability. Raises
-    as ``grid_law``; the budget is that of one launch.
+    as ``grid_law``; the budget is that of one draft.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
+    law, missing, runs = dict[Tokens, Fraction](), Fraction(0), 0
+    for draft, p, q, weight in drafted(models, prompt, gamma):
+        rows = np.array(p, dtype=np.float64), np.array(q, dtype=np.float64).reshape(gamma, len(p[0]))
+        part = grid_law(partial(kernel, *rows, draft), chain_breakpoints(p, q, draft, rule), budget)
+        runs, missing = runs + part.runs, missing + weight * part.missing
+        for tokens, mass in part.probabilities.items():
+            law[tokens] = law.get(tokens, Fraction(0)) + weight * mass
+    return Law(law, missing=missing, runs=runs, decisions=2 * gamma + 1)
+
+
+def drafted(
+    models: tuple[LanguageModel, LanguageModel], prompt: Tokens, gamma: int
+) -> Iterable[tuple[Tokens, list[Pmf], list[Pmf], Fraction]]:
+    """Yield every draft that q makes after the prompt, the rows of p and q that it is judged by, its probability."""
     target, drafter = models
-    law: dict[Tokens, Fraction] = {}
-    runs = 0
     for draft in product(range(len(target(prompt))), repeat=gamma):
         contexts = [prompt + draft[:i] for i in range(gamma + 1)]
         p, q = [target(context) for context in contexts], [drafter(context) for context in contexts[:-1]]
-        weight = math.prod(row[token] for row, token in zip(q, draft, strict=True))
-        if not weight:
-            continue
-        rows = np.array(p, dtype=np.float64), np.array(q, dtype=np.float64).reshape(gamma, len(p[0]))
-        part = grid_law(partial(kernel, *rows, draft), chain_breakpoints(p, q, draft), cells, budget)
-        runs += part.runs
-        for tokens, mass in part.probabilities.items():
-            law[tokens] = law.get(tokens, Fraction(0)) + weight * mass
-    return Law(law, runs=runs, decisions=2 * gamma + 1)
+        weight = math.prod((row[token] for row, token in zip(q, draft, strict=True)), start=Fraction(1))
+        if weight:
+            yield draft, p, q, weight
 
 
-def chain_breakpoints(p: Sequence[Pmf], q: Sequence[Pmf], draft: Tokens) -> tuple[frozenset[Fraction], ...]:
-    """Return where a chain verifier of ``draft`` steps: ``p(x)/q(x)`` for each draft, then the cumulative masses.
+def chain_breakpoints(
+    p: Sequence[Pmf], q: Sequence[Pmf], draft: Tokens, rule: Verifier = speculative_sampling
+) -> tuple[frozenset[Fraction], ...]:
+    """Return where a chain verifier of ``draft`` steps: each coin at its probability of heads, the last draw at sums.
 
-    The last uniform steps at those of every residual and of every row of p, which is one more set than a correct
-    verifier needs and what many wrong ones use. Float entries count as the dyadic rationals they are.
+    Those are the sums of all subsets of a row that the last token is drawn from: whatever order it is scanned in, it
+    steps there. Float entries count as the dyadic rationals they are.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(
             f"{len(draft)} drafts with {len(p)} rows of p and {len(q)} of q, expected a row of each for every draft "
             "and one more of p"
         )
-    pairs = [(_exact(mine), _exact(theirs)) for mine, theirs in zip(p, q, strict=False)]
-    accepts = [frozenset({accept_probability(*pair, token)}) for pair, token in zip(pairs, draft, strict=True)]
-    drawn = [*map(_exact, p), *(excess_law(*pair) for pair in pairs)]
-    return (*accepts, frozenset(total for row in drawn for total in accumulate(row.tolist())))
+    exact_p, exact_q = [_exact(row) for row in p], tuple(_exact(row) for row in q[: len(draft)])
+
+    def judged(draws: Draws) -> Verified:
+        return rule(draws, lambda tokens: exact_p[len(tokens)], (), drafts)
+
+    drafts: Draft = chain(draft, exact_q)
+    places: list[set[Fraction]] = [set() for _ in range(len(draft) + 1)]
+    for path in paths(judged):
+        for site, weights, _ in path.decisions:
+            coin = site[1] if site[0] == "accept" else None
+            if isinstance(coin, int):
+                places[coin].add(weights[0])
+            else:
+                places[-1].update(_subset_sums(weights))
+    return tuple(map(frozenset, places))
+
+
+def _subset_sums(weights: Sequence[Fraction]) -> set[Fraction]:
+    masses = [mass for mass in weights if mass]
+    return {sum(part, start=Fraction(0)) for size in range(len(masses)) for part in combinations(masses, size)}
 
 
 def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) as full-context tables whose entries are multiples of 1/denominator, zeros among them.
 
-    Whatever the rows, ratios and cumulative masses then have denominators up to ``denominator``, so a grid of
-    ``lcm(1, ..., denominator)`` cells holds every breakpoint. One context in six has p = q.
+    One context in six has p = q.
     """
     check_integer(vocabulary, "the vocabulary")
     check_integer(denominator, "the denominator")
@@ -157,17 +288,3 @@ def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
 
 def _exact(row: Pmf) -> Pmf:
     return np.array([Fraction(mass) for mass in row.tolist()], dtype=object)
-
-
-def _check_grid(breakpoints: Breakpoints, cells: Sequence[int], budget: int) -> None:
-    remedy = "use pmfs that are multiples of 1/d for a small d, as those of grid_tables"
-    for index, (points, count) in enumerate(zip(breakpoints, cells, strict=True)):
-        if count > MOST_CELLS:
-            raise GridRefused(f"uniform {index} needs {count} cells, at most {MOST_CELLS} are allowed: {remedy}")
-        if off := [point for point in points if count % point.denominator]:
-            raise GridRefused(f"breakpoint {min(off)} of uniform {index} is not a multiple of 1/{count}: {remedy}")
-    if math.prod(cells) > budget:
-        raise GridRefused(
-            f"a grid of {' x '.join(map(str, cells))} cells has {math.prod(cells)} rows, and the budget is {budget}: "
-            f"use fewer drafts or a larger budget, or {remedy}"
-        )

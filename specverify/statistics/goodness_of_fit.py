@@ -23,7 +23,8 @@ from specverify.base.arguments import argument_error, check_count, check_probabi
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
 
-MOST_SAMPLES: Final = 10**8
+MOST_SAMPLES: Final = 10**12
+"""More than a device draws in a day: a kernel gives some billions an hour."""
 
 
 class GoodnessOfFit(NamedTuple):
@@ -99,7 +100,7 @@ def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, 
 
     Found by doubling, then bisection. More samples can detect a little less, when an outcome leaves the pooled cell and
     adds a degree of freedom, so a smaller number below the last doubling may do as well: the answer is always enough.
-    Raises ``ValueError`` if 10**8 samples are not enough.
+    Raises ``ValueError`` if 10**12 samples are not enough.
     """
     check_probability(tv, "tv")
 

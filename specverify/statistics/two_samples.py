@@ -18,14 +18,21 @@ from typing import Any, Final, NamedTuple
 from scipy.special import chdtrc
 
 from specverify.base.arguments import check_probability
-from specverify.statistics.confirmation import FitVerdict, Sampler, multinomial_counts, sampled_counts, stage_level
-from specverify.statistics.goodness_of_fit import MOST_SAMPLES
+from specverify.statistics.confirmation import (
+    FitVerdict,
+    Sampler,
+    multinomial_counts,
+    sampled_counts,
+    stage_level,
+)
 from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.planning import noncentrality_needed
 from specverify.statistics.pooling import Counts
 
 PILOT: Final = 2000
 """Samples that the cells are chosen from."""
+MOST_SAMPLES: Final = 10**8
+"""Of each: calls that decode take milliseconds at best."""
 FEWEST: Final = 20
 """How often an outcome must be in the pilot to have a cell of its own."""
 

@@ -236,5 +236,11 @@ class InScenario(NamedTuple):
         return self.scenario.prompt
 
 
-Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair
+class KernelSetting(NamedTuple):
+    """A setting of a kernel, which its checks know by themselves."""
+
+    name: str
+
+
+Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting
 """What a check looks at in a subject, one at a time."""

@@ -1,0 +1,91 @@
+"""What is asked of a batched verification kernel: its uniforms given, or its samples on its own device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from specverify.base.arguments import check_number, check_probability, check_seed
+from specverify.checks.check import Check
+from specverify.checks.kernels import (
+    answers_are_rounds,
+    calls_repeat,
+    draws_are_independent,
+    law_is_target,
+    rows_are_independent,
+    samples_fit_law,
+    streams_are_independent,
+    support_at_boundary_draws,
+)
+from specverify.statistics.independence import samples_of_tables
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_rounds import Rounds, rounds_of
+from specverify.subjects.kernel_samples import Calls
+from specverify.subjects.kernel_tables import SIZE
+
+CHECKS = 7
+"""Checks of samples, at most, which share one alarm."""
+COARSEST = 0.2
+"""The largest total variation that may be left unseen."""
+LARGE = 2**12
+"""Rows of one look, at most, where the vocabulary is larger than the tables."""
+
+
+def checks_of_uniforms(
+    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], rows: int
+) -> tuple[Check, ...]:
+    """Return the checks of a kernel whose uniforms are arguments; its rounds are made here.
+
+    Raises ``ValueError`` if ``rows`` of one look are too few for one table.
+    """
+    sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
+    all_rounds: list[Rounds] = []
+    for vocabulary in (SIZE, *vocabularies):
+        for gamma in sizes:
+            budget = rows // len(sizes) if vocabulary == SIZE else min(rows // len(sizes), LARGE)
+            all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
+    return (
+        answers_are_rounds.check_of(all_rounds),
+        *calls_repeat.checks_of(all_rounds),
+        rows_are_independent.check_of(all_rounds),
+        *law_is_target.checks_of(all_rounds),
+        *support_at_boundary_draws.checks_of(all_rounds),
+    )
+
+
+class Precision(NamedTuple):
+    """What samples of a kernel are to show."""
+
+    tv: float
+    """Of the law, as a total variation."""
+    dependence: float
+    """Of a table from independence."""
+    large: float
+    """Of the law in larger vocabularies."""
+    alarm: float
+    """The probability that a right kernel is refuted by any of them."""
+    miss: float = 1e-3
+    seed: int = 0
+
+
+def precision_of(tv: float, alarm: float, seed: int) -> Precision:
+    """Return what is seen if the law is to be known to ``tv``. Raises ``ValueError`` for numbers that are none."""
+    check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
+    check_probability(alarm, "alarm")
+    check_seed(seed)
+    return Precision(tv, min(10 * tv, COARSEST), min(30 * tv, COARSEST), alarm, seed=seed)
+
+
+def checks_of_samples(
+    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], calls: Calls, precision: Precision
+) -> tuple[Check, ...]:
+    """Return the checks of a kernel with its generator inside."""
+    tv, dependence, large, alarm, miss, seed = precision
+    sampled = samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
+    gamma, share = max(gammas), alarm / CHECKS
+    tables = samples_of_tables(0.85 * dependence, 1, share / 1000, miss)
+    return (
+        *streams_are_independent.checks_of(kernel, gamma, tables, share, calls, seed),
+        *draws_are_independent.checks_of(kernel, gamma, 2 * tables, share, calls),
+        *samples_fit_law.checks_of(sampled, share),
+    )

@@ -1,0 +1,65 @@
+"""Kernels' checks: their shape, and rows in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from reference import Claim, Tokens
+from specverify.base.verdict import Evidence, Examination
+from specverify.checks.check import Case, Check, Conditions
+from specverify.subjects.kernel_rounds import Rounds, in_ids
+from specverify.subjects.subject import KernelSetting, Subject
+
+Examine = Callable[[Conditions], Examination]
+
+
+def kernel_check(
+    name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
+) -> Check:
+    """Return the check of one kernel that examines it in these settings, by their names."""
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        return (Case(subject, KernelSetting(setting), examine) for setting, examine in examined.items())
+
+    return Check(name, summary, claim, evidence, lambda subject: None, cases)
+
+
+def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: str) -> str:
+    """Return a row in words: ``place``, its drafts, its uniforms."""
+    gamma, race = rounds.gamma, rounds.kernel.race
+    here = rounds.cases[case]
+    drafts = in_ids(rounds, here.draft)
+    coins = ", ".join(f"{u:.6g}" for u in uniforms[: len(drafts)])
+    a, b = (rounds.ids[token] for token in here.situation.pair)
+    last = f"{uniforms[gamma]:.6g}"
+    final = f"noise of tokens {a} and {b} as {last} to {1 - uniforms[gamma]:.6g}" if race else f"final uniform {last}"
+    return f"{place}: drafts {drafts}, accept uniforms ({coins}), {final}"
+
+
+def described_rounds(rounds: Rounds) -> str:
+    """Return in words what a kernel is called with."""
+    return f"vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
+
+
+def models_of(rounds: Rounds, case: int) -> tuple[str, ...]:
+    """Return the rows of p and q of a case, in words: of the tokens that have mass."""
+    here = rounds.cases[case]
+    lines = []
+    for i, p in enumerate(here.p):
+        after = in_ids(rounds, here.draft[:i])
+        q = f"   q = {_row(here.q[i])}" if i < len(here.q) else ""
+        lines.append(f"after drafts {after}: p = {_row(p)}{q}")
+    return (f"the mass is on tokens {rounds.ids}", *lines)
+
+
+def _row(pmf: Any) -> str:
+    return f"({', '.join(map(str, pmf.tolist()))})"
+
+
+def told(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
+    """Return what a row of an answer holds, as ids, without the padding behind it."""
+    kept = list(tokens)
+    while kept and kept[-1] == -1:
+        kept.pop()
+    return in_ids(rounds, kept)

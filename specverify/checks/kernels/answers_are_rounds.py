@@ -1,0 +1,74 @@
+"""Every row of an answer is a round: accepted drafts first, then one token more, then padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
+from specverify.subjects.kernel_rounds import Rounds, decided
+
+SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
+"""Rows of a launch: on both sides of what a block may hold."""
+
+
+def examine(rounds: Rounds, _: Conditions) -> Examination:
+    """Look at every row of launches of several sizes."""
+    rng, runs = np.random.default_rng(0), 0
+    for size in (size for size in SIZES if size <= rounds.most):
+        cases, uniforms = ordinary_rows(rounds, size, rng)
+        answers = decided(rounds, cases, uniforms)
+        runs += size
+        for row in range(size):
+            reason = fault(rounds, int(cases[row]), answers[row].tolist())
+            if reason:
+                where = described_row(rounds, int(cases[row]), uniforms[row], f"row {row + 1} of {size}")
+                then = f"row {row + 1} of {size} {reason}"
+                let = (described_rounds(rounds), *models_of(rounds, int(cases[row])), where)
+                example = Counterexample(let, f"it {reason}: its answer is {told(rounds, answers[row].tolist())}")
+                return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
+    return Examination("every row is accepted drafts and one token more", figures={"runs": runs})
+
+
+def ordinary_rows(rounds: Rounds, size: int, rng: Any) -> tuple[Any, Any]:
+    """Return cases and uniforms of so many rows, drawn among the cells, away from every breakpoint."""
+    cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
+    low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
+    uniforms = low + (high - low) * rng.uniform(0.25, 0.75, size=low.shape)
+    return np.array([cell.case for cell in cells]), uniforms
+
+
+def fault(rounds: Rounds, case: int, answer: Sequence[int]) -> str | None:
+    """Return what keeps a row of an answer from being a round, or None."""
+    draft, tokens = rounds.cases[case].draft, list(answer)
+    while tokens and tokens[-1] == -1:
+        tokens.pop()
+    if not tokens:
+        return "emits nothing"
+    if len(tokens) > len(draft) + 1:
+        return f"emits {len(tokens)} tokens at {len(draft)} drafts"
+    if -1 in tokens:
+        return "has padding before its last token"
+    outside = [token for token in told(rounds, tokens) if not 0 <= token < rounds.vocabulary]
+    if outside:
+        return f"emits {outside[0]}, outside the vocabulary of {rounds.vocabulary}"
+    kept = len(tokens) - 1
+    if tuple(tokens[:kept]) != draft[:kept]:
+        return f"emits {kept + 1} tokens, and the first {kept} are not its drafts"
+    return None
+
+
+def check_of(all_rounds: Sequence[Rounds]) -> Check:
+    """Return the check of the kernel that these rounds are of."""
+    return kernel_check(
+        "answers_are_rounds",
+        "a row is its accepted drafts, one token more, and padding",
+        None,
+        Evidence.EQUAL,
+        {described_rounds(rounds): partial(examine, rounds) for rounds in all_rounds},
+    )

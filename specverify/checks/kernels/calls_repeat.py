@@ -1,0 +1,82 @@
+"""The same arguments give the same answer, in arrays of its own, and are afterwards what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from specverify.base.arrays import host_array
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import described_rounds, kernel_check
+from specverify.checks.kernels.answers_are_rounds import ordinary_rows
+from specverify.subjects.kernel import positional
+from specverify.subjects.kernel_calls import Batch, arguments_of, given_batch, run, tokens_of
+from specverify.subjects.kernel_rounds import Rounds, random_of
+
+ROWS = 65
+
+
+def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
+    """Call it twice with the same arguments, then with others, and look at the first answer again."""
+    rng, kernel = np.random.default_rng(2), rounds.kernel
+    readings, kept, size = [], [], min(ROWS, rounds.most)
+    draws = [ordinary_rows(rounds, size, rng) for _ in range(2)]
+    for cases, uniforms in (draws[0], draws[0], draws[1]):
+        batch = given_batch(kernel, Batch(*(values[cases] for values in rounds.batch)))
+        by_place, by_name = arguments_of(kernel, batch, random_of(rounds, cases, uniforms))
+        readings.append(partial(tokens_of, kernel, run(kernel, by_place, by_name), by_name, batch))
+        kept.append(host_array(readings[-1]()).copy())
+    figures = {"runs": 3 * size}
+    for found, then in (
+        (kept[1], "a second call with the same arguments answers otherwise"),
+        (host_array(readings[0]()), "its answer is changed by a later call, which hands out the same array"),
+    ):
+        if (found != kept[0]).any():
+            row = int(np.flatnonzero((found != kept[0]).any(axis=1))[0])
+            because = f"row {row + 1} of {size} was {kept[0][row].tolist()} and is {found[row].tolist()}"
+            example = Counterexample((described_rounds(rounds),), then, (because,))
+            return Examination(then, failed=True, counterexample=example, figures=figures)
+    return Examination("the same arguments give the same answer, in an array of its own", figures=figures)
+
+
+def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
+    """Look at what was passed in after a call."""
+    rng, kernel = np.random.default_rng(3), rounds.kernel
+    size = min(ROWS, rounds.most)
+    cases, uniforms = ordinary_rows(rounds, size, rng)
+    batch = given_batch(kernel, Batch(*(values[cases] for values in rounds.batch)))
+    by_place, by_name = arguments_of(kernel, batch, random_of(rounds, cases, uniforms))
+    inputs = {**dict(zip(positional(kernel), by_place, strict=True)), **by_name}
+    inputs = {name: values for name, values in inputs.items() if name not in {"out", "out_lengths"}}
+    before = {name: host_array(values).copy() for name, values in inputs.items()}
+    tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)
+    changed = [name for name, values in inputs.items() if not np.array_equal(host_array(values), before[name])]
+    if not changed:
+        return Examination("the arguments are what they were", figures={"runs": size})
+    then = f"one call changes {' and '.join(changed)}"
+    example = Counterexample((described_rounds(rounds), f"{size} rows"), then)
+    return Examination(then, failed=True, counterexample=example, figures={"runs": size})
+
+
+def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+    """Return the checks of the kernel that these rounds are of."""
+    few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
+    return (
+        kernel_check(
+            "calls_repeat",
+            "the same arguments give the same answer, in an array of its own",
+            None,
+            Evidence.EQUAL,
+            {name: partial(examine_answers, rounds) for name, rounds in few.items()},
+        ),
+        kernel_check(
+            "inputs_unchanged",
+            "p, q, drafts and random numbers are the same before and after a call",
+            None,
+            Evidence.EQUAL,
+            {name: partial(examine_arguments, rounds) for name, rounds in few.items()},
+        ),
+    )

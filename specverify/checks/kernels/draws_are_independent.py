@@ -1,0 +1,105 @@
+"""The random numbers of a row are independent of each other: coins of several drafts, coins and the last draw.
+
+A row shows a draw only where the coins before it came out so that it is made. So rows are asked in which those coins
+have other probabilities and the draw the same law: if what came out depends on the probabilities, they share a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from specverify.base.arrays import host_array
+from specverify.base.verdict import Evidence
+from specverify.checks.check import Check
+from specverify.checks.kernels._shown import kernel_check
+from specverify.checks.kernels._tables import examine_tables
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_designs import (
+    Design,
+    Kind,
+    bonuses_after_coins,
+    coins_after_coins,
+    design_of,
+    replacements_after_coins,
+)
+from specverify.subjects.kernel_samples import Calls, answers, binned, bits_of
+from specverify.subjects.kernel_tables import SIZE
+
+
+def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
+    """Return a table of conditions against bits for each design, about ``samples`` looked at in each."""
+    return {
+        name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
+        for number, (name, design) in enumerate(designs.items())
+    }
+
+
+def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> object:
+    total = np.zeros(len(design.kinds) * 3, dtype=np.int64)
+    for answer in answers(kernel, design, samples, seed, calls):
+        keys = answer.kinds * 3 + bits_of(kernel, design, answer)
+        total += host_array(binned(kernel, keys, len(total))).astype(np.int64)
+    return total.reshape(-1, 3)[:, :2]
+
+
+def _share_seen(design: Design) -> float:
+    """Return which share of the rows shows its bit."""
+    share = 0.0
+    for weight, kind in zip(design.shares, design.kinds, strict=True):
+        kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
+        if kind.bit[0] == "accepted":
+            share += weight * float(np.prod(kept[: kind.seen]))
+        elif kind.bit[1] == 0:
+            share += weight * (1 - kept[0])
+        else:
+            share += weight * float(np.prod(kept))
+    return share
+
+
+def _design(kernel: Kernel, kinds: Sequence[Kind]) -> Design:
+    return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
+
+
+def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
+    """Return the checks; there is none of positions for one draft a row."""
+    last = {
+        "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
+        "bonus": _design(kernel, bonuses_after_coins(gamma)),
+    }
+    coins = {"coin of the last draft": _design(kernel, coins_after_coins(gamma))}
+    examined = {
+        "coins_and_last_draw_are_independent": (
+            last,
+            "the replacement and the bonus do not depend on the coins before",
+        ),
+        "positions_are_independent": (coins, "the coin of a draft does not depend on those before"),
+    }
+    return tuple(
+        kernel_check(
+            name,
+            summary,
+            None,
+            Evidence.STATISTICAL,
+            {
+                f"gamma={gamma}": partial(
+                    examine_tables, partial(tables, kernel, designs, calls), samples, alarm / len(designs), summary
+                )
+            },
+        )
+        for name, (designs, summary) in examined.items()
+        if gamma > 1 or designs is last
+    )
+
+
+def _longer(gamma: int) -> list[Kind]:
+    """Return the rows of a replacement with more drafts behind it."""
+    longer = []
+    for kind in replacements_after_coins():
+        p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)
+        longer.append(
+            kind._replace(p=np.concatenate([kind.p[:1], p]), q=np.concatenate([kind.q, q]), drafts=(0,) * gamma)
+        )
+    return longer

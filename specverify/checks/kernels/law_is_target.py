@@ -1,0 +1,237 @@
+"""The law of one round of a kernel, found from its uniforms: completed by the target, it must be the target's.
+
+And its law of accepted drafts must be that of the rule: a kernel that rejects everything is lossless too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Claim, Task, Tokens
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
+from specverify.laws.grid import MARGIN, Cell, look, places_in, rows_of
+from specverify.laws.law import Distance, Law, target_law, total_variation
+from specverify.laws.paths import paths
+from specverify.subjects.kernel_rounds import RULES, Rounds, by_rule, decided, in_ids, launched
+from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
+
+DOUBT = 64 * MARGIN
+"""A total variation up to this, of steps further than the margin from their places, could be a lower precision."""
+REFINED = 8
+"""Rows of later looks at most, as a multiple of those of the first."""
+
+
+class Found(NamedTuple):
+    """The law of every situation, as far as it was found."""
+
+    laws: Mapping[str, Law]
+    settled: Sequence[tuple[Cell, Tokens]]
+    rows: int
+    blind: float
+    """The probability of what lies within the margin of a breakpoint, where nothing is seen, at most."""
+    mixed: bool
+    """Whether a row was answered otherwise beside other rows."""
+
+
+def found_laws(rounds: Rounds) -> Found:
+    """Look at all cells, then at what is left of one situation after the other, until a law is not the target's."""
+    settled, unsettled = list[tuple[Cell, Tokens]](), list[Cell]()
+    waiting, rows, mixed = list(rounds.cells), 0, False
+    most = (1 + REFINED) * rows_of(rounds.cells)
+    cells = waiting
+    while cells and (not rows or rows + rows_of(cells) <= most):
+        looked = look(partial(launched, rounds, seed=rows), cells, seed=rows)
+        mixed = mixed or (not rows and _mixes(rounds, looked.others))
+        rows += rows_of(cells)
+        settled += looked.settled
+        unsettled += looked.unsettled
+        waiting = [*looked.halves, *(waiting[len(cells) :])]
+        if any(distance(rounds, name, law).low > DOUBT for name, law in _laws(rounds, settled, waiting).items()):
+            break
+        cells = _of_one_situation(rounds, waiting)
+    return Found(_laws(rounds, settled, [*unsettled, *waiting]), settled, rows, max(blind_of(rounds).values()), mixed)
+
+
+def _of_one_situation(rounds: Rounds, cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells at the head that are of one situation."""
+    situations = [rounds.cases[cell.case].situation.name for cell in cells]
+    return list(cells[: situations.count(situations[0])]) if cells else []
+
+
+def _mixes(rounds: Rounds, cells: Sequence[Cell]) -> bool:
+    """Return whether rows are answered otherwise in another order."""
+    if not cells:
+        return False
+    cases, uniforms = places_in(cells)
+    return bool((launched(rounds, cases, uniforms, seed=1) != launched(rounds, cases, uniforms, seed=2)).any())
+
+
+def blind_of(rounds: Rounds) -> Counter[str]:
+    """Return the probability of the edges of the cells, by situation."""
+    blind: Counter[str] = Counter()
+    for cell in rounds.cells:
+        inner = 1.0
+        for low, high in zip(cell.low, cell.high, strict=True):
+            inner *= float(high - low) - 2 * min(MARGIN, float(high - low) / 4)
+        case = rounds.cases[cell.case]
+        blind[case.situation.name] += float(case.weight) * (float(cell.volume) - inner)  # type: ignore[assignment]
+    return blind
+
+
+def _laws(rounds: Rounds, settled: Sequence[tuple[Cell, Tokens]], others: Sequence[Cell]) -> dict[str, Law]:
+    """Return the laws of the emitted tokens by situation; what is not settled is missing."""
+    masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
+    missing: Counter[str] = Counter()
+    for cell, outcome in settled:
+        case = rounds.cases[cell.case]
+        masses[case.situation.name][outcome] += case.weight * cell.volume
+    for cell in others:
+        case = rounds.cases[cell.case]
+        missing[case.situation.name] += case.weight * cell.volume
+    return {name: Law(dict(law), missing=Fraction(missing[name])) for name, law in masses.items()}
+
+
+def distance(rounds: Rounds, name: str, law: Law) -> Distance:
+    """Return the total variation to the target's law, once the target has completed what is shorter."""
+    here = situation_named(rounds, name)
+    return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
+
+
+def situation_named(rounds: Rounds, name: str) -> Situation:
+    """Return the situation called so."""
+    return next(case.situation for case in rounds.cases if case.situation.name == name)
+
+
+def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
+    """Return the law of ``length + 1`` tokens; what is no text stays as it is."""
+    whole: dict[Tokens, Any] = {}
+    for tokens, mass in law.items():
+        text = 0 < len(tokens) <= here.length + 1 and all(0 <= token < SIZE for token in tokens)
+        for rest, share in _wanted(here, tokens).items() if text else (((), 1),):
+            whole[tokens + rest] = whole.get(tokens + rest, 0) + mass * share
+    return whole
+
+
+@cache
+def _wanted(here: Situation, tokens: Tokens) -> dict[Tokens, Any]:
+    return target_law(Task(here.target, horizon=here.length + 1 - len(tokens)), PROMPT + tokens)
+
+
+def examine_law(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
+    """Compare every law with the target's."""
+    found = find()
+    distances = {name: distance(rounds, name, law) for name, law in found.laws.items()}
+    worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
+    low, high = map(float, distances[worst])
+    figures = {"runs": found.rows, "tv": high, "rounding": found.blind}
+    if low > DOUBT:
+        example = _example(rounds, found, situation_named(rounds, worst))
+        statement = f"TV = {_said(distances[worst])} from the target's"
+        return Examination(statement, failed=True, rational=low == high, counterexample=example, figures=figures)
+    if found.mixed:
+        then = "a row is answered otherwise beside other rows, so no row has a law: see rows_are_independent"
+        return Examination(then, unknown=True, figures=figures)
+    if high > found.blind:
+        return Examination(
+            f"TV = {_said(distances[worst])} from the target's: it steps more than {MARGIN:.1g} from the places of "
+            f"rule={rounds.kernel.convention.rule!r}; is its precision lower, or its rule another?",
+            unknown=True,
+            figures=figures,
+        )
+    statement = f"the law of a round is the target's, at all but {found.blind:.1g} of the uniforms"
+    return Examination(statement, rational=high == 0, figures=figures)
+
+
+def _said(found: Distance) -> str:
+    return str(found.low) if found.low == found.high else f"{float(found.low):.4g} to {float(found.high):.4g}"
+
+
+def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
+    """Return the outcome that is most too likely, and a row that the rule answers otherwise."""
+    law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
+    excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
+    worst = max(excess, key=lambda tokens: (excess[tokens], tokens))
+    then = (
+        f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
+        f"{law[worst]}{' at least' if found.laws[here.name].missing else ''}"
+    )
+    cells = [cell for cell, _ in found.settled if rounds.cases[cell.case].situation is here][: rounds.most]
+    cases = np.array([cell.case for cell in cells])
+    middles = np.array([[float(a + b) / 2 for a, b in zip(cell.low, cell.high, strict=True)] for cell in cells])
+    answers = decided(rounds, cases, middles)
+    for row, cell in enumerate(cells):
+        expected = by_rule(rounds, rounds.cases[cell.case], middles[row])
+        if told(rounds, answers[row].tolist()) != told(rounds, expected):
+            where = described_row(rounds, cell.case, middles[row], f"row {row + 1} of {len(cells)}")
+            because = f"{where} -> {told(rounds, answers[row].tolist())}, and the rule answers {told(rounds, expected)}"
+            return Counterexample(
+                (described_rounds(rounds), here.name, *models_of(rounds, cell.case)), then, (because,)
+            )
+    return Counterexample(
+        (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
+    )
+
+
+def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
+    """Compare how probable it is that the first i drafts are accepted with the rule."""
+    found = find()
+    figures = {"runs": found.rows}
+    for name, law in found.laws.items():
+        best, slack = _acceptance(rounds, name), float(law.missing) + (DOUBT if law.missing else 0)
+        for i in range(1, situation_named(rounds, name).length + 1):
+            accepted = sum(mass for tokens, mass in law.probabilities.items() if len(tokens) > i)
+            if best[i] - accepted > slack:
+                then = f"the first {i} drafts are accepted with probability {accepted}, by the rule with {best[i]}"
+                example = Counterexample((described_rounds(rounds), name), then)
+                return Examination(then, failed=True, counterexample=example, figures=figures)
+    if found.mixed or any(distance(rounds, name, law).high > found.blind for name, law in found.laws.items()):
+        return Examination("where it steps is not known: see law_is_target", unknown=True, figures=figures)
+    rational = not any(law.missing for law in found.laws.values())
+    return Examination("drafts are accepted as often as by the rule", rational=rational, figures=figures)
+
+
+def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
+    """Return the probability that the first i drafts are accepted, by the rule."""
+    best: Counter[int] = Counter()
+    for case in rounds.cases:
+        if case.situation.name == name:
+            for path in paths(partial(_round, rounds, case)):
+                for i in range(1, path.outcome.accepted + 1):
+                    best[i] += case.weight * path.weight
+    return best
+
+
+def _round(rounds: Rounds, case: Any, draws: Any) -> Any:
+    from reference import chain  # noqa: PLC0415
+
+    rule = RULES[rounds.kernel.convention.rule]
+    return rule(draws, lambda tokens: case.p[len(tokens)], (), chain(case.draft, tuple(case.q)))
+
+
+def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+    """Return the checks of the kernel that these rounds are of; they look at the cells once."""
+    found = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
+    return (
+        kernel_check(
+            "law_is_target",
+            "the exact law of a round, completed by the target, is the target's",
+            Claim.LOSSLESS,
+            Evidence.EXACT,
+            {name: partial(examine_law, rounds, find) for name, (rounds, find) in found.items()},
+        ),
+        kernel_check(
+            "acceptance_is_optimal",
+            "the first i drafts are accepted as often as by the rule",
+            Claim.OPTIMAL_COUPLING,
+            Evidence.EXACT,
+            {name: partial(examine_acceptance, rounds, find) for name, (rounds, find) in found.items()},
+        ),
+    )

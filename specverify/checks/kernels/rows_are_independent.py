@@ -1,0 +1,81 @@
+"""A row's answer is a function of the row: whatever stands beside it, before it, behind it, or in its padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
+from specverify.subjects.kernel_rounds import Case, Rounds, by_rule, decided
+
+ROWS = 257
+
+
+def examine(rounds: Rounds, _: Conditions) -> Examination:
+    """Decide rows in several arrangements and compare each with its first answer."""
+    rng = np.random.default_rng(1)
+    cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
+    first, runs = decided(rounds, cases, uniforms), len(cases)
+    for said, changed, rows in _arrangements(rounds, len(cases), rng):
+        answers = decided(changed, cases[rows], uniforms[rows])
+        runs += len(rows)
+        differs = (answers != first[rows]).any(axis=1)
+        if differs.any():
+            place = int(np.flatnonzero(differs)[0])
+            row = int(rows[place])
+            where = f"row {place + 1} of {len(rows)}"
+            case, seen = int(cases[row]), told(rounds, answers[place].tolist())
+            here = described_row(rounds, case, uniforms[row], where)
+            before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
+            then = f"{where}, {said}, is answered {seen}; the same row is answered {before}"
+            example = Counterexample(
+                (described_rounds(rounds), *models_of(rounds, case), here),
+                then,
+                (_by_rule(rounds, case, uniforms[row]),),
+            )
+            return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
+    return Examination("no row depends on another", figures={"runs": runs})
+
+
+def _by_rule(rounds: Rounds, case: int, uniforms: Any) -> str:
+    here: Case = rounds.cases[case]
+    return f"the rule answers {told(rounds, by_rule(rounds, here, uniforms))}"
+
+
+def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Rounds, Any]]:
+    """Yield in words, rounds and the order of rows: backwards, drawn at random, few of them, other padding."""
+    everything = np.arange(rows)
+    yield "in the opposite order", rounds, everything[::-1]
+    yield "in another order", rounds, rng.permutation(rows)
+    for size in SIZES[:-1]:
+        if size < rows:
+            yield "among fewer rows", rounds, rng.permutation(rows)[:size]
+    if rounds.kernel.ragged:
+        yield "with other padding", _other_padding(rounds), everything
+
+
+def _other_padding(rounds: Rounds) -> Rounds:
+    """Return the rounds with other pmfs behind the drafts of a row."""
+    p, q, _, lengths = rounds.batch
+    vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
+    behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]
+    p, q = p.copy(), q.copy()
+    p[behind_p], q[behind_q] = 1 / vocabulary, np.eye(vocabulary)[-1]
+    return rounds._replace(batch=rounds.batch._replace(p=p, q=q))
+
+
+def check_of(all_rounds: Sequence[Rounds]) -> Check:
+    """Return the check of the kernel that these rounds are of."""
+    return kernel_check(
+        "rows_are_independent",
+        "a row is answered alike alone, in every order, and beside any other",
+        None,
+        Evidence.EQUAL,
+        {described_rounds(rounds): partial(examine, rounds) for rounds in all_rounds},
+    )

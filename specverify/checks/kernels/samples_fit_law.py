@@ -1,0 +1,181 @@
+"""Planned samples of a kernel with its generator inside: completed by the target, they fit the target's law.
+
+What a row emitted is completed in the counts: those of every text are divided among its continuations by one
+multinomial, which has the law of drawing each. How many drafts were accepted must fit the rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Claim, Task, Tokens, chain
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import kernel_check
+from specverify.laws.grid import drafted
+from specverify.laws.law import target_law
+from specverify.laws.paths import paths
+from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, samples_for, stage_level
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_designs import Design, design_of, drafts_of, sampled_situation
+from specverify.subjects.kernel_rounds import RULES
+from specverify.subjects.kernel_samples import Calls, counted, text_of
+from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
+
+COARSER = 5
+"""The total variation to be seen of the number of accepted drafts, as a multiple of that of the law."""
+
+
+class Sampled(NamedTuple):
+    """A kernel in a situation, and what is to be seen."""
+
+    kernel: Kernel
+    situation: Situation
+    vocabulary: int
+    tv: float
+    calls: Calls
+
+    @property
+    def design(self) -> Design:
+        """A kind of row for every draft."""
+        kinds, shares = drafts_of(self.situation)
+        return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
+
+    @property
+    def name(self) -> str:
+        """What is sampled, in words."""
+        return f"vocabulary {self.vocabulary}, {self.situation.name}"
+
+
+def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
+    """Return how often each text was emitted."""
+    found: Counter[Tokens] = Counter()
+    table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
+    for key in np.flatnonzero(table.sum(axis=0)):
+        found[text_of(int(key), sampled.situation.length)] += int(table[:, key].sum())
+    return found
+
+
+def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
+    """Return counts of texts of ``length + 1`` tokens; what is no text stays as it is."""
+    here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
+    for tokens, count in sorted(texts(sampled, samples, seed).items()):
+        rest = here.length + 1 - len(tokens)
+        if not tokens or rest < 0 or not all(0 <= token < SIZE for token in tokens):
+            whole[tokens] += count
+            continue
+        law = target_law(Task(here.target, horizon=rest), PROMPT + tokens)
+        shares = np.array([float(mass) for mass in law.values()])
+        for more, part in zip(law, rng.multinomial(count, shares / shares.sum()), strict=True):
+            whole[tokens + more] += int(part)
+    return whole
+
+
+def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
+    """Return how often how many drafts were accepted."""
+    found: Counter[int] = Counter()
+    for tokens, count in texts(sampled, samples, seed).items():
+        found[len(tokens) - 1] += count
+    return found
+
+
+def acceptance_law(sampled: Sampled) -> dict[int, float]:
+    """Return the law of the number of accepted drafts, by the rule."""
+    here, law = sampled.situation, Counter[int]()
+    rule = RULES[sampled.kernel.convention.rule]
+    for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
+        drafts = chain(draft, tuple(q))
+        for path in paths(lambda draws, p=p, drafts=drafts: rule(draws, lambda tokens: p[len(tokens)], (), drafts)):  # type: ignore[misc]
+            law[path.outcome.accepted] += weight * path.weight
+    return {number: float(mass) for number, mass in law.items()}
+
+
+def examine_law(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
+    """Judge the completed texts."""
+    here = sampled.situation
+    law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
+    fit = _fit(partial(completed, sampled), law, sampled.tv, alarm, conditions)
+    return _examination(sampled, fit, "the samples fit the target's law", "the target's law")
+
+
+def examine_acceptance(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
+    """Judge the numbers of accepted drafts; more than by the rule is for another rule, not against the kernel."""
+    law = acceptance_law(sampled)
+    fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
+    found = _examination(sampled, fit, "drafts are accepted as often as by the rule", "the rule's acceptance")
+    if found.failed:
+        seen = accepted(sampled, fit.first.samples, conditions.seed + 1)
+        mean = sum(number * count for number, count in seen.items()) / fit.first.samples
+        wanted = sum(number * mass for number, mass in law.items())
+        if mean > wanted:
+            statement = f"it accepts {mean:.4f} drafts a round, its rule {wanted:.4f}: is its rule another?"
+            return Examination(statement, unknown=True, figures=found.figures)
+    return found
+
+
+def _fit(sampler: Any, law: Any, tv: float, alarm: float, conditions: Conditions) -> ConfirmedFit:
+    samples = samples_for(law, tv, stage_level(alarm), conditions.miss / 2)
+    return confirmed_fit(sampler, law, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
+
+
+def _examination(sampled: Sampled, fit: ConfirmedFit, holds: str, law: str) -> Examination:
+    shown = fit.first if fit.second is None else fit.second
+    figures = {
+        "samples": fit.first.samples + (fit.second.samples if fit.second else 0),
+        "tv_detectable": fit.detectable_tv,
+        "tv_observed": shown.tv_observed,
+        "miss": fit.miss,
+    }
+    if fit.verdict is FitVerdict.FITS:
+        return Examination(holds, rational=False, figures=figures)
+    if fit.verdict is FitVerdict.UNKNOWN:
+        return Examination(f"{sampled.name}: the negative control was not rejected", unknown=True, figures=figures)
+    seen = f"; {shown.unsupported[0]} came, which cannot" if shown.unsupported else ""
+    then = f"p = {shown.p_value:.2g} against {law}, TV observed {shown.tv_observed:.4f}{seen}"
+    let = (sampled.name, f"{fit.first.samples} rows, then {fit.second.samples if fit.second else 0} fresh ones")
+    example = Counterexample(let, then)
+    return Examination(f"{sampled.name}: {then}", failed=True, rational=False, counterexample=example, figures=figures)
+
+
+def situations_to_sample(
+    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
+) -> list[Sampled]:
+    """Return the tables at the declared total variation, and one in each larger vocabulary at a coarser one."""
+    found = [Sampled(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)]
+    last = sampled_situation(max(gammas), len(gammas))
+    return [*found, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
+
+
+def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:
+    """Return the checks; ``alarm`` is the false alarm of each."""
+    small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
+    large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
+    fits = {
+        "samples_fit_law": ("planned samples, completed by the target, fit the target's law", small),
+        "samples_fit_law_of_many_tokens": ("the same, in larger vocabularies and at a coarser total variation", large),
+    }
+    return (
+        *(
+            kernel_check(
+                name,
+                summary,
+                Claim.LOSSLESS,
+                Evidence.STATISTICAL,
+                {sampled.name: partial(examine_law, sampled, alarm / len(chosen)) for sampled in chosen},
+            )
+            for name, (summary, chosen) in fits.items()
+            if chosen
+        ),
+        kernel_check(
+            "acceptance_is_optimal",
+            "planned samples are accepted as often as by the rule",
+            Claim.OPTIMAL_COUPLING,
+            Evidence.STATISTICAL,
+            {sampled.name: partial(examine_acceptance, sampled, alarm / len(small)) for sampled in small},
+        ),
+    )

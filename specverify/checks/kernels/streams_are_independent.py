@@ -1,0 +1,186 @@
+"""Rows of one call, and calls, draw from streams of their own.
+
+Rows show one random number each as a fair bit. Two rows that share a stream, whichever they are, show the same bits in
+every call, and two calls that begin alike the same bits in every row; a stream that is read again a few places on shows
+the same bits in many rows one after another. Fair bits agree so often with a probability that is known: no limit is
+taken. A weaker dependence, of rows some way apart and of calls one after another, is looked for in planned tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.base.arrays import host_array
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import kernel_check
+from specverify.checks.kernels._tables import examine_tables
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_calls import as_given
+from specverify.subjects.kernel_designs import Design, bits, design_of
+from specverify.subjects.kernel_samples import Calls, answers, binned, bits_of
+from specverify.subjects.kernel_tables import SIZE
+
+ROWS = 1024
+"""Rows of a call in which equal bits are looked for, at most."""
+SEEDS = 16
+"""Other seeds, at the first offset."""
+SPARE = 1.5
+LAGS = tuple(2**i for i in range(11))
+"""How far apart rows are in the tables."""
+
+
+class Repeats(NamedTuple):
+    """What was seen twice, in words; nothing where it is empty."""
+
+    rows: str
+    calls: str
+    samples: int
+
+
+def bit_design(kernel: Kernel, gamma: int) -> Design:
+    """Return rows that show one random number each."""
+    kinds = bits(gamma)
+    return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
+
+
+def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
+    """Look for rows alike in all calls, calls alike in all rows, and the same bits in many rows on.
+
+    Of c calls of r rows, two rows agree everywhere with probability ``r^2 2^-c / 2`` at most, two calls with
+    ``c^2 2^-r / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``: c, r and l are such that each is below
+    ``alarm / 3``, with half as many bits again to spare, for numbers that are not quite fair. Where a seed is an
+    argument, other seeds come last.
+    """
+    needed = math.log2(3 / alarm)
+    rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
+    number = math.ceil(SPARE * (2 * math.log2(rows) + needed))
+    others = SEEDS if kernel.convention.uniforms == "seed" else 0
+    keys = (*((0, offset) for offset in range(number)), *((more, 0) for more in range(1, others + 1)))
+    found = answers(kernel, design, rows, seed, Calls(rows, keys))
+    seen = np.stack([host_array(bits_of(kernel, design, answer)) for answer in found]).astype(np.uint8)
+    return Repeats(*_found(seen, math.ceil(SPARE * (2 * math.log2(seen.size) + needed)), keys), samples=seen.size)
+
+
+def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    """Return what two rows, and what two calls, have in common, in words.
+
+    Where calls are alike and rows too, one follows from the other: rows are to blame if a call repeats itself.
+    """
+    number, rows = seen.shape
+    names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
+    within, across = _stretches(seen, length, names)
+    pair, calls = _alike(seen.T), _alike(seen)
+    again = calls and f"calls of {names[calls[0]]} and {names[calls[1]]} answer alike in all {rows} rows"
+    if pair and again and not within:
+        pair = None
+    alike = pair and f"rows {pair[0] + 1} and {pair[1] + 1} of {rows} answer alike in all {number} calls"
+    return alike or within, again or across
+
+
+def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
+    """Return where the same bits come in many rows on, within a call and in two calls, in words."""
+    stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
+    packed = np.packbits(stretches.reshape(-1, length), axis=1)
+    each, within, across = stretches.shape[1], "", ""
+    for first, second in _equal(packed):
+        (one, row), (other, place) = divmod(first, each), divmod(second, each)
+        here, there = f"row {row + 1} of the call of {names[one]}", f"row {place + 1} of that of {names[other]}"
+        said = f"{length} rows on from {here} answer like those from {there}"
+        within, across = (within or said, across) if one == other else (within, across or said)
+    return within, across
+
+
+def _alike(lines: Any) -> tuple[int, int] | None:
+    """Return two equal lines, or None."""
+    return next(iter(_equal(np.packbits(lines, axis=1))), None)
+
+
+def _equal(lines: Any) -> list[tuple[int, int]]:
+    """Return pairs of equal lines, each with the first that it equals."""
+    _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
+    earlier = first[inverse.reshape(-1)]
+    return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]
+
+
+def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
+    """Return a table for every two kinds of random numbers and every lag, of rows so far apart."""
+    kinds = len(design.kinds)
+    wanted = 2 * samples * kinds**2
+    size = min(calls.rows, wanted)
+    lags = [lag for lag in LAGS if 2 * lag <= size]
+    left = {lag: np.flatnonzero(np.arange(size) // lag % 2 == 0) for lag in lags}
+    left = {lag: at[at + lag < size] for lag, at in left.items()}
+    places = {lag: (as_given(kernel, at), as_given(kernel, at + lag)) for lag, at in left.items()}
+    total = {lag: np.zeros(9 * kinds**2, dtype=np.int64) for lag in lags}
+    for answer in answers(kernel, design, -(-wanted // size) * size, seed, calls._replace(rows=size)):
+        keys = answer.kinds * 3 + bits_of(kernel, design, answer)
+        for lag, (one, other) in places.items():
+            pair = kernel.xp.take(keys, one, axis=0) * 3 * kinds + kernel.xp.take(keys, other, axis=0)
+            total[lag] += host_array(binned(kernel, pair, 9 * kinds**2)).astype(np.int64)
+    return {name: table for lag in lags for name, table in _tables(design, total[lag], f"{lag} rows on").items()}
+
+
+def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
+    """Return a table for every two kinds of random numbers, of one row in two calls, one after the other."""
+    kinds = len(design.kinds)
+    wanted = 2 * samples * kinds**2
+    size = min(calls.rows, max(64, wanted // 2))
+    total, before = np.zeros(9 * kinds**2, dtype=np.int64), None
+    for answer in answers(kernel, design, -(-wanted // (2 * size)) * 2 * size, seed, calls._replace(rows=size)):
+        keys = answer.kinds * 3 + bits_of(kernel, design, answer)
+        if before is None:
+            before = keys
+            continue
+        total += host_array(binned(kernel, before * 3 * kinds + keys, len(total))).astype(np.int64)
+        before = None
+    return _tables(design, total, "in the next call")
+
+
+def _tables(design: Design, counts: Any, where: str) -> dict[str, Any]:
+    kinds = len(design.kinds)
+    table = counts.reshape(kinds, 3, kinds, 3)[:, :2, :, :2]
+    return {
+        f"{one.name}, and {other.name} {where}": table[i, :, j, :]
+        for i, one in enumerate(design.kinds)
+        for j, other in enumerate(design.kinds)
+    }
+
+
+def _examine(
+    which: str, find: Callable[[], Repeats], rest: Callable[[Conditions], Examination], conditions: Conditions
+) -> Examination:
+    """Tell what was seen twice, or else judge the tables."""
+    found = find()
+    if which == "calls" and found.rows and not found.calls:
+        return Examination(
+            "rows depend on each other, so calls cannot be judged: see rows_are_independent", unknown=True
+        )
+    twice = found.rows if which == "rows" else found.calls
+    if twice:
+        example = Counterexample((f"{found.samples} rows, each of which shows one random number as a bit",), twice)
+        figures = {"samples": found.samples}
+        return Examination(twice, failed=True, rational=False, counterexample=example, figures=figures)
+    judged = rest(conditions)
+    return judged._replace(figures={**judged.figures, "samples": judged.figures["samples"] + found.samples})
+
+
+def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
+    """Return the checks; ``alarm`` is the false alarm of each."""
+    design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
+    find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))
+    examined = {
+        "rows": (tables_of_rows, kinds * len(LAGS), "rows of a call do not depend on each other"),
+        "calls": (tables_of_calls, kinds, "calls do not depend on each other"),
+    }
+    found = []
+    for which, (tables, number, summary) in examined.items():
+        judge = partial(examine_tables, partial(tables, kernel, design, calls), samples, alarm / 2 / number, summary)
+        setting = {f"gamma={gamma}": partial(_examine, which, find, judge)}
+        found.append(kernel_check(f"{which}_are_independent", summary, None, Evidence.STATISTICAL, setting))
+    return tuple(found)

@@ -1,0 +1,170 @@
+"""No token of target probability 0 comes out when one uniform is at an end of its interval, the others ordinary.
+
+The ends of [0, 1) are 0 and the largest number of the dtype below 1, those of (0, 1] the smallest that generators make
+and 1. Two kinds of rows are asked: those of the tables, and rounded ones, where p and q are apart by rounding alone, so
+that a residual may be empty, and where a sum over the vocabulary rounds; there the first and last token have no mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Claim
+from specverify.base.arrays import host_array
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Check, Conditions
+from specverify.checks.kernels._shown import described_rounds, kernel_check
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_calls import Batch, called, given_batch
+from specverify.subjects.kernel_rounds import ENTRIES, Rounds, given_random
+from specverify.subjects.kernel_tables import SIZE
+
+ROWS = 2000
+ROUNDED = 64
+SMALLEST = 2.0**-32
+"""What cuRAND's uniforms begin with."""
+LIGHT = 2.0**-60
+
+
+class Rows(NamedTuple):
+    """Rows with their random numbers."""
+
+    batch: Batch
+    coins: Any
+    """``[rows, gamma]``"""
+    last: Any
+    """``[rows]``: the last uniform, or the share of the first of two noises."""
+    said: tuple[str, ...]
+    """For each row, which number is at an end."""
+
+
+def ends_of(kernel: Kernel) -> dict[str, float]:
+    """Return the ends of the interval that uniforms are from, in words and as numbers of the dtype."""
+    xp = kernel.xp
+    if kernel.convention.uniforms == "(0, 1]":
+        return {f"{SMALLEST:.3g}": SMALLEST, "exactly 1": 1.0}
+    below = 1 - float(xp.finfo(getattr(xp, kernel.of_uniforms)).eps) / 2
+    return {"exactly 0": 0.0, f"{below!r}, the largest below 1": below}
+
+
+def table_rows(rounds: Rounds) -> Rows:
+    """Return rows of the tables: each of some cells with each uniform at each end."""
+    rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
+    places = range(gamma) if kernel.race else range(gamma + 1)
+    every = [(cell, place, end) for cell in rounds.cells for place in places for end in ends_of(kernel)]
+    chosen = [every[i] for i in rng.permutation(len(every))[: min(ROWS, rounds.most)]]
+    cases = np.array([cell.case for cell, _, _ in chosen])
+    middles = np.array(
+        [[float(a + b) / 2 for a, b in zip(cell.low, cell.high, strict=True)][: gamma + 1] for cell, _, _ in chosen]
+    )
+    for row, (_, place, end) in enumerate(chosen):
+        middles[row, place] = ends_of(kernel)[end]
+    said = tuple(_said(place, gamma, end) for _, place, end in chosen)
+    return Rows(Batch(*(values[cases] for values in rounds.batch)), middles[:, :gamma], middles[:, gamma], said)
+
+
+def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> Rows:
+    """Return rows of float32 pmfs over many tokens: q is p but for its last digit, or another pmf."""
+    rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
+    p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
+    p[..., [0, -1]] = 0
+    p = (p / p.sum(axis=-1, keepdims=True)).astype(np.float32)
+    q = np.nextafter(p[:, :gamma], np.float32(2)) * (p[:, :gamma] > 0)
+    other = np.arange(size) % 2 == 1
+    q[other] = np.roll(q[other], 1, axis=-1) * (p[other, :gamma] > 0)
+    drafts = q.argmax(axis=-1)
+    coins, last = rng.random((size, gamma)), rng.random(size)
+    ends, said = list(ends_of(kernel).items()), []
+    for row in range(size):
+        place, (name, end) = (row // 2) % (gamma + 1), ends[row // 2 // (gamma + 1) % 2]
+        if kernel.race:
+            place = place % gamma
+        (coins[row] if place < gamma else last[row : row + 1])[place % gamma if place < gamma else 0] = end
+        said.append(_said(place, gamma, name))
+    return Rows(Batch(p.astype(float), q.astype(float), drafts, np.full(size, gamma)), coins, last, tuple(said))
+
+
+def _said(place: int, gamma: int, end: str) -> str:
+    return f"the uniform of draft {place + 1} is {end}" if place < gamma else f"the final uniform is {end}"
+
+
+def examine(kernel: Kernel, make: Callable[[], Rows], _: Conditions) -> Examination:
+    """Decide the rows and look at every token that comes out."""
+    rows = make()
+    answers = host_array(called(kernel, given_batch(kernel, rows.batch), _random(kernel, rows)))
+    figures = {"runs": len(answers)}
+    for row, (position, token) in _forbidden(rows.batch, answers):
+        length = int(rows.batch.lengths[row])
+        emitted = [t for t in answers[row].tolist() if t != -1]
+        shown = f"{emitted} comes out" if emitted else "nothing comes out"
+        why = f", and token {token} has probability 0 at position {position + 1}" if token is not None else ""
+        drafts = rows.batch.drafts[row, :length].tolist()
+        let = (
+            f"vocabulary {rows.batch.p.shape[-1]}, {kernel.convention.dtype}",
+            f"row {row + 1} of {len(answers)}, drafts {drafts}",
+            f"accept uniforms {rows.coins[row, :length].tolist()}, last {float(rows.last[row])!r}",
+            *_masses(rows.batch, row, position, token),
+        )
+        then = f"{shown}{why}, when {rows.said[row]}"
+        return Examination(then, failed=True, rational=False, counterexample=Counterexample(let, then), figures=figures)
+    return Examination("nothing forbidden comes out", rational=False, figures=figures)
+
+
+def _masses(batch: Batch, row: int, position: int, token: int | None) -> Iterator[str]:
+    if token is not None and position < int(batch.lengths[row]):
+        drafted = int(batch.drafts[row, position])
+        p, q = (float(rows[row, position, drafted]) for rows in (batch.p, batch.q))
+        yield f"draft {position + 1} is {drafted}, p = {p!r}, q = {q!r}"
+
+
+def _random(kernel: Kernel, rows: Rows) -> tuple[Any, Any]:
+    last = rows.last
+    if kernel.race:
+        rng = np.random.default_rng(6)
+        last = rng.exponential(size=(len(last), rows.batch.p.shape[-1]))
+        last = -np.log(last) if kernel.convention.recovery == "gumbel" else last
+    return given_random(kernel, rows.coins, last)
+
+
+def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
+    """Yield rows that emit what they may not: the position and the token, None where there is none."""
+    vocabulary = batch.p.shape[-1]
+    for row, tokens in enumerate(answers.tolist()):
+        kept = [token for token in tokens if token != -1][: int(batch.lengths[row]) + 1]
+        if not kept:
+            yield row, (0, None)
+        for position, token in enumerate(kept):
+            if not 0 <= token < vocabulary or not batch.p[row, position, token] > 0:
+                yield row, (position, token)
+                break
+
+
+def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+    """Return the checks of the kernel that these rounds are of."""
+    tables, rounded = {}, {}
+    for rounds in all_rounds:
+        size = max(8, rounds.vocabulary)
+        if rounds.vocabulary == SIZE:
+            tables[described_rounds(rounds)] = partial(examine, rounds.kernel, partial(table_rows, rounds))
+        make = partial(rounded_rows, rounds.kernel, rounds.gamma, size)
+        rounded[f"vocabulary {size}, gamma={rounds.gamma}"] = partial(examine, rounds.kernel, make)
+    return (
+        kernel_check(
+            "support_at_boundary_draws",
+            "no token of target probability 0 is emitted where a uniform is at an end of its interval",
+            Claim.SUPPORTED,
+            Evidence.EXACT,
+            tables,
+        ),
+        kernel_check(
+            "support_at_rounded_rows",
+            "nor where p and q are apart by rounding alone, or a sum over the vocabulary rounds",
+            Claim.SUPPORTED,
+            Evidence.EXACT,
+            rounded,
+        ),
+    )

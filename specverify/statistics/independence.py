@@ -1,0 +1,111 @@
+"""Whether two things that were seen together are independent: planned tests of contingency tables.
+
+Write p_ij for the joint law, a_i and b_j for its marginals, n for the number of samples. The statistic
+``sum (count - expected)^2 / expected``, expected from the marginal counts, tends to a chi-square with
+``(rows - 1) (columns - 1)`` degrees of freedom where p_ij = a_i b_j, and to a noncentral one with noncentrality
+``n sum (p_ij - a_i b_j)^2 / (a_i b_j)`` where not (Cramer 1946, chapter 30). By Cauchy-Schwarz that is at least
+``4 n TV^2``, TV between the joint law and the product of its marginals, as in ``specverify.statistics.planning``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.base.arguments import check_count, check_probability
+from specverify.statistics.confirmation import FitVerdict, stage_level, stage_seeds
+from specverify.statistics.planning import detectable_tv, samples_needed
+
+FEWEST = 10
+"""How often every cell of a table must be expected, for the limit to be trusted."""
+
+
+class Contingency(NamedTuple):
+    """What one table says."""
+
+    samples: int
+    freedom: int
+    """Degrees of freedom; 0 where one of the two things never varies."""
+    p_value: float
+    tv_observed: float
+    """Between the table and the product of its marginals."""
+    fewest: float
+    """The least expected count of a cell."""
+
+
+class Independence(NamedTuple):
+    """A verdict on one table, with what was promised about it."""
+
+    verdict: FitVerdict
+    first: Contingency
+    second: Contingency | None
+    """The confirmation, on fresh samples; None if the first stage was not suspicious."""
+    detectable_tv: float
+    """Dependence of at least this total variation is refuted with probability at least ``1 - miss``."""
+
+
+Tables = Callable[[int, int], Mapping[str, Any]]
+"""(number of samples of each table, seed) -> tables of counts by name, about so many samples in each."""
+
+
+def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:
+    """Return how many samples of a table show a dependence of ``tv``."""
+    return samples_needed(tv, freedom + 1, stage_level(false_alarm), miss / 2)
+
+
+def independences(
+    tables: Tables, *, samples: int, false_alarm: float, miss: float, seed: int
+) -> dict[str, Independence]:
+    """Judge every table, each with this false alarm and miss.
+
+    As in ``confirmed_fit``: what looks dependent is confirmed on four times as many fresh samples, each stage at the
+    square root of the alarm; a table of dependent things must be rejected beside it, or what is not refuted is UNKNOWN,
+    as it is where a thing never varies or a cell expects fewer than ten.
+    """
+    check_count(samples, "samples")
+    check_probability(miss, "miss")
+    level, (one, other, control) = stage_level(false_alarm), stage_seeds(seed)
+    first = {name: contingency(table) for name, table in tables(samples, one).items()}
+    again = tables(4 * samples, other) if any(found.p_value <= level for found in first.values()) else {}
+    judged = {}
+    for name, found in first.items():
+        second = contingency(again[name]) if found.p_value <= level else None
+        if found.freedom == 0 or found.fewest < FEWEST:
+            judged[name] = Independence(FitVerdict.UNKNOWN, found, second, 1.0)
+            continue
+        detectable = detectable_tv(found.samples, found.freedom + 1, level, miss / 2)
+        refuted = second is not None and second.p_value <= level
+        able = detectable < 0.25 and contingency(_dependent(found, 2 * detectable, control)).p_value <= level
+        verdict = FitVerdict.REFUTED if refuted else FitVerdict.FITS if able else FitVerdict.UNKNOWN
+        judged[name] = Independence(verdict, found, second, detectable)
+    return judged
+
+
+def contingency(table: Any) -> Contingency:
+    """Return what a table of counts ``[rows, columns]`` says; rows and columns that are empty are left out."""
+    from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    counts = np.asarray(table, dtype=np.float64)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    total = counts.sum()
+    freedom = max(counts.shape[0] - 1, 0) * max(counts.shape[1] - 1, 0)
+    if not freedom:
+        return Contingency(int(total), 0, 1.0, 0.0, 0.0)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    tv = float(np.abs(counts - expected).sum() / 2 / total)
+    return Contingency(int(total), freedom, float(chdtrc(freedom, statistic)), tv, float(expected.min()))
+
+
+def _dependent(found: Contingency, tv: float, seed: int) -> Any:
+    """Return a table of so many samples of two fair things, ``freedom + 1`` values against two, at ``tv`` from none."""
+    law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
+    half = law.shape[0] // 2
+    sign = np.ones(law.shape[0])
+    sign[:half], sign[half : 2 * half] = 1, -1
+    sign[2 * half :] = 0
+    share = min(tv / (half / law.shape[0]), 1.0)
+    law = law * (1 + share * sign[:, None] * np.array([1, -1]))
+    return np.random.default_rng(seed).multinomial(found.samples, law.ravel()).reshape(law.shape)

@@ -1,0 +1,168 @@
+"""A batched verification kernel: what it is called with, and what it answers.
+
+    kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens      its uniforms are arguments
+    kernel(p, q, drafts, accept_uniforms, noise) -> tokens               the last draw is a race
+    kernel(p, q, drafts, seed, offset) -> tokens                         its generator is inside, keyed
+    kernel(p, q, drafts) -> tokens                                       its generator is inside
+
+For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
+and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on drafts; ``final_uniforms`` ``[B]``
+make the token after those accepted, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the largest
+weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted drafts, one
+token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets must be independent.
+
+Parameters of these names, in whatever place among the others, say more:
+
+* ``lengths`` ``[B]``: rows have 0 to gamma drafts. What is behind them in p, q and drafts, padding, must not matter.
+* ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows stand one after another, ``drafts`` and
+  ``accept_uniforms`` ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b counts the drafts of rows 0 to b.
+* ``out`` ``[B, gamma + 1]``, int64: where it writes its tokens, full of padding before the call.
+* ``out_lengths`` ``[B]``, int64: where it writes how many there are, if they are not told by padding.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, get_args
+
+from specverify.base.arguments import argument_error, check_callable, check_choice
+
+Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
+"""Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
+Recovery = Literal["inverse cdf", "exponential", "gumbel"]
+"""How the last token is drawn where the random numbers are arguments."""
+Rule = Literal["token", "block"]
+"""What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
+Ends = Literal["padding", "emitted", "accepted"]
+"""What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
+Library = Literal["numpy", "torch", "jax", "cupy"]
+
+MODULES = {"numpy": "array_api_compat.numpy", "torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
+NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
+
+
+class Convention(NamedTuple):
+    """What cannot be read off the parameters of a kernel."""
+
+    uniforms: Uniforms = "[0, 1)"
+    recovery: Recovery = "inverse cdf"
+    rule: Rule = "token"
+    ends: Ends = "padding"
+    padding: int = -1
+    """Behind the tokens of a row of the answer."""
+    draft_padding: int = -1
+    """Behind the drafts of a row, where rows have different numbers of them."""
+    offset_step: int = 1
+    """From the offset of a call to that of the next."""
+    library: Library = "numpy"
+    dtype: str = "float32"
+    """Of p and q, and of the uniforms unless it has sixteen bits."""
+    device: Any = None
+
+
+class Kernel(NamedTuple):
+    """A kernel with its convention."""
+
+    call: Callable[..., Any]
+    name: str
+    convention: Convention
+    named: frozenset[str]
+    """Which of ``NAMED`` it has parameters for."""
+    places: tuple[str, ...] = ()
+    """Those of them that stand among what is passed by place, and "" for all else there, in its order."""
+
+    @property
+    def inside(self) -> bool:
+        """Whether its generator is inside."""
+        return self.convention.uniforms in {"seed", "own"}
+
+    @property
+    def ragged(self) -> bool:
+        """Whether its rows may have different numbers of drafts."""
+        return bool(self.named & {"lengths", "cu_num_draft_tokens"})
+
+    @property
+    def race(self) -> bool:
+        """Whether its last draw is a race of noises, which are arguments."""
+        return not self.inside and self.convention.recovery != "inverse cdf"
+
+    @property
+    def short(self) -> bool:
+        """Whether its pmfs have sixteen bits."""
+        return self.convention.dtype in {"float16", "bfloat16"}
+
+    @property
+    def of_uniforms(self) -> str:
+        """The dtype of its uniforms and noises."""
+        return "float32" if self.short else self.convention.dtype
+
+    @property
+    def xp(self) -> Any:
+        """The namespace of its arrays."""
+        return import_module(MODULES.get(self.convention.library, "jax.numpy"))
+
+
+def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
+    """Return the kernel; raises ``ValueError`` for an option that is none, or parameters that do not fit."""
+    check_callable(call, "the kernel")
+    given = Convention(**convention)
+    kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
+    for option, choices in kinds.items():
+        check_choice(getattr(given, option), option, get_args(choices))
+    for option in ("padding", "draft_padding", "offset_step"):
+        if not isinstance(getattr(given, option), int):
+            raise argument_error(option, getattr(given, option), "an integer")
+    try:
+        xp = import_module(MODULES.get(given.library, "jax.numpy"))
+    except ImportError as error:
+        raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}") from None
+    if not hasattr(xp, str(given.dtype)):
+        raise argument_error("dtype", given.dtype, f"the name of a float dtype of {given.library}")
+    return _with_parameters(Kernel(call, name, given, frozenset()))
+
+
+def positional(kernel: Kernel) -> tuple[str, ...]:
+    """Return the names of what the kernel is called with, without those passed by name."""
+    if kernel.convention.uniforms == "seed":
+        return ("p", "q", "drafts", "seed", "offset")
+    last = "noise" if kernel.race else "final_uniforms"
+    return ("p", "q", "drafts", *(() if kernel.inside else ("accept_uniforms", last)))
+
+
+def _with_parameters(kernel: Kernel) -> Kernel:
+    """Return the kernel with its parameters looked at. Raises ``ValueError`` if they do not fit the call."""
+    try:
+        signature = inspect.signature(kernel.call)
+    except (TypeError, ValueError):
+        return kernel
+    by_place = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    named, wanted = frozenset(signature.parameters) & frozenset(NAMED), positional(kernel)
+    parameters = [item.name for item in signature.parameters.values() if item.kind in by_place]
+    others = [name for name in parameters if name not in named][: len(wanted)]
+    until = parameters.index(others[-1]) + 1 if others else 0
+    kernel = kernel._replace(named=named, places=tuple(name if name in named else "" for name in parameters[:until]))
+    try:
+        signature.bind(*in_places(kernel, wanted, dict.fromkeys(named)), **by_keyword(kernel, dict.fromkeys(named)))
+    except TypeError as error:
+        raise ValueError(
+            f"the kernel takes {signature}, expected ({', '.join(wanted)}) and beside these lengths, "
+            f"cu_num_draft_tokens, out or out_lengths, by these names: {error}"
+        ) from None
+    if {"lengths", "cu_num_draft_tokens"} <= named:
+        raise ValueError("the kernel takes both lengths and cu_num_draft_tokens, expected one: are its rows padded?")
+    if "out_lengths" in named and kernel.convention.ends == "padding":
+        raise ValueError("the kernel takes out_lengths and ends is 'padding', expected ends='emitted' or 'accepted'")
+    return kernel
+
+
+def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
+    """Return what is passed by place: ``by_place`` in its order, and among it what has a name of ``NAMED``."""
+    rest = list(by_place)
+    return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
+
+
+def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is passed by keyword."""
+    return {name: value for name, value in by_name.items() if name not in kernel.places}

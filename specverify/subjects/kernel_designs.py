@@ -1,0 +1,136 @@
+"""Rows that a kernel with its generator inside is asked to decide, and what is read off each.
+
+A *design* is a few kinds of rows and how often each comes. Designs of fair bits: a row shows one random number of the
+kernel as a bit, that of a draft (accepted with probability 1/2, the others for certain), the replacement's or the bonus
+token's (one of two tokens, the rest certain). Designs of conditions: the same bit under several probabilities of what
+comes before it in the row, where its law is the same: it may not depend on them, or the two share a random number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from specverify.laws.grid import drafted, grid_tables
+from specverify.subjects.kernel_calls import Batch
+from specverify.subjects.kernel_rounds import ids_of
+from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
+
+ONE, TWO, THREE = np.eye(SIZE)
+EITHER = (TWO + THREE) / 2
+
+
+class Kind(NamedTuple):
+    """One kind of row: pmfs of the three tokens that have mass."""
+
+    name: str
+    p: Any
+    """``[drafts + 1, 3]``"""
+    q: Any
+    """``[drafts, 3]``"""
+    drafts: Tokens
+    bit: tuple[str, int] = ("", 0)
+    """What the bit is: whether more than so many drafts are ``accepted``, or the ``token`` at a position."""
+    seen: int = 0
+    """How many drafts must be accepted for a bit of acceptance to be looked at; that of a token is where it comes."""
+
+
+class Design(NamedTuple):
+    """Kinds of rows, for a vocabulary: a row of ``batch`` each."""
+
+    kinds: tuple[Kind, ...]
+    shares: tuple[float, ...]
+    """How often each kind comes."""
+    ids: tuple[int, ...]
+    batch: Batch
+
+    @property
+    def gamma(self) -> int:
+        """How many drafts a row has at most."""
+        return int(self.batch.drafts.shape[1])
+
+
+def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
+    """Return the design; behind the drafts of a row are pmfs that must not matter."""
+    ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
+    p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
+    p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
+    drafts = np.full((len(kinds), gamma), draft_padding)
+    for row, kind in enumerate(kinds):
+        count = len(kind.drafts)
+        p[row, : count + 1], q[row, :count] = 0, 0
+        p[row, : count + 1, ids] = kind.p.T
+        q[row, :count, ids] = kind.q.reshape(count, SIZE).T
+        drafts[row, :count] = [ids[token] for token in kind.drafts]
+    return Design(tuple(kinds), tuple(shares), ids, Batch(p, q, drafts, np.array([len(kind.drafts) for kind in kinds])))
+
+
+def drafts_of(situation: Situation) -> tuple[list[Kind], list[float]]:
+    """Return a kind of row for each draft that q makes, and how often it does."""
+    found = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
+    kinds = [
+        Kind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
+        for draft, p, q, _ in found
+    ]
+    return kinds, [float(weight) for *_, weight in found]
+
+
+def sampled_situation(gamma: int, seed: int) -> Situation:
+    """Return models of sixteenths, exact in every float, whose rows all have several tokens."""
+    target, draft = grid_tables(SIZE, 16, seed)
+    return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))
+
+
+def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
+    """Return a row of p and of q by which draft 0 is accepted with this chance, and else replaced from ``then``."""
+    return chance * ONE + (1 - chance) * then, ONE
+
+
+def bits(gamma: int) -> list[Kind]:
+    """Return the kinds of rows that show one random number each: of every draft, the replacement, the bonus."""
+    sure = accepted_with(1)
+    found = []
+    for i in range(gamma):
+        rows = [*[sure] * i, accepted_with(1 / 2), *[sure] * (gamma - i - 1)]
+        found.append(_kind(f"coin of draft {i + 1}", rows, ONE, ("accepted", i)))
+    found.append(_kind("replacement", [accepted_with(0, then=EITHER), *[sure] * (gamma - 1)], ONE, ("token", 0)))
+    found.append(_kind("bonus", [sure] * gamma, EITHER, ("token", gamma)))
+    return found
+
+
+def coins_after_coins(gamma: int) -> list[Kind]:
+    """Return rows whose last draft has a fair coin, after drafts that are accepted for certain or by a coin."""
+    return [
+        _kind(
+            f"after coins of {chance:g}",
+            [*[accepted_with(chance)] * (gamma - 1), accepted_with(1 / 2)],
+            ONE,
+            ("accepted", gamma - 1),
+            seen=gamma - 1,
+        )
+        for chance in (1, 3 / 4, 1 / 2)
+    ]
+
+
+def replacements_after_coins() -> list[Kind]:
+    """Return rows whose one draft is rejected for certain or by a coin, and replaced by one of two."""
+    return [
+        _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
+        for chance in (0, 1 / 4, 1 / 2, 7 / 8)
+    ]
+
+
+def bonuses_after_coins(gamma: int) -> list[Kind]:
+    """Return rows whose drafts are accepted for certain or by coins, and followed by one of two."""
+    return [
+        _kind(f"after coins of {chance:g}", [accepted_with(chance)] * gamma, EITHER, ("token", gamma))
+        for chance in (1, 3 / 4, 1 / 2)
+    ]
+
+
+def _kind(name: str, rows: Sequence[tuple[Any, Any]], last: Any, bit: tuple[str, int], seen: int = 0) -> Kind:
+    p, q = (np.array(values) for values in zip(*rows, strict=True))
+    return Kind(name, np.concatenate([p, last[None]]), q, (0,) * len(rows), bit, seen)

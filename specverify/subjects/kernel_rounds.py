@@ -1,0 +1,184 @@
+"""The rows that a kernel with explicit uniforms is asked to decide, and the asking.
+
+Rows of all drafts of all situations stand side by side in one launch, in an order drawn at random, so that a row has
+neighbours of other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of edges of
+blocks: of 1025, for one, tokens 511, 512 and 1024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Site, Tokens, chain
+from reference.verifiers.block_verification import block_verification
+from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.base.arrays import host_array
+from specverify.laws.draws import Tape
+from specverify.laws.grid import Cell, cells_between, chain_breakpoints, drafted, rows_of
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
+from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation, situations_of
+
+RULES = {"token": speculative_sampling, "block": block_verification}
+TABLES = 12
+"""Tables at most."""
+ENTRIES = 2**24
+"""Entries of p and q together in one launch, at most."""
+LAUNCHED = 4099
+"""Rows in one launch, at most: a prime, so that no block divides it."""
+
+
+class Case(NamedTuple):
+    """One draft in a situation."""
+
+    situation: Situation
+    draft: Tokens
+    p: Sequence[Any]
+    """``length + 1`` rational pmfs."""
+    q: Sequence[Any]
+    weight: Any
+    """The probability that q makes this draft."""
+
+
+class Rounds(NamedTuple):
+    """Cases as the rows of a batch, and their cells: coins of gamma drafts, the last draw, a third noise of a race."""
+
+    kernel: Kernel
+    gamma: int
+    ids: tuple[int, ...]
+    """The ids, in the kernel's vocabulary, of the tokens that have mass."""
+    cases: tuple[Case, ...]
+    batch: Batch
+    cells: tuple[Cell, ...]
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are, with and without mass."""
+        return int(self.batch.p.shape[-1])
+
+    @property
+    def most(self) -> int:
+        """How many rows one launch has at most."""
+        return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
+
+
+def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int) -> Rounds:
+    """Return as many tables as fit into ``budget`` rows of one look. Raises ``ValueError`` if not even one does."""
+    cases, cells, least = list[Case](), list[Cell](), float("inf")
+    for table in range(TABLES):
+        new = [case for situation in situations_of(kernel, gamma, table) for case in _cases(situation)]
+        parts = [cells_between(_breakpoints(kernel, gamma, case), len(cases) + i) for i, case in enumerate(new)]
+        wanted = sum(map(rows_of, parts))
+        least = min(least, wanted)
+        if rows_of(cells) + wanted <= budget:
+            cases += new
+            cells += [cell for part in parts for cell in part]
+    if not cases:
+        raise ValueError(f"rows is {budget}, expected at least {least}: one table of {gamma} drafts takes so many")
+    ids = ids_of(vocabulary)
+    return Rounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
+
+
+def ids_of(vocabulary: int) -> tuple[int, ...]:
+    """Return the tokens that have mass: on both sides of the largest power of two but one, and the last token."""
+    edge = 1 << (vocabulary - 1).bit_length() - 2
+    return (0, 1, 2) if vocabulary == SIZE else (edge - 1, edge, vocabulary - 1)
+
+
+def _cases(situation: Situation) -> list[Case]:
+    models = situation.target, situation.draft
+    return [Case(situation, *found) for found in drafted(models, PROMPT, situation.length)]
+
+
+def _breakpoints(kernel: Kernel, gamma: int, case: Case) -> list[Any]:
+    *coins, last = chain_breakpoints(case.p, case.q, case.draft, RULES[kernel.convention.rule])
+    return [*coins, *[()] * (gamma - len(coins)), last, *([()] if kernel.race else [])]
+
+
+def _batch(kernel: Kernel, cases: Sequence[Case], gamma: int, ids: tuple[int, ...], vocabulary: int) -> Batch:
+    """Return a row for each case; behind its drafts are pmfs and ids that must not matter."""
+    p = np.zeros((len(cases), gamma + 1, vocabulary))
+    q = np.zeros((len(cases), gamma, vocabulary))
+    p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
+    drafts = np.full((len(cases), gamma), kernel.convention.draft_padding)
+    for row, case in enumerate(cases):
+        count = case.situation.length
+        p[row, : count + 1], q[row, :count] = 0, 0
+        p[row, : count + 1, ids] = np.array(case.p, dtype=np.float64).T
+        q[row, :count, ids] = np.array(case.q, dtype=np.float64).reshape(count, SIZE).T
+        drafts[row, :count] = [ids[token] for token in case.draft]
+    return Batch(p, q, drafts, np.array([case.situation.length for case in cases]))
+
+
+def launched(rounds: Rounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
+    """Return what the kernel answers for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
+
+    Tokens that have mass are 0, 1 and 2, others their id and 3 more.
+    """
+    order = np.random.default_rng(seed).permutation(len(cases))
+    starts = [*range(0, len(cases), rounds.most), len(cases)]
+    parts = [decided(rounds, cases[order[a:b]], uniforms[order[a:b]]) for a, b in pairwise(starts)]
+    return np.concatenate(parts)[np.argsort(order)]
+
+
+def decided(rounds: Rounds, cases: Any, uniforms: Any) -> Any:
+    """Return what the kernel answers in one launch of these rows, in this order; tokens as in ``launched``."""
+    batch = Batch(*(values[cases] for values in rounds.batch))
+    answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
+    return in_small(rounds, host_array(answer))
+
+
+def in_small(rounds: Rounds, answer: Any) -> Any:
+    """Return tokens that have mass as 0, 1 and 2, others as their id and 3 more; negative ones as they are."""
+    small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
+    for token, identity in enumerate(rounds.ids):
+        small[answer == identity] = token
+    return small
+
+
+def in_ids(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
+    """Return tokens of ``launched`` as ids of the kernel's vocabulary."""
+    return tuple(
+        rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens
+    )
+
+
+def random_of(rounds: Rounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
+    """Return the coins and what the last draw is made from, in the kernel's library."""
+    kernel, gamma = rounds.kernel, rounds.gamma
+    last = uniforms[:, gamma]
+    if kernel.race:
+        last = noise_of(rounds, cases, last, uniforms[:, gamma + 1])
+        last = -np.log(last) if kernel.convention.recovery == "gumbel" else last
+    return given_random(kernel, uniforms[:, :gamma], last)
+
+
+def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
+    """Return random numbers in the kernel's library."""
+    return as_given(kernel, coins, kernel.of_uniforms), as_given(kernel, last, kernel.of_uniforms)
+
+
+def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:
+    """Return exponentials ``[rows, V]``: of the pair ``share`` and its complement, of the third by ``rest``."""
+    rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
+    noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
+    pairs = np.array([case.situation.pair for case in rounds.cases])[cases]
+    ids, whole = np.array(rounds.ids), np.sqrt(rest)
+    noise[rows, ids[pairs[:, 0]]], noise[rows, ids[pairs[:, 1]]] = share, 1 - share
+    noise[rows, ids[SIZE - pairs.sum(axis=1)]] = (1 - whole) / whole
+    return noise
+
+
+def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
+    """Return what the rule emits at these uniforms, the last token by inverse CDF or by its race."""
+    last = float(uniforms[rounds.gamma])
+    answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
+    for i in range(len(case.draft)):
+        answers |= {(("accept", i), 0): float(uniforms[i]), (("residual", i), 0): last}
+    tape = Tape(0, answers)
+    rule = RULES[rounds.kernel.convention.rule]
+    return rule(tape, lambda tokens: case.p[len(tokens)], (), chain(case.draft, tuple(case.q))).tokens

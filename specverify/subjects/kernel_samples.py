@@ -1,0 +1,146 @@
+"""Samples of a kernel with its generator inside, drawn and counted on its own device.
+
+How many rows are of which kind is drawn beforehand, one multinomial a call, so that nothing is drawn row by row on the
+host; which row is of which kind is drawn once. What comes back from the device are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.base.arrays import host_array
+from specverify.subjects.kernel import Kernel
+from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
+from specverify.subjects.kernel_designs import Design
+from specverify.subjects.kernel_rounds import ENTRIES
+from specverify.subjects.kernel_tables import SIZE
+from specverify.subjects.seeded import seeded
+
+ELSEWHERE = SIZE
+"""What stands for every token that has no mass, and for what is no token at all."""
+BASE = SIZE + 2
+"""A token in a key: 0 for padding, then the tokens that have mass, then elsewhere."""
+
+
+MOST_SEED = 2**30
+"""Seeds given to a kernel are below twice that, whatever integers it holds them in."""
+
+
+class Calls(NamedTuple):
+    """How a kernel is called."""
+
+    rows: int = 2**18
+    """Rows of one call, at most."""
+    keys: tuple[tuple[int, int], ...] = ()
+    """For the same rows in every call, kind after kind: what is added to the seed, and the number of the offset."""
+
+
+AT_ONCE = Calls()
+
+
+class Answer(NamedTuple):
+    """What one call answered, in arrays of the kernel's library."""
+
+    kinds: Any
+    """``[rows]``: the kind of each row."""
+    tokens: Any
+    """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens that have mass, 3 for others."""
+
+
+def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[Answer]:
+    """Yield the answers of as many calls as ``samples`` rows take, or of one call for each key.
+
+    Calls differ in the offset alone, unless keys say otherwise.
+    """
+    rng = np.random.default_rng(seed)
+    size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
+    order = as_given(kernel, rng.permutation(size))
+    p, q, drafts, _ = given_batch(kernel, design.batch)
+    keys = calls.keys or [(0, number) for number in range(-(-samples // size))]
+    with seeded(seed):
+        for number, key in enumerate(keys):
+            if calls.keys:
+                kinds = as_given(kernel, np.arange(size) % len(design.kinds))
+            else:
+                rows = min(size, samples - number * size)
+                places = order if rows == size else as_given(kernel, rng.permutation(rows))
+                kinds = _spread(kernel, rng.multinomial(rows, design.shares), places, int(rng.integers(rows)))
+            mine = [kernel.xp.take(values, kinds, axis=0) for values in (p, q, drafts)]
+            batch = Batch(mine[0], mine[1], mine[2], _lengths(design, kinds))
+            yield Answer(kinds, in_small(kernel, design, called(kernel, batch, _random(kernel, seed, *key))))
+
+
+def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
+    """Return the seed and the offset of a call, where they are arguments."""
+    if kernel.convention.uniforms == "own":
+        return ()
+    return seed % MOST_SEED + more, number * kernel.convention.offset_step
+
+
+def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
+    """Return ``counts[k]`` rows of every kind k, in this order, which begins somewhere else in each call."""
+    xp = kernel.xp
+    return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")
+
+
+def _lengths(design: Design, kinds: Any) -> Any:
+    """Return the number of drafts of every row, in NumPy; on the host only where rows differ."""
+    lengths = design.batch.lengths
+    if (lengths == lengths[0]).all():
+        return np.full(kinds.shape[0], lengths[0])
+    return lengths[host_array(kinds)]
+
+
+def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
+    """Return tokens of the kernel's vocabulary as those of ``Answer``."""
+    xp = kernel.xp
+    small = xp.where(tokens == -1, -1, ELSEWHERE)
+    for token, identity in enumerate(design.ids):
+        small = xp.where(tokens == identity, token, small)
+    return small
+
+
+def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
+    """Return how often every kind of row was answered how, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
+    texts = BASE ** (design.gamma + 1)
+    total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
+    for kinds, tokens in answers(kernel, design, samples, seed, calls):
+        key = kinds
+        for i in range(design.gamma + 1):
+            key = key * BASE + tokens[:, i] + 1
+        total += host_array(binned(kernel, key, len(total))).astype(np.int64)
+    return total.reshape(len(design.kinds), texts)
+
+
+def binned(kernel: Kernel, keys: Any, length: int) -> Any:
+    """Return how often each of ``0 .. length - 1`` is among the keys, on their device."""
+    if kernel.convention.library == "jax":
+        return kernel.xp.bincount(keys, length=length)
+    return kernel.xp.bincount(keys, minlength=length)
+
+
+def text_of(key: int, gamma: int) -> tuple[int, ...]:
+    """Return the tokens of a key: without the padding behind them, 3 for what has no mass."""
+    tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
+    while tokens and tokens[-1] == -1:
+        tokens.pop()
+    return tuple(tokens)
+
+
+def bits_of(kernel: Kernel, design: Design, answer: Answer) -> Any:
+    """Return the bit of every row, 0 or 1, or 2 where it is not looked at."""
+    xp, (kinds, tokens) = kernel.xp, answer
+    accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
+    bits = 2 * xp.ones_like(kinds)
+    for number, kind in enumerate(design.kinds):
+        what, place = kind.bit
+        if what == "accepted":
+            bit, shown = accepted > place, accepted >= kind.seen
+        else:
+            bit, shown = tokens[:, place] == 1, (tokens[:, place] == 1) | (tokens[:, place] == 2)
+        mine = (kinds == number) & shown
+        bits = xp.where(mine, xp.astype(bit, bits.dtype), bits)
+    return bits

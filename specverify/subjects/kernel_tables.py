@@ -1,0 +1,67 @@
+"""Rational models whose rounds a kernel is asked to decide: all that its law depends on can be known beforehand.
+
+A race has a law on a grid too, where the last token is one of two, a and b. For exponentials of rate 1, E_a / (E_a +
+E_b) is uniform: with E_a = r and E_b = 1 - r, token a wins where r < w_a / (w_a + w_b), as under inverse CDF. A third
+noise E_c = (1 - s) / s with s = sqrt(t) and t uniform makes the three a uniform point of the simplex, up to scale, so
+that a kernel that looks at it has its own law there. Hence in the models of a race p exceeds q on a and b alone, and
+the last row of p has no other token.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Tokens
+from specverify.laws.grid import grid_tables
+from specverify.subjects.kernel import Kernel
+
+PROMPT = (0,)
+SIZE = 3
+"""Tokens that have mass, whatever the vocabulary."""
+DENOMINATORS = (4, 3, 6, 5, 2, 8)
+DYADIC = (4, 2, 8)
+"""For pmfs of sixteen bits, which hold these exactly."""
+PAIRS = ((0, 1), (1, 2), (0, 2))
+
+
+class Situation(NamedTuple):
+    """Models, and how many drafts are made after the prompt."""
+
+    name: str
+    target: LanguageModel
+    draft: LanguageModel
+    length: int
+    pair: tuple[int, int]
+    """The two tokens between which a race decides."""
+
+
+def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
+    """Return those of one table: gamma drafts, and all fewer where rows may have different numbers of them."""
+    denominators = DYADIC if kernel.short else DENOMINATORS
+    denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
+    found = []
+    for length in range(0 if kernel.ragged else gamma, gamma + 1):
+        models = race_tables(denominator, table, length, pair) if kernel.race else grid_tables(SIZE, denominator, table)
+        found.append(Situation(f"table {table}, in {denominator}ths, gamma={length}", *models, length, pair))
+    return tuple(found)
+
+
+def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) whose replacements are of ``pair``, and so is the token after ``length`` drafts."""
+    (odd,) = {*range(SIZE)} - {*pair}
+
+    @cache
+    def both(tokens: Tokens) -> tuple[Pmf, Pmf]:
+        rng = np.random.default_rng([denominator, seed, length, *tokens])
+        q: Any = np.bincount(rng.integers(SIZE, size=denominator), minlength=SIZE)
+        moved = int(q[odd] if len(tokens) == len(PROMPT) + length else rng.integers(q[odd] + 1))
+        share = int(rng.integers(moved + 1))
+        p = q.copy()
+        p[[odd, *pair]] += np.array([-moved, share, moved - share])
+        return p * Fraction(1, denominator), q * Fraction(1, denominator)
+
+    return (lambda tokens: both(tokens)[0]), (lambda tokens: both(tokens)[1])
