@@ -118,10 +118,12 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Short paths are padded with -1, which is no row: indexing with it would silently take
-    the last one, so mask first. Without nodes there is one path, the root alone.
+    Column 0 is the root's row, 0. Paths stand depth first, so that going through them meets siblings in the order in
+    which they were drawn; in the order of their leaves it would not, and a rule for drawn siblings would be biased.
+    Short paths are padded with -1, which is no row: indexing with it would silently take the last one, so mask first.
+    Without nodes there is one path, the root alone.
     """
-    paths = [(0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)] or [(0,)]
+    paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
     for row, path in enumerate(paths):
         table[row, : len(path)] = path

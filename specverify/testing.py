@@ -45,6 +45,9 @@ from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
 from specverify.subjects.subject import Subject
+from specverify.subjects.tree_forms import FORMS as TREES
+from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
+from specverify.subjects.tree_verifier import Drafts
 
 OnFail = Literal["raise"] | None
 SECONDS = Checklist(()).seconds
@@ -59,16 +62,24 @@ def check_verifier(
     *,
     form: Form | None = None,
     gammas: Sequence[int] | None = None,
+    drafts: Drafts | None = None,
+    trees: Sequence[Sequence[int]] | None = None,
+    same_tree: bool = False,
     claims: Collection[Claim] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
     seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
-    """Examine a rejection sampler at several gammas, in one of three forms.
+    """Examine a rejection sampler at several gammas, or with several trees, in one of five forms.
 
     ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
     ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
     ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
+    ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)`` decides a
+    tree, see ``tree_verifier``; ``"batched_tree"``: the same with a leading dimension, see ``tree_batches``. ``drafts``
+    says how trees are drawn, since a rule that is right for one way is wrong for another: ``"with_replacement"``,
+    ``"without_replacement"`` or ``"top_k"`` (then q is None). ``trees`` are the shapes to examine, each as its parents,
+    ``same_tree`` that the rows of a batch have one. ``reference.tree_layouts`` makes the arguments of other code.
     A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
     tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
     lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
@@ -77,7 +88,13 @@ def check_verifier(
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else _gammas(gammas), _name(verify)
-    subject = _claiming(verifier_subject_of(verify, name, form, chosen), claims)
+    if form in TREES:
+        _check_unsaid(form, gammas=gammas)
+        subject = tree_form_subject(verify, name, tree_form(form, drafts, same_tree), checked_trees(trees))
+    else:
+        _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
+        subject = verifier_subject_of(verify, name, form, chosen)
+    subject = _claiming(subject, claims)
     return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
 
 
@@ -290,6 +307,13 @@ def _vocabularies(sizes: Any) -> tuple[int, ...]:
 def _without_replay(verdict: Verdict) -> Verdict:
     example = verdict.counterexample
     return verdict if example is None else verdict._replace(counterexample=example._replace(again=""))
+
+
+def _check_unsaid(form: str | None, **options: Any) -> None:
+    """Raise ``ValueError`` for the first option that was given and does not belong to the form."""
+    for name, value in options.items():
+        if value is not None:
+            raise argument_error(name, value, f"it to be left out with form={form!r}")
 
 
 def _models(models: Any) -> ModelsWithPasses:

@@ -122,10 +122,18 @@ def test_the_path_table_holds_every_leaf_once_and_pads_with_no_row(parents):
     table = retrieve_indices(parents)
     assert (table[:, 0] == 0).all()
     rows = [tuple(row[row >= 0]) for row in table]
-    assert [row[-1] - 1 for row in rows] == (list(leaves(parents)) or [-1])
+    assert sorted(row[-1] - 1 for row in rows) == (list(leaves(parents)) or [-1])
     assert all(tuple(node - 1 for node in row[1:]) == tree_path(parents, row[-1] - 1) for row in rows)
     assert set(table.ravel()) - {-1} == set(range(1 + len(parents)))
     assert all((row[len(path) :] == -1).all() for row, path in zip(table, rows, strict=True))
+
+
+@given(shapes())
+def test_the_path_table_meets_siblings_in_the_order_they_were_drawn(parents):
+    """Also where an earlier sibling has children and a later one has none, so that its leaf has the smaller number."""
+    met = list(dict.fromkeys(row - 1 for path in retrieve_indices(parents).tolist() for row in path if row > 0))
+    for node in range(-1, len(parents)):
+        assert [child for child in met if parents[child] == node] == list(children(parents, (node,)))
 
 
 @given(shapes(), st.integers(1, 4), st.data())

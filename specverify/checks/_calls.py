@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from reference import Draws, State, Task, Tokens
+from reference import Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
+from reference.trees import path_tokens
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import described
+from specverify.checks._trees import drawn, is_tree, node_named
 from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws
+from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.paths import paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
@@ -41,7 +43,8 @@ class Came(NamedTuple):
     """What came out of one round after ``state``, whose random numbers were given values."""
 
     state: State
-    draft: Tokens
+    choices: tuple[int, ...]
+    """The outcomes that were enumerated: the drafts first."""
     new: Tokens
     error: Exception | None
     """What was raised instead."""
@@ -105,9 +108,8 @@ def rounds_after(called: Called, start: Tokens, end: float, only: int | None = N
         except SAID:
             raise
         except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
-            drafted = tuple(item.outcome for item in narrated.decisions if item.site[:1] == ("draft",))
-            return Came(state, drafted, (), error, boundaries[-1])
-        return Came(state, done.draft, done.tokens, None, boundaries[-1])
+            return Came(state, _choices(narrated), (), error, boundaries[-1])
+        return Came(state, _choices(narrated), done.tokens, None, boundaries[-1])
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
@@ -116,20 +118,26 @@ def rounds_after(called: Called, start: Tokens, end: float, only: int | None = N
                 yield path.outcome
 
 
-def described_rows(task: Task, prefix: Tokens, draft: Tokens) -> tuple[str, ...]:
-    """Return the rows of p and q that decide a draft, digit by digit: they may differ in the last one."""
-    draft_row, told = draft_model(task), []
-    for length in range(len(draft) + 1):
-        text = prefix + draft[:length]
-        q = f"   q = {_digits(draft_row(text))}" if length < len(draft) else ""
-        told.append(f"after {text}: p = {_digits(task.target(text))}{q}")
-    return tuple(told)
-
-
 def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
     """Return the setting of a call: the scenario, the rows, the draft."""
-    rows = described_rows(here.task, came.state.tokens, came.draft)
-    return (described(here), *rows, f"drafted {came.draft} after {came.state.tokens}")
+    propose, prefix = here.decoder.propose, came.state.tokens
+    draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
+    drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)
+    return (described(here), *_described_rows(here.task, prefix, draft), f"drafted {drafted} after {prefix}")
+
+
+def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
+    """Yield the rows of p and q that decide a draft, digit by digit: they may differ in the last one."""
+    draft_row, branching = draft_model(task), is_tree(draft)
+    for node in range(-1, len(draft.tokens)):
+        text = prefix + path_tokens(draft, node)
+        q = f"   q = {_digits(draft_row(text))}" if node in draft.parents else ""
+        place = f"{node_named(draft, node)}, " if branching else ""
+        yield f"{place}after {text}: p = {_digits(task.target(text))}{q}"
+
+
+def _choices(narrated: Narrated) -> tuple[int, ...]:
+    return tuple(decision.outcome for decision in narrated.decisions)
 
 
 def _digits(row: Any) -> str:

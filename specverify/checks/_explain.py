@@ -8,6 +8,7 @@ from typing import Any
 
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.base.verdict import Counterexample
+from specverify.checks._trees import trees_of_run
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import heaviest_paths, outcomes_of
@@ -66,10 +67,14 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))
+    trees = ["; ".join([*trees_of_run(here.decoder, here.prompt, path.choices), ""]) for path in heaviest]
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {readable(path.weight)}" for path in heaviest),
+        because=tuple(
+            f"{tree}{_story(path.decisions)}   contributes {readable(path.weight)}"
+            for tree, path in zip(trees, heaviest, strict=True)
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 No lossless rule accepts a token d ~ q with probability above min(1, p(d)/q(d)), so the first i drafts are all accepted
 with probability E prod min(1, p/q) over the draft's own law (Leviathan et al. 2211.17192, Theorem 3.5, for one token).
+A verifier of trees is held to the best rule known for trees that are drawn so (``_tree_acceptance``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from reference import Claim, Draft, accept_probability, one_hot
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._rounds import first_rounds
+from specverify.checks._tree_acceptance import examine_tree
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
@@ -21,6 +23,8 @@ from specverify.subjects.subject import InScenario
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare P(first i accepted) in the first rounds with its closed form."""
     here, propose = drafting
+    if here.variant.best is not None:
+        return examine_tree(here, here.variant.best)
     target, runs = here.task.target, 0
     for state, masses, count in first_rounds(here):
         runs += count

@@ -15,7 +15,7 @@ no path. ``rows_are_independent`` decides it together with a row that is as rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
@@ -95,10 +95,6 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
     q_of = draft_model(task)
 
-    @cache
-    def continued(prefix: Tokens, number: int) -> tuple[tuple[Tokens, Any], ...]:
-        return tuple(target_law(task._replace(horizon=number), prefix).items()) if number else (((), 1),)
-
     def row(draws: Draws, place: int) -> Row:
         prefix, count = rows[place]
         draft = chain((), ())
@@ -108,12 +104,31 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
             draft = chain((*draft.tokens, token), (*draft.pmfs, q))
         return Row(*pmf_rows(task, prefix, draft), draft.tokens)
 
-    def run(draws: Draws) -> Undecided:
+    def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [row(draws, place) for place in range(len(rows))]
-        texts = emitted(verify, batch, answered_everywhere(draws))
+        return emitted(verify, batch, answered_everywhere(draws))
+
+    name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
+    return of_two_rows(name, task, rows, decide)
+
+
+def of_two_rows(
+    name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
+) -> EngineProgram:
+    """Return one call that decides two rows as a program whose outcome is the pair of their texts.
+
+    ``rows`` are what is committed before each, and the most drafts that it may accept; ``decide(draws)`` is what is
+    emitted for each. Shorter texts are continued by the target.
+    """
+
+    @cache
+    def continued(prefix: Tokens, number: int) -> tuple[tuple[Tokens, Any], ...]:
+        return tuple(target_law(task._replace(horizon=number), prefix).items()) if number else (((), 1),)
+
+    def run(draws: Draws) -> Undecided:
         ends = [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
-            for text, (prefix, count) in zip(texts, rows, strict=True)
+            for text, (prefix, count) in zip(decide(draws), rows, strict=True)
         ]
         return Undecided(tuple(((a, b), x * y) for (a, x), (b, y) in product(*ends)))
 
@@ -125,5 +140,4 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
         ends = [continued(prefix, count + 1) for prefix, count in rows]
         return {(a, b): x * y for (a, x), (b, y) in product(*ends)}
 
-    name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return EngineProgram(name, opened, law)

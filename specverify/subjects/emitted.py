@@ -30,6 +30,15 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
     Raises ``UnusableSubject``, naming the row as ``who``, unless it is 1 to ``drafts + 1`` numbers and nothing but
     negative placeholders after them. Numbers that are no token of the vocabulary are returned as they are.
     """
+    return _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
+
+
+def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
+    """Return the same where the last token is left to the caller: 0 to ``drafts`` accepted ones."""
+    return _row(answer, 0, drafts, "accepted drafts", who)
+
+
+def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         _check_type(answer, who)
         row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
@@ -39,8 +48,8 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
         raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
-    if not 1 <= end <= drafts + 1:
-        raise UnusableSubject(f"{who} emitted {end} tokens, expected 1 to {drafts + 1}: accepted drafts and one more")
+    if not least <= end <= most:
+        raise UnusableSubject(f"{who} emitted {end} tokens, expected {least} to {most}: {what}")
     return tuple(tokens[:end])
 
 

@@ -10,6 +10,7 @@ The attribute is an ``Algorithm`` row, or a function, told apart by its paramete
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
 
 ``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``).
+``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see ``subjects.tree_forms``.
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
 pmf ``[vocabulary]``. One round is the better shape: its law is pushed forward round by round and equal texts merge. A
@@ -26,7 +27,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
@@ -36,20 +37,25 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
+from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
 from specverify.subjects.verifier import verifier_subject
 
 ForeignFunction = Callable[..., Any]
-Form = Literal["row", "batched", "logits"]
-"""The forms of a verifier: one row of probabilities, several rows of them, one row of logits."""
+Form = Literal["row", "batched", "logits", "tree", "batched_tree"]
+"""The forms of a verifier: one row of probabilities, several, one row of logits, one tree, several."""
+OF_CHAINS = {"row": verifier_subject, "batched": batched_subject, "logits": logits_subject}
 
 
 def external_subject(name: str) -> Subject:
     """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
     form, given, place = name.rpartition("=")
     found = _load(place)
+    if form in TREE_FORMS:
+        return tree_form_subject(found, place, TREE_FORMS[form])
     if given:
-        if form not in get_args(Form):
-            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(get_args(Form))}")
+        if form not in OF_CHAINS:
+            known = ", ".join([*OF_CHAINS, *TREE_FORMS])
+            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {known}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
     if isinstance(found, Algorithm):
         return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
@@ -59,9 +65,9 @@ def external_subject(name: str) -> Subject:
 def verifier_subject_of(
     verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier in the form given, or the one its parameters tell, or a row."""
+    """Return the subject of a verifier of chains in the form given, or the one its parameters tell, or a row."""
     told = verifier_form(verify, name) or "row"
-    make = {"row": verifier_subject, "batched": batched_subject, "logits": logits_subject}[form or told]
+    make = OF_CHAINS[form or told]
     full_name = name if form in {None, told} else f"{form}={name}"
     return make(verify, full_name, gammas) if gammas else make(verify, full_name)
 
@@ -74,6 +80,11 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
         return None
     if "lengths" in names and names & set(PARAMETERS):
         raise UnusableSubject(f"{name} takes lengths and sampling parameters, expected one: no batches of logits yet")
+    if "parents" in names:
+        raise UnusableSubject(
+            f"{name} takes parents, as a verifier of trees does, expected its form too: it says how trees are drawn, "
+            f"such as {next(iter(TREE_FORMS))}={name}"
+        )
     return "batched" if "lengths" in names else "logits" if names & set(PARAMETERS) else None
 
 

@@ -42,6 +42,8 @@ class Variant(NamedTuple):
     """For a verifier: how its random calls are answered."""
     process: Callable[[Task], Task] | None = None
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
+    best: Callable[[Task], Decoder] | None = None
+    """For a verifier of trees: the same drafts decided by the best rule known, whose acceptance is the yardstick."""
 
 
 class Method(StrEnum):

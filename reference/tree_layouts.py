@@ -1,0 +1,120 @@
+"""Trees of drafts in the layouts that code takes: paths, linked siblings, lists of children, conditional pmfs.
+
+A tree is ``parents`` as in ``trees``: node j hangs from node ``parents[j] < j``, or from the root for -1, and siblings
+stand in the order in which they were drawn. Whatever has a row for each node has one for the root in front: row 0 is
+the root, row 1 + j is node j. These functions take arrays of NumPy and of torch, and return arrays of the same library.
+
+Paths (EAGLE, arXiv 2401.15077; Medusa, arXiv 2401.10774; TensorRT-LLM): ``path_indices`` ``[paths, 1 + depth]``,
+``path_candidates`` for the tokens, ``p[indices]`` ``[paths, 1 + depth, vocabulary]`` for the rows. The padding -1 reads
+the last row there, as it does in that code.
+
+    indices = path_indices(parents)
+    candidates = path_candidates(tokens, indices)
+    best, length, pmf = evaluate_posterior(p[indices].log(), candidates, ...)
+    return candidates[best, 1 : 1 + length], pmf
+
+Linked siblings (SGLang's tree kernels): ``linked_siblings`` for the arguments, ``predicted_tokens`` for the answer.
+Lists of children (Sequoia, arXiv 2402.12374): ``child_lists``. Siblings without replacement: ``conditional_pmfs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace
+
+from reference.drafters.tree import excluding
+from reference.trees import children, retrieve_indices
+
+
+class LinkedSiblings(NamedTuple):
+    """A tree as first children and next siblings, or a batch of trees: int64, -1 where there is none.
+
+    Each is ``[1 + nodes]`` or ``[B, 1 + nodes]``, in rows of its own tree.
+    """
+
+    index: Any
+    """Where a row stands when all rows of the batch are laid behind each other: ``retrive_index``."""
+    next_token: Any
+    """The first child of a row: ``retrive_next_token``."""
+    next_sibling: Any
+    """The sibling after a row: ``retrive_next_sibling``."""
+
+
+def path_indices(parents: Any) -> Any:
+    """Return ``trees.retrieve_indices`` of an array of parents ``[nodes]``, in its library: ``[paths, 1 + depth]``."""
+    return _like(parents, retrieve_indices(parents.tolist()).tolist())
+
+
+def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
+    """Return the tokens on every path, ``[paths, 1 + depth]`` int64, from ``tokens`` ``[nodes]`` and ``path_indices``.
+
+    Column 0 is the ``root``'s token, the last one that is committed; no rule looks at it. ``padding`` stands where a
+    path has ended: -1 in EAGLE, 0 in Medusa.
+    """
+    known = [root, *tokens.tolist()]
+    return _like(tokens, [[known[row] if row >= 0 else padding for row in path] for path in indices.tolist()])
+
+
+def linked_siblings(parents: Any) -> LinkedSiblings:
+    """Return the links of the tree ``parents`` ``[nodes]``, or of a batch of trees ``[B, nodes]``."""
+    batch = parents.tolist() if parents.ndim == 2 else [parents.tolist()]
+    rows = 1 + parents.shape[-1]
+    links = [_links(tree) for tree in batch]
+    made = (
+        [list(range(row * rows, (row + 1) * rows)) for row in range(len(batch))],
+        [first for first, _ in links],
+        [following for _, following in links],
+    )
+    return LinkedSiblings(*(_like(parents, table if parents.ndim == 2 else table[0]) for table in made))
+
+
+def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
+    """Return the emitted tokens, padded with -1, as SGLang's kernels leave them.
+
+    ``predicts`` ``[B (1 + nodes)]`` holds, at the place of each accepted row, the token that comes after it.
+    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 behind the end.
+    """
+    flat = predicts.reshape(-1)
+    xp = array_namespace(flat)
+    return xp.where(accept_index < 0, -1, flat[xp.where(accept_index < 0, 0, accept_index)])
+
+
+def child_lists(parents: Any) -> list[list[int]]:
+    """Return the rows of the children of every row, root first, for ``parents`` ``[nodes]``: Sequoia's successors."""
+    return _child_lists(parents.tolist())
+
+
+def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
+    """Return the pmf of each node given its earlier siblings, ``[nodes, vocabulary]``, in the type of ``q``.
+
+    ``q`` ``[nodes, vocabulary]`` is the drafter's row after the parent of a node. Drawn without replacement, a node has
+    this row without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). Zeros where nothing is left.
+    """
+    shape, drawn = parents.tolist(), tokens.tolist()
+    rows = []
+    for node, parent in enumerate(shape):
+        left = excluding(q[node], tuple(drawn[other] for other in range(node) if shape[other] == parent))
+        rows.append(q[node] * 0 if left is None else left)
+    return array_namespace(q).stack(rows)
+
+
+def _links(tree: Sequence[int]) -> tuple[list[int], list[int]]:
+    first, following = [-1] * (1 + len(tree)), [-1] * (1 + len(tree))
+    for parent, below in enumerate(_child_lists(tree)):
+        if below:
+            first[parent] = below[0]
+        for row, after in pairwise(below):
+            following[row] = after
+    return first, following
+
+
+def _child_lists(tree: Sequence[int]) -> list[list[int]]:
+    return [[1 + child for child in children(tree, (node,))] for node in range(-1, len(tree))]
+
+
+def _like(array: Any, table: Any) -> Any:
+    xp = array_namespace(array)
+    return xp.asarray(table, dtype=xp.int64, device=array.device)

@@ -1,0 +1,52 @@
+"""How many drafts of a tree are accepted in a round, beside the best rule known for drafts that are drawn so.
+
+No closed form is reached by any practical rule where siblings are drawn, and the optimum of a tree as a whole is not
+known. So the yardstick is a rule: for candidate sets the draw from p that is looked up among them, which no lossless
+rule can surpass; for drawn siblings recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reference import Decoder, State, Task
+from specverify.base.verdict import Counterexample, Examination
+from specverify.checks._explain import described, readable
+from specverify.checks._rounds import first_rounds
+from specverify.checks.check import slack
+from specverify.laws.paths import paths
+from specverify.subjects.subject import InScenario
+
+
+def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examination:
+    """Compare the mean number of accepted drafts in the first rounds with that of ``best`` on the same drafts."""
+    decoder, runs = best(here.task), 0
+    for state, masses, count in first_rounds(here):
+        accepted = sum(number * mass for (_, number), mass in masses.items())
+        possible, more, nodes = _accepted_by(decoder, state)
+        runs += count + more
+        if possible - accepted > slack(here, 2 * nodes):
+            statement = (
+                f"{readable(accepted)} drafts are accepted in the mean, the best rule known for them accepts "
+                f"{readable(possible)}"
+            )
+            let = (described(here), f"committed {state.tokens}")
+            return Examination(
+                statement,
+                failed=True,
+                rational=here.rational,
+                counterexample=Counterexample(let, statement),
+                figures={"runs": runs},
+            )
+    held = "as many drafts are accepted as by the best rule known for them"
+    return Examination(held, rational=here.rational, figures={"runs": runs})
+
+
+def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
+    """Return the mean number of accepted drafts in the round from ``state``, its paths, and its drafts at most."""
+    mean, runs, nodes = 0, 0, 0
+    for path in paths(lambda draws: decoder.step(draws, state)):
+        _, done = path.outcome
+        mean, runs, nodes = mean + path.weight * done.accepted, runs + 1, max(nodes, len(done.draft))
+    return mean, runs, nodes

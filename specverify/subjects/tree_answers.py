@@ -1,0 +1,77 @@
+"""Reading what a verifier of trees answered: emitted tokens, or the accepted ones and the weights of the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from reference import Tokens
+from specverify.intercept.unknowns.deferred import known
+from specverify.subjects.emitted import accepted_row, emitted_row, type_and_shape
+from specverify.subjects.subject import UnusableSubject
+
+FLOATS = ("float32", "float64")
+
+
+class Answer(NamedTuple):
+    """What was emitted, and the weights of one more token where that is left to the caller."""
+
+    tokens: Tokens
+    weights: tuple[float, ...] | None = None
+    """``[vocabulary]``, at least one of them positive."""
+    kind: str = ""
+    """The type of the weights, one of ``FLOATS``."""
+
+
+def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> Answer:
+    """Return what was answered for a tree.
+
+    Raises ``UnusableSubject``, naming the tree as ``who``, unless it is at least 1 token, or a pair of at least 0 and
+    of weights ``[vocabulary]``, and no more are accepted than there are nodes. Whether they are a path is left to the
+    checks, which say what is wrong with it.
+    """
+    nodes = len(parents)
+    if not _is_pair(answer):
+        return Answer(emitted_row(answer, nodes, who))
+    tokens, weights = answer
+    return Answer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
+
+
+def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[Answer, ...]:
+    """Return what was answered for each tree of a batch; raises ``UnusableSubject`` unless there is one answer each."""
+    if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
+        raise UnusableSubject(f"it returned {type_and_shape(answer)}, expected an answer for each of the {len(trees)}")
+    if len(answer) != len(trees):
+        raise UnusableSubject(f"it returned {len(answer)} answers for a batch of {len(trees)} trees, expected as many")
+    return tuple(
+        read_answer(answer[place], parents, vocabulary, f"tree {place + 1} of {len(trees)}")
+        for place, parents in enumerate(trees)
+    )
+
+
+def _is_pair(answer: Any) -> bool:
+    """Return whether it is tokens and weights; a row of two tokens has a number in its second place."""
+    return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) or getattr(value, "ndim", 0) > 0
+
+
+def _read_weights(weights: Any, vocabulary: int, who: str) -> tuple[tuple[float, ...], str]:
+    kind = str(getattr(weights, "dtype", "float64")).rpartition(".")[2]
+    if kind not in FLOATS:
+        raise UnusableSubject(f"{who} returned weights of the next token in {kind}, expected {' or '.join(FLOATS)}")
+    if tuple(getattr(weights, "shape", (len(weights),))) != (vocabulary,):
+        raise UnusableSubject(
+            f"{who} returned weights of the next token as {type_and_shape(weights)}, expected [vocabulary]"
+        )
+    try:
+        row = weights.tolist() if hasattr(weights, "tolist") else weights
+        values = tuple(float(known(value)) for value in row)
+    except (TypeError, ValueError):
+        raise UnusableSubject(f"{who} returned {type_and_shape(weights)}, expected weights of the next token") from None
+    if not all(math.isfinite(value) and value >= 0 for value in values) or not any(values):
+        raise UnusableSubject(f"{who} returned the weights {values} of the next token, expected a positive sum")
+    return values, kind

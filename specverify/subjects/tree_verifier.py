@@ -1,0 +1,209 @@
+"""A verifier of trees: one call decides a tree of drafts.
+
+    verify(p, q, parents, tokens) -> emitted tokens
+    verify(p, q, parents, tokens) -> (accepted tokens, weights of the next token)
+
+``parents`` is ``[nodes]``: node j hangs from node ``parents[j] < j``, or from the last committed token, its root, for
+-1. ``tokens`` is ``[nodes]``; both are int64. ``p`` is ``[nodes + 1, vocabulary]``: row 0 is the target after the
+committed text, row j + 1 after node j. ``q`` is ``[nodes, vocabulary]``: row j is the drafter after the parent of node
+j, the same for all siblings. Both are float64 probabilities. Siblings stand in the order in which they were drawn.
+Other layouts are made of these by ``reference.tree_layouts``.
+
+Emitted are the tokens on an accepted path and one more. Code that returns the path and the row of the next token leaves
+the draw to its caller: ``weights`` ``[vocabulary]`` are that row, float32 or float64, and the token is drawn here in
+proportion to them.
+
+What a rule promises depends on how the tree was drawn, which ``drafts`` says:
+
+``"with_replacement"``: every child of a node is drawn from q, whatever its siblings are (SpecInfer, arXiv 2305.09781;
+SpecTr, arXiv 2310.15141). ``"without_replacement"``: from q without the earlier siblings, normalised (RSD, arXiv
+2402.14160; Sequoia, arXiv 2402.12374; EAGLE, arXiv 2401.15077); no further child where q has no more tokens.
+``"top_k"``: nothing is drawn, the children of a node are q's most probable tokens, most probable first (EAGLE-2, arXiv
+2406.16858; Medusa, arXiv 2401.10774; SGLang), and ``q`` is None: a ratio with it would be biased.
+
+A tree is cut where the decode may not go deeper; a round without drafts is one draw from p and does not reach the
+verifier. The batch is in ``tree_batches``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
+from reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import children, path_tokens
+from reference.verifiers.candidate_set import candidate_set
+from reference.verifiers.recursive_rejection import recursive_rejection
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
+from specverify.subjects.calls import Convert, called
+from specverify.subjects.subject import Context, Subject, Variant
+from specverify.subjects.tree_answers import Answer, read_answer
+from specverify.subjects.verifier import setting_of_decoder, variant_of
+
+Drafts = Literal["with_replacement", "without_replacement", "top_k"]
+"""How the children of a node were drawn."""
+
+
+class Drafting(NamedTuple):
+    """One way to draw a tree, and what it is examined with."""
+
+    pick: Pick
+    best: Verifier
+    """The best rule known for such drafts: a verifier that claims as much must accept as often."""
+    trees: tuple[Tokens, ...]
+    """Parents."""
+
+
+DRAFTING: dict[Drafts, Drafting] = {
+    "with_replacement": Drafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
+    "without_replacement": Drafting(without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
+    "top_k": Drafting(most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3))),
+}
+
+
+class TreeRows(NamedTuple):
+    """What a verifier is told of one tree."""
+
+    p: Any
+    """``[nodes + 1, vocabulary]``"""
+    q: Any
+    """``[nodes, vocabulary]``"""
+    parents: Tokens
+    tokens: Tokens
+
+
+def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
+    """Return the subject of a verifier of trees, drawn as ``drafts`` says; it claims to be lossless and optimal.
+
+    ``trees`` are the shapes to examine it with, each as its parents.
+    """
+    shapes = trees or DRAFTING[drafts].trees
+    return subject_of(
+        verify,
+        name,
+        tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes),
+    )
+
+
+def subject_of(verify: BareVerifier, name: str, variants: tuple[Variant, ...]) -> Subject:
+    """Return the subject of a verifier of trees with these variants; the last is the one to be sampled."""
+    last = variants[-1]
+    assert last.intercepted is not None
+    return Subject(
+        name=name,
+        summary=(verify.__doc__ or "a verifier of trees").strip().partition("\n")[0],
+        claims=frozenset(Claim),
+        variants=variants,
+        settings=(setting_of_decoder(last.intercepted.build, f"V=8 T=1 horizon=3 {last.label}"),),
+        rational=False,
+        stops_at_eos=False,
+        intercepted=True,
+    )
+
+
+def _variant(make: Callable[..., Decoder], drafts: Drafts, shape: Tokens) -> Variant:
+    return variant_of(label_of(drafts, shape), make, best=partial(best_decoder, drafts, shape))
+
+
+def label_of(drafts: Drafts, shape: Tokens) -> str:
+    """Return what a shape of trees drawn so is called."""
+    return f"parents {shape} {drafts.replace('_', ' ')}"
+
+
+def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
+    """Return the decoder that draws trees of one shape from q and lets ``verifier`` decide."""
+    return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
+
+
+def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
+    """Return the same decoder with the best rule known for such drafts."""
+    return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
+
+
+def build(
+    verify: BareVerifier, drafts: Drafts, shape: Tokens, task: Task, answered: Context = answered_everywhere
+) -> Decoder:
+    """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, round by round.
+
+    ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
+    """
+
+    def decide(draws: Draws, rows: TreeRows) -> Answer:
+        given, convert = arrays_given((rows,), drafts), arrays_of(verify, attempt_of(drafts))
+        read = partial(read_answer, parents=rows.parents, vocabulary=rows.p.shape[1])
+        with answered(draws):
+            found: Answer = called(convert, given, partial(invoked, verify, drafts), read)
+        return found
+
+    return drafter_decoder(task, drafts, shape, verifier_of(task, decide))
+
+
+def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], Answer]) -> Verifier:
+    """Return the verifier that emits what ``decide`` answers; the next token is drawn here where it left that open."""
+    q_of = draft_model(task)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        if not draft.tokens:
+            return Verified((draws.categorical(np.asarray(target(prefix)), ("bonus",)),), accepted=0)
+        emitted = all_of(draws, decide(draws, rows_of(target, q_of, prefix, draft)))
+        return Verified(emitted, accepted_of(draft, emitted))
+
+    return verify
+
+
+def all_of(draws: Draws, answer: Answer) -> Tokens:
+    """Return the emitted tokens; the last is drawn here where it was left open."""
+    if answer.weights is None:
+        return answer.tokens
+    weights = np.array(answer.weights, dtype=answer.kind)
+    return (*answer.tokens, draws.categorical(weights / weights.sum(), ("bonus",)))
+
+
+def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
+    """Return the rows of p and q that decide ``draft``."""
+    texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
+    p = np.stack([np.asarray(target(text)) for text in texts])
+    q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])
+    return TreeRows(p, q, draft.parents, draft.tokens)
+
+
+def accepted_of(draft: Draft, emitted: Tokens) -> int:
+    """Return how many of the emitted tokens but the last lie on a path of the tree."""
+    nodes: Tokens = (-1,)
+    for place, token in enumerate(emitted[:-1]):
+        nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
+        if not nodes:
+            return place
+    return len(emitted) - 1
+
+
+def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = False) -> dict[str, Any]:
+    """Return the arguments of a call by name, those of several trees stacked; q is left out where there is none."""
+    columns = [np.stack([np.asarray(row[place]) for row in rows]) for place in range(4)]
+    given = dict(zip(TreeRows._fields, columns if batched else [column[0] for column in columns], strict=True))
+    return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
+
+
+def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
+    """Return the answer of a call to converted arrays."""
+    return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
+
+
+@lru_cache(maxsize=8)
+def attempt_of(drafts: Drafts) -> Attempt:
+    """Return what calls a verifier once on a small tree."""
+
+    def attempt(verify: BareVerifier, convert: Convert) -> None:
+        p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]
+        rows = TreeRows(p, np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0))
+        answer = invoked(verify, drafts, *convert(arrays_given((rows,), drafts)))
+        read_answer(answer, rows.parents, vocabulary=2)
+
+    return attempt
