@@ -87,10 +87,14 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_tf32() -> None:
-    """A float32 product keeps its bits, whatever the environment says: TF32 leaves ten of them."""
+def kernels_that_are_compared() -> None:
+    """No TF32: a float32 product keeps its bits, whatever the environment says; TF32 leaves ten of them.
+
+    No attention by cuDNN: a row that sees nothing, as padding does, may be NaN there, and spoils the rows above it.
+    """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 @pytest.fixture(scope="session")
