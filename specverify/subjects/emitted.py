@@ -31,9 +31,9 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
     negative placeholders after them. Numbers that are no token of the vocabulary are returned as they are.
     """
     try:
-        _check_type(answer, who)
+        check_type(answer, who)
         row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
-        tokens = [_number(known(token), who) for token in row]
+        tokens = [number_of(known(token), who) for token in row]
     except TypeError:
         raise UnusableSubject(f"{who} returned {described(answer)}, expected a row of integer tokens") from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
@@ -57,9 +57,9 @@ def described(answer: Any) -> str:
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")
 
 
-def _number(token: Any, who: str) -> Any:
+def number_of(token: Any, who: str) -> Any:
     """Return a number that was emitted, as an integer if it is whole; raises ``TypeError`` if it is none."""
-    _check_type(token, who)
+    check_type(token, who)
     value = token.item() if hasattr(token, "item") else token
     if isinstance(value, bool):
         raise UnusableSubject(f"{who} emitted {value}, one of {NOT_TOKENS['bool']}")
@@ -71,7 +71,7 @@ def _number(token: Any, who: str) -> Any:
     return whole if value == whole else value
 
 
-def _check_type(answer: Any, who: str) -> None:
+def check_type(answer: Any, who: str) -> None:
     kind = str(getattr(answer, "dtype", "")).rpartition(".")[2]
     if kind in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")
