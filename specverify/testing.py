@@ -15,7 +15,7 @@ process: the command line examines in processes of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from reference import Algorithm, Claim, Tokens
@@ -36,7 +36,22 @@ from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.engine import Models, engine_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
+from specverify.subjects.given_calls import calls_subject
+from specverify.subjects.hard_calls import HardCall, hard_calls
+from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall
 from specverify.subjects.subject import Subject
+
+__all__ = [
+    "BatchedCall",
+    "Call",
+    "LogitsCall",
+    "SpeculationRefuted",
+    "check_decoder",
+    "check_engine",
+    "check_subject",
+    "check_verifier",
+    "hard_calls",
+]
 
 OnFail = Literal["raise"] | None
 SECONDS = Plan(()).seconds
@@ -52,6 +67,7 @@ def check_verifier(
     form: Form | None = None,
     gammas: Sequence[int] | None = None,
     claims: Collection[Claim] | None = None,
+    cases: Iterable[AnyCall | HardCall] | None = None,
     sampled: bool = False,
     on_fail: OnFail = "raise",
     seconds: float = SECONDS,
@@ -64,8 +80,16 @@ def check_verifier(
     A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
     tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
     lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
+
+    With ``cases`` it is examined on single calls at the caller's own size, and on nothing else: recorded ones (``Call``,
+    ``LogitsCall``, ``BatchedCall``: they tell the form) or those of ``hard_calls(vocabulary, gamma, dtype)``.
     """
     check_callable(verify, "the verifier")
+    if cases is not None:
+        if form is not None or gammas is not None or sampled:
+            raise ValueError("cases are given with form, gammas or sampled, expected cases alone: a call tells the others")
+        subject = _claiming(calls_subject(verify, _name(verify), _cases(cases)), claims)
+        return check_subject(subject, on_fail=on_fail, seconds=seconds)
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else _gammas(gammas), _name(verify)
@@ -142,6 +166,18 @@ def check_subject(
     if not verdicts and on_fail == "raise":
         raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
+
+
+def _cases(cases: Any) -> Sequence[Any]:
+    """Return the calls to examine a verifier on, as they were given."""
+    if isinstance(cases, tuple) and hasattr(cases, "_fields"):
+        raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")
+    if isinstance(cases, (str, bytes)) or not isinstance(cases, Iterable):
+        raise refusal("cases", cases, "calls, such as [Call(p, q, draft_tokens)] or hard_calls(vocabulary, gamma, dtype)")
+    found = list(cases)
+    if not found:
+        raise refusal("cases", found, "at least one call")
+    return found
 
 
 def _gammas(gammas: Any) -> tuple[int, ...]:

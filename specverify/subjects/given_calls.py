@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Tokens
+from reference import Claim, Draws, Tokens
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
@@ -19,8 +19,21 @@ from specverify.laws.call_paths import Ending
 from specverify.subjects.arrays import Verify, takes_tensors
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.open_rows import ending_of
-from specverify.subjects.subject import GivenCall, OpenedCall
+from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
+
+
+def calls_subject(verify: Verify, name: str, calls: Sequence[Any]) -> Subject:
+    """Return the subject of a verifier that is examined on these calls alone; see ``given_calls``."""
+    return Subject(
+        name=name,
+        summary=(verify.__doc__ or "a verifier").strip().partition("\n")[0],
+        claims=frozenset(Claim),
+        rational=False,
+        stops_at_eos=False,
+        intercepted=True,
+        calls=given_calls(verify, calls),
+    )
 
 
 def given_calls(verify: Verify, calls: Sequence[Any]) -> tuple[GivenCall, ...]:

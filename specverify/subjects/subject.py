@@ -193,6 +193,14 @@ class GivenCall(NamedTuple):
     open: Callable[[], OpenedCall]
 
 
+def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
+    """Return the tokens that a call emits, the last one drawn where nobody has looked at it."""
+    ending = call.run(draws)
+    if ending.values is None:
+        return ending.tokens
+    return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
+
+
 class Subject(NamedTuple):
     """Anything that decodes. ``variants`` and ``programs`` feed the exact checks, ``settings`` the statistical one."""
 
