@@ -81,13 +81,13 @@ def check_verifier(
     tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
     lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
 
-    With ``cases`` it is examined on single calls at the caller's own size, and on nothing else: recorded ones (``Call``,
-    ``LogitsCall``, ``BatchedCall``: they tell the form) or those of ``hard_calls(vocabulary, gamma, dtype)``.
+    With ``cases`` it is examined on single calls at the caller's own size, and on nothing else: recorded ones
+    (``Call``, ``LogitsCall``, ``BatchedCall``; they tell the form) or ``hard_calls(vocabulary, gamma, dtype)``.
     """
     check_callable(verify, "the verifier")
     if cases is not None:
         if form is not None or gammas is not None or sampled:
-            raise ValueError("cases are given with form, gammas or sampled, expected cases alone: a call tells the others")
+            raise ValueError("cases are given with form, gammas or sampled, expected cases alone: calls tell the form")
         subject = _claiming(calls_subject(verify, _name(verify), _cases(cases)), claims)
         return check_subject(subject, on_fail=on_fail, seconds=seconds)
     if form is not None:
@@ -173,7 +173,9 @@ def _cases(cases: Any) -> Sequence[Any]:
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")
     if isinstance(cases, (str, bytes)) or not isinstance(cases, Iterable):
-        raise refusal("cases", cases, "calls, such as [Call(p, q, draft_tokens)] or hard_calls(vocabulary, gamma, dtype)")
+        raise refusal(
+            "cases", cases, "calls, such as [Call(p, q, draft_tokens)] or hard_calls(vocabulary, gamma, dtype)"
+        )
     found = list(cases)
     if not found:
         raise refusal("cases", found, "at least one call")

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reference import Tokens
 from specverify.checks._explain import shown
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
-from specverify.laws.call_law import CallLaw
+from specverify.laws.call_law import Behind, CallLaw
 from specverify.laws.call_rule import EXACT, Between, Floats, Rows, added_up, behind, kept, one_by_one
 from specverify.laws.rounding import (
     FLOAT32,
@@ -69,25 +70,43 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
         if fault.mass > NEGLIGIBLE:
-            return (
-                f"{_behind(len(fault.kept))} {fault.said}, where token {fault.token} is drawn "
-                f"(probability {shown(fault.mass)})"
-            )
+            where = f"where token {fault.token} is drawn (probability {shown(fault.mass)})"
+            return f"{_behind(len(fault.kept))} {fault.said}, {where}"
     for prefix, found in law.behind.items():
-        if prefix != rows.drafts[: len(prefix)] and found.weight > spare:
-            return f"it emits {prefix} and one token more with probability {shown(found.weight)}, but the drafts are {rows.drafts}"
-        for position, token in enumerate(prefix):
-            if not rows.p[position].pmf[token] > 0 and found.weight > spare:
-                return f"draft {position + 1} (token {token}) is kept with probability {shown(found.weight)}, and has target probability 0"
-        for number, mass in found.outside.items():
-            if mass > spare:
-                what = int(number) if number == int(number) else number
-                return f"{_behind(len(prefix))} {what} is emitted with probability {shown(mass)}, and is no token of the vocabulary of {rows.vocabulary}"
-        forbidden = np.where(rows.p[len(prefix)].pmf > 0, 0.0, found.masses)
-        if forbidden.sum() > spare:
-            token = int(forbidden.argmax())
-            return f"{_behind(len(prefix))} {_many(forbidden)}token {token} is emitted with probability {shown(float(forbidden[token]))}, and has target probability 0"
+        said = _wrong_drafts(prefix, found.weight, rows, spare) or _wrong_tokens(len(prefix), found, rows, spare)
+        if said:
+            return said
     return None
+
+
+def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
+    """Say what is wrong with the drafts that are kept, if anything is."""
+    if not weight > spare:
+        return None
+    if prefix != rows.drafts[: len(prefix)]:
+        return (
+            f"it emits {prefix} and one token more with probability {shown(weight)}, but the drafts are {rows.drafts}"
+        )
+    for position, token in enumerate(prefix):
+        if not rows.p[position].pmf[token] > 0:
+            said = f"draft {position + 1} (token {token}) is kept with probability {shown(weight)}"
+            return f"{said}, and has target probability 0"
+    return None
+
+
+def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
+    """Say which number behind the kept drafts is no token, or has target probability 0."""
+    for number, mass in found.outside.items():
+        if mass > spare:
+            what = int(number) if number == int(number) else number
+            said = f"{what} is emitted with probability {shown(mass)}"
+            return f"{_behind(position)} {said}, and is no token of the vocabulary of {rows.vocabulary}"
+    forbidden = np.where(rows.p[position].pmf > 0, 0.0, found.masses)
+    if not forbidden.sum() > spare:
+        return None
+    token = int(forbidden.argmax())
+    said = f"token {token} is emitted with probability {shown(float(forbidden[token]))}"
+    return f"{_behind(position)} {_many(forbidden)}{said}, and has target probability 0"
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
@@ -222,10 +241,10 @@ def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
 def _too_coarse(fine: _Outside, coarse: _Outside, epsilon: float) -> str:
     if coarse.total > NOISE:
         return (
-            f"{coarse.told}: more than rounding, and too little to tell a defect ({shown(coarse.total)} in all) from a "
+            f"{coarse.told}: more than rounding, and too little ({shown(coarse.total)} in all) to tell a defect from a "
             "small number that is added against a division by 0"
         )
     return (
-        f"TV = {shown(fine.distance)} from the rule's law may be rounding: in floats with a spacing of {epsilon:.1g} at 1 "
+        f"TV = {shown(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "
         f"it can be {coarse.slack:.1g}, in float64 {fine.slack * FLOAT64 / FLOAT32:.1g}; {fine.told}"
     )

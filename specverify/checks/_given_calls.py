@@ -1,4 +1,4 @@
-"""Calls at the caller's own size, as several checks look at them: their law, small calls like them, their description."""
+"""Calls at the caller's own size, as several checks look at them: their law, small calls like them, boundary draws."""
 
 from __future__ import annotations
 
@@ -75,13 +75,12 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
     """Return what is looked at, in lines: the sizes, and p and q at the drafts."""
     rows, gamma = opened.rows, len(opened.rows.drafts)
+    masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
-        f"draft {i + 1} is token {token}: p = {shown(float(rows.p[i].pmf[token]))}, q = {shown(float(rows.q[i].pmf[token]))}"
-        for i, token in enumerate(rows.drafts)
+        f"draft {i + 1} is token {token}: p = {shown(p)}, q = {shown(q)}"
+        for i, (token, (p, q)) in enumerate(zip(rows.drafts, masses, strict=True))
     ]
     return (f"call {given.name!r}: vocabulary {rows.vocabulary}, gamma {gamma}, rows in {opened.dtype}", *at)
-
-
 
 
 # Random numbers at their ends

@@ -14,8 +14,8 @@ from specverify.checks.check import Check, Conditions, cases_of
 from specverify.subjects.subject import GivenCall, Subject
 
 ELSEWHERE = (
-    "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should have, "
-    "given these drafts, is not known: check it without cases"
+    "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should "
+    "have, given these drafts, is not known: check it without cases"
 )
 
 
@@ -28,10 +28,8 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
     """Compute the law of the call and compare it with the rule's."""
     opened = given.open()
     law = law_of(opened, conditions.seed)
-    wrong, figures = wrong_anyway(law, opened.rows), {}
-    found = Finding(wrong or "", refuted=True)
-    if wrong is None:
-        found, figures = compared(law, opened.rows, opened.dtype)
+    wrong = wrong_anyway(law, opened.rows)
+    found, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
     if found.of_rule and not follows_the_rule(opened, conditions.seed):
         found = Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)
     return Examination(

@@ -1,10 +1,10 @@
 """The law of one call at a real vocabulary: which drafts are kept, and a vector over the token behind them.
 
 A last token that the program never looked at comes with its law. One that it looked at, by ``int(token)`` say, was
-drawn from a pmf that it showed, and the law is read off that: if the program hands on the token that was drawn, whatever
-it is. So it is run again with others: those at which numbers are cut, drafts, likely ones and a sample of the pmf. Where
-another token comes out for one of them, the law is known as far as it was followed: what is emitted has at least that
-probability.
+drawn from a pmf that it showed, and the law is read off that: if the program hands on the token that was drawn,
+whatever it is. So it is run again with others: those at which numbers are cut, drafts, likely ones and a sample of the
+pmf. Where another token comes out for one of them, the law is known as far as it was followed: what is emitted has at
+least that probability.
 """
 
 from __future__ import annotations
@@ -189,9 +189,7 @@ class _Reader:
             values=values, masses=masses, sampled=sampled, looked_at=1, faults=read.faults + faults, unread=unread
         )
 
-    def _tried(
-        self, number: int, outcomes: Sequence[int], kept: Tokens
-    ) -> tuple[dict[int, float], list[Fault | str]]:
+    def _tried(self, number: int, outcomes: Sequence[int], kept: Tokens) -> tuple[dict[int, float], list[Fault | str]]:
         """Return the last token for outcomes of a draw, and what happened where none came."""
         emitted: dict[int, float] = {}
         problems: list[Fault | str] = []

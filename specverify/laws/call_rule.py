@@ -1,8 +1,9 @@
 """What speculative sampling gives for one call, as vectors, and how far rounding can move each entry of them.
 
 The rule (Leviathan et al. 2211.17192): draft d is kept with probability min(1, p(d)/q(d)); the first that is not is
-replaced by a token from (p - q)+, and behind the last one comes a token from p. A right program computes that in floats,
-of rows that do not quite sum to 1, scaled to 1 or as they are. Each entry then lies between two numbers, derived here.
+replaced by a token from (p - q)+, and behind the last one comes a token from p. A right program computes that in
+floats, of rows that do not quite sum to 1, scaled to 1 or as they are. Each entry then lies between two numbers,
+derived here.
 
 Let e be the spacing of the floats at 1, so that an operation is off by e/2 relatively. An entry of p or q may be stored
 in those floats and divided by the sum of its row: that is e, and what the two sums are is known, so the factor between

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.wide import at_large
 from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.draws import Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded

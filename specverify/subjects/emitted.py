@@ -72,6 +72,7 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
+    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens."""
     kind = str(getattr(answer, "dtype", "")).rpartition(".")[2]
     if kind in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reference import Claim, Draws, Tokens
+from specverify.base.arguments import refusal
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
@@ -19,8 +20,8 @@ from specverify.laws.call_paths import Ending
 from specverify.subjects.arrays import Verify, takes_tensors
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.open_rows import ending_of
-from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
+from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
 def calls_subject(verify: Verify, name: str, calls: Sequence[Any]) -> Subject:
@@ -39,8 +40,8 @@ def calls_subject(verify: Verify, name: str, calls: Sequence[Any]) -> Subject:
 def given_calls(verify: Verify, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
     """Return what is examined of calls: each row, and of a batch the first, the last and the middle one.
 
-    A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded is
-    looked at here: ``ValueError`` says in a sentence what is wrong with it.
+    A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
+    is looked at here: ``ValueError`` says in a sentence what is wrong with it.
     """
     found = []
     for call in calls:
@@ -60,7 +61,7 @@ def given_calls(verify: Verify, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
         elif callable(getattr(call, "call", None)):
             found.append(GivenCall(call.name, partial(_made, verify, call)))
         else:
-            raise ValueError(f"a case is {type(call).__name__}, expected a Call, LogitsCall or BatchedCall")
+            raise refusal("a case", call, "a Call, a LogitsCall, a BatchedCall or one of hard_calls")
     return tuple(found)
 
 

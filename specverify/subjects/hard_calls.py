@@ -66,7 +66,7 @@ def hard_calls(
 
 
 def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """p has half of its mass at the tokens at which numbers are cut, and q has less there."""
+    """P has half of its mass at the tokens at which numbers are cut, and q has less there."""
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))
     p[at] += p.sum() / len(at) * rng.uniform(0.5, 1.5, len(at))
@@ -76,6 +76,7 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
     """As of a model that is sure: one token has most, the others less and less."""
+
     def row() -> Any:
         found = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
         found[rng.integers(vocabulary)] += 2.0
@@ -127,7 +128,7 @@ def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """p is q, as of a model that is its own draft."""
+    """P is q, as of a model that is its own draft."""
     weights = rng.exponential(size=vocabulary)
     return weights, weights
 
@@ -164,8 +165,8 @@ def _made(spec: HardCall) -> Call | LogitsCall:
     drafts = _drafts(rng, p, q)
     if spec.form == "logits":
         with np.errstate(divide="ignore"):
-            logits = [_stored(np.log(rows) + 0.5 * np.log(spec.vocabulary), spec.dtype) for rows in (p, q[:-1])]
-        return LogitsCall(*logits, _tokens(drafts, spec.dtype), name=spec.name)
+            target, drafter = (_stored(np.log(rows) + np.log(spec.vocabulary) / 2, spec.dtype) for rows in (p, q[:-1]))
+        return LogitsCall(target, drafter, _tokens(drafts, spec.dtype), name=spec.name)
     p, q = (_stored(rows, spec.dtype) for rows in (p, q[:-1]))
     return Call(p, q, _tokens(drafts, spec.dtype), spec.name)
 

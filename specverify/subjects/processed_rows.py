@@ -9,6 +9,7 @@ tokens are tied at its end, or as good as tied in those floats: which of them is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ def processed_row(
     off = np.where(possible, size / 2 - scaled + math.log(float(weights.sum())) + 5, 0.0)
     near = max(epsilon, FLOAT32) * float(off[possible & (pmf > pmf.max() * 1e-6)].max())
     doubtful = np.zeros(len(pmf), dtype=bool)
-    for value, cut in ((top_k, _likeliest), (top_p, _nucleus), (min_p, _relative)):
+    cuts: tuple[tuple[Any, Callable[..., Any]], ...] = ((top_k, _likeliest), (top_p, _nucleus), (min_p, _relative))
+    for value, cut in cuts:
         if value is not None:
             inside, beside = cut(pmf, value, 2 * near)
             kept = np.where(inside | beside, pmf, 0.0) / pmf[inside].sum()

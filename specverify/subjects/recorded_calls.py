@@ -86,13 +86,13 @@ def rows_of(call: Call | LogitsCall) -> Rows:
     if q.shape[1] != vocabulary:
         raise ValueError(f"{p_name} has {vocabulary} tokens and {q_name} has {q.shape[1]}, expected one vocabulary")
     if isinstance(call, LogitsCall):
-        rows = [tuple(_of_logits(row, call, f"{name}[{i}]") for i, row in enumerate(array))
-                for name, array in ((p_name, p), (q_name, q))]  # fmt: skip
+        target = tuple(_of_logits(row, call, f"{p_name}[{i}]") for i, row in enumerate(p))
+        drafter = tuple(_of_logits(row, call, f"{q_name}[{i}]") for i, row in enumerate(q))
     else:
-        rows = [tuple(Row(_pmf(row, f"{name}[{i}]", dtype)) for i, row in enumerate(array))
-                for name, array, dtype in ((p_name, p, dtype_of(call.p)), (q_name, q, dtype_of(call.q)))]  # fmt: skip
-    _check_drafts(drafts, rows[1], q_name)
-    return Rows(*rows, drafts)
+        target = tuple(Row(_pmf(row, f"p[{i}]", dtype_of(call.p))) for i, row in enumerate(p))
+        drafter = tuple(Row(_pmf(row, f"q[{i}]", dtype_of(call.q))) for i, row in enumerate(q))
+    _check_drafts(drafts, drafter, q_name)
+    return Rows(target, drafter, drafts)
 
 
 def _of_shape(array: Any, name: str, dimensions: int) -> Any:
@@ -141,7 +141,9 @@ def _of_logits(row: Any, call: LogitsCall, name: str) -> Row:
         if value is not None:
             check(value)
     if not -np.inf < row.max() < np.inf:
-        raise ValueError(f"the largest of {name} is {row.max()}, expected at least one finite logit and none of infinity")
+        raise ValueError(
+            f"the largest of {name} is {row.max()}, expected at least one finite logit and none of infinity"
+        )
     coarse = spacing(dtype_of(call.target_logits))
     return processed_row(row, call.temperature, call.top_k, call.top_p, call.min_p, coarse)
 
@@ -151,7 +153,8 @@ def _check_drafts(drafts: Tokens, q: tuple[Row, ...], q_name: str) -> None:
         if not 0 <= token < len(row.pmf):
             raise ValueError(f"draft_tokens[{i}] is {token}, expected a token of the vocabulary of {len(row.pmf)}")
         if not row.pmf[token] > 0:
-            raise ValueError(f"draft_tokens[{i}] is {token}, which {q_name}[{i}] gives probability 0, expected a token that can have been drafted")
+            said = f"draft_tokens[{i}] is {token}, which {q_name}[{i}] gives probability 0"
+            raise ValueError(f"{said}, expected a token that can have been drafted")
 
 
 def batch_rows(call: BatchedCall) -> list[Call]:

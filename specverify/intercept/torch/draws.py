@@ -15,9 +15,10 @@ from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.streams import TorchStreams
-from specverify.intercept.unknowns.continuous import LOG, Continuous, exponential, times
+from specverify.intercept.unknowns.continuous import Continuous, exponential
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import Block, uniforms
+from specverify.intercept.unknowns.many_steps import LOGS, Steps
 from specverify.intercept.unknowns.uniform import Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, large
 
@@ -62,7 +63,7 @@ class TorchDraws:
         state = self.streams.state(generator, like.device, advance)
         draw = self.streams.draw(site, state and (state, 0), ("many", site[0], tuple(like.shape), like.dtype))
         found = uniforms(Block(self.draws, site, draw, like.numel()), tuple(like.shape))
-        many = found if image is Continuous else found.then(LOG).then(times(-1.0))
+        many = found if image is Continuous else found.then(LOGS).then(Steps("times", -1.0))
         return LazyTensor(many, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
@@ -73,7 +74,7 @@ class TorchDraws:
         def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
-            if large(np.count_nonzero(pmf)):
+            if large(int(np.count_nonzero(pmf))):
                 drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
                 return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)

@@ -51,8 +51,8 @@ class Filled:
             self._stand_for(tensor)
             _make_noise(tensor)
         standing: LazyTensor = self.standing_for(tensor)
-        many = isinstance(values, LazyTensor) and isinstance(values.content, Many)
-        overwrite(standing, values.content if many else elements_of(values))
+        content = values.content if isinstance(values, LazyTensor) else None
+        overwrite(standing, content if isinstance(content, Many) else elements_of(values))
         return standing
 
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.torch.alternatives import on_alternatives
+from specverify.intercept.torch.at_large import NAMES, at_large_first
 from specverify.intercept.torch.lazy_operations import (
     arithmetic,
     best,
@@ -28,7 +29,6 @@ from specverify.intercept.torch.lazy_operations import (
 )
 from specverify.intercept.torch.lazy_tensor import HANDLERS
 from specverify.intercept.torch.lazy_views import converted, joined, same, scalar, taking
-from specverify.intercept.torch.wide_operations import at_large_first, names
 from specverify.intercept.unknowns.deferred import Count, Product
 
 aten: Any = torch.ops.aten
@@ -88,7 +88,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **_OTHERS,
     }
     found |= {name: on_alternatives(getattr(aten, name), found.get(name)) for name in _FOR_EACH_OUTCOME}
-    found |= {name: at_large_first(name, getattr(aten, name), found.get(name)) for name in names()}
+    found |= {name: at_large_first(name, getattr(aten, name), found.get(name)) for name in NAMES}
     return {getattr(aten, name): handler for name, handler in found.items()}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +23,8 @@ from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.lookups import Crossing
-from specverify.intercept.unknowns.many import Apart, Many, joined
+from specverify.intercept.unknowns.many import Many, joined
+from specverify.intercept.unknowns.many_steps import Apart
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
 
@@ -173,8 +175,8 @@ def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any] | Many) -> None:
     """
     if is_stored(tensor):
         raise NeedsValue("random numbers are drawn into a tensor that was written to after it held others")
-    while tensor.viewed is not None:
-        tensor, values = tensor.viewed.base, _written(tensor.viewed, values)
+    while (viewed := tensor.viewed) is not None:
+        tensor, values = viewed.base, _written(viewed, values)
     if isinstance(values, Many):
         tensor._elements = values  # noqa: SLF001 - of this module
     else:
@@ -182,7 +184,7 @@ def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any] | Many) -> None:
     tensor.changes[0] += 1
 
 
-def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> np.ndarray[Any, Any] | Many:
+def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
     """Return what the base of a view holds when ``values`` are written to the view."""
     base, _, places = viewed
 
@@ -191,13 +193,11 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> np.ndarray[An
         whole[places.ravel()] = arrays[1].ravel()
         return whole.reshape(tuple(base.shape))
 
-    try:
-        if isinstance(values, Many):
-            held = base.content
-            return joined([held if isinstance(held, Many) else held.astype(np.float64), values], put)
-    except (Apart, TypeError):
+    if isinstance(values, Many):
+        with suppress(Apart, TypeError):
+            return joined([base.content if isinstance(base.content, Many) else np.float64(base.elements), values], put)
         values = values.elements()
-    return put([base.elements, values])  # type: ignore[no-any-return]
+    return put([base.elements, values])
 
 
 def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
@@ -247,9 +247,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 def holds(kind: type, *operands: Any) -> bool:
     """Return whether an element of some lazy operand is of this kind."""
     lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    return any(
-        isinstance(element, kind) for operand in lazy for element in _samples(operand.content)
-    )
+    return any(isinstance(element, kind) for operand in lazy for element in _samples(operand.content))
 
 
 def _samples(content: Any) -> Any:
@@ -284,7 +282,11 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     content = tensor.content
     if isinstance(content, Many):
         return content.taken(take) if places.size > MANY else _few(content, places)
-    if isinstance(content, Crossing) and places.size == math.prod(content.shape) and (np.diff(places.ravel()) == 1).all():
+    if (
+        isinstance(content, Crossing)
+        and places.size == math.prod(content.shape)
+        and (np.diff(places.ravel()) == 1).all()
+    ):
         return content._replace(shape=places.shape)
     return take(tensor.elements)  # type: ignore[no-any-return]
 

@@ -210,7 +210,7 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
     """Compare one random number with very many bounds: one draw decides all answers."""
     above = _CROSSES[name] == isinstance(left, LazyFloat)
     value, bounds = (left, right) if isinstance(left, LazyFloat) else (right, left)
-    if not isinstance(value, LazyFloat) or getattr(bounds, "dtype", None) == object or np.ndim(bounds) != 1:
+    if not isinstance(value, LazyFloat) or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
         raise refusal("very many random numbers are compared one by one")
     found = _asked(crossing, [value.continuous], bounds[None], bounds.shape, above=above)
     return found.elements().astype(bool)

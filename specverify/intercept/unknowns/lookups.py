@@ -12,7 +12,7 @@ import numpy as np
 
 from specverify.intercept.audit import Raced, place
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many import Apart, back
+from specverify.intercept.unknowns.many_steps import Apart, Steps, back
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Drawn, Wide
 from specverify.laws import rounding
@@ -30,7 +30,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         raise NeedsValue("a random number is looked up in bounds that are not sorted")
     with np.errstate(all="ignore"):
         for step in reversed(value.steps):
-            found = back(step, found)
+            found = back(Steps(*step), found)
     uniform = value.uniform
 
     def law() -> Any:
@@ -78,7 +78,9 @@ class Crossing(NamedTuple):
 
     def firsts(self) -> list[Wide]:
         """Return the place of the first True of each row, and 0 where there is none."""
-        return [Wide(drawn, _firsts(ranks, above=self.above)) for drawn, ranks in zip(self.lookups, self.ranks, strict=True)]
+        return [
+            Wide(drawn, _firsts(ranks, above=self.above)) for drawn, ranks in zip(self.lookups, self.ranks, strict=True)
+        ]
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:

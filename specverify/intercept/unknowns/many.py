@@ -15,19 +15,11 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.intercept.audit import Draw, Raced
-from specverify.intercept.unknowns.continuous import EXP, LOG, Continuous, Step, pushed
+from specverify.intercept.unknowns.continuous import Continuous, Step, pushed
+from specverify.intercept.unknowns.many_steps import Apart, Steps, chained, grows, of
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
-from specverify.laws.rounding import FLOAT64
 
 _FIRST = count()
-_LARGEST_LOGARITHM = 700.0
-"""As in ``continuous``."""
-_UNSEEN = 2.0**-60
-"""A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
-
-
-class Apart(Exception):  # noqa: N818 - never leaves this package
-    """The elements do not go together in arrays: each has to be looked at by itself."""
 
 
 # The uniform numbers
@@ -90,7 +82,7 @@ class Many(NamedTuple):
     """Which uniform number each element is made of; -1 for a number."""
     numbers: Any
     """The elements that are numbers."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Steps, ...] = ()
     """Their numbers are floats, or arrays like ``ids``."""
     low: Any = -np.inf
     high: Any = np.inf
@@ -105,7 +97,7 @@ class Many(NamedTuple):
         """Which elements are random numbers."""
         return self.ids >= 0
 
-    def then(self, step: Step) -> Many:
+    def then(self, step: Steps) -> Many:
         """Return the array with one more step of its random numbers. The numbers are left as they are."""
         steps = chained(self.steps, step)
         for each in steps:
@@ -114,14 +106,14 @@ class Many(NamedTuple):
                 raise NeedsValue(f"random numbers leave the range of floats ({step.name})")
         with np.errstate(all="ignore"):
             ends = of(step, self.low), of(step, self.high)
-        return self._replace(steps=steps, low=ends[0] if _grows(step) else ends[1], high=ends[1 if _grows(step) else 0])
+        return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
         """Return the infima and the suprema of the values that the random numbers can have."""
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:
-                low, high = (of(step, low), of(step, high)) if _grows(step) else (of(step, high), of(step, low))
+                low, high = (of(step, low), of(step, high)) if grows(step) else (of(step, high), of(step, low))
             return np.minimum(np.maximum(low, self.low), self.high), np.maximum(np.minimum(high, self.high), self.low)
 
     def taken(self, take: Callable[[Any], Any]) -> Many:
@@ -146,7 +138,7 @@ class Many(NamedTuple):
 
         steps: tuple[Step, ...] = ()
         for step in self.steps:
-            steps = pushed(steps, step._replace(number=at(step.number)))
+            steps = pushed(steps, Step(step.name, at(step.number)))
         return Continuous(block.uniform(found - block.known.first), steps, at(self.low), at(self.high))
 
     def elements(self) -> Any:
@@ -189,8 +181,9 @@ def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
     whole = [
-        part if isinstance(part, Many) and part.random.any() else
-        numbers(part.numbers if isinstance(part, Many) else part, like)
+        part
+        if isinstance(part, Many) and part.random.any()
+        else numbers(part.numbers if isinstance(part, Many) else part, like)
         for part in parts
     ]
     if any([step.name for step in part.steps] != names for part in whole):
@@ -205,97 +198,7 @@ def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
         tuple(dict.fromkeys(block for part in whole for block in part.blocks)),
         join([part.ids for part in whole]),
         join([part.numbers for part in whole]),
-        tuple(Step(name, together([part.steps[at].number for part in whole])) for at, name in enumerate(names)),
+        tuple(Steps(name, together([part.steps[at].number for part in whole])) for at, name in enumerate(names)),
         together([part.low for part in whole]),
         together([part.high for part in whole]),
     )
-
-
-# Steps of many numbers
-
-
-_NEUTRAL = {"times": 1.0, "power": 1.0}
-
-
-def of(step: Step, values: Any) -> Any:
-    """Return the images of numbers, or of ends of what the step is defined for; see ``Step.of``."""
-    values = np.asarray(values, dtype=np.float64)
-    if step.name == "plus":
-        return values + step.number
-    if step.name == "times":
-        return np.where(values == 0, 0.0, values * step.number)
-    if step.name == "log":
-        return np.where(values > 0, np.log(np.maximum(values, 0.0)), -np.inf)
-    if step.name == "exp":
-        return np.exp(values)
-    raised = np.power(np.maximum(values, 0.0), step.number)
-    return np.where((values < 0) & (np.asarray(step.number) > 0), -np.inf, raised)
-
-
-def back(step: Step, bounds: Any) -> Any:
-    """Return the numbers whose images are ``bounds``; see ``Step.back``."""
-    if step.name == "plus":
-        return bounds - step.number
-    if step.name == "times":
-        return bounds / step.number
-    if step.name == "log":
-        return of(EXP, bounds)
-    return of(LOG, bounds) if step.name == "exp" else of(step._replace(number=1.0 / np.asarray(step.number)), bounds)
-
-
-def _grows(step: Step) -> bool:
-    """Return whether a step keeps the order of numbers, of all in one way. Raises ``Apart`` if not."""
-    if step.name not in _NEUTRAL:
-        return True
-    positive = np.asarray(step.number) > 0
-    if positive.any() != positive.all():
-        raise Apart
-    return bool(positive.all())
-
-
-def chained(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
-    """Return the chain of ``steps`` and one more, in the form of ``continuous``: all numbers go one way or ``Apart``."""
-    if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
-        return steps
-    if step.name in {"plus", *_NEUTRAL}:
-        _grows(step)
-        if np.all(np.abs(np.asarray(step.number) - _NEUTRAL.get(step.name, 0.0)) <= (step.name in _NEUTRAL) * FLOAT64):
-            return steps
-    rest, last = steps[:-1], steps[-1] if steps else step
-    rule = _RULES.get((last.name, step.name))
-    if not steps or rule is None or _stays(rest, last, step):
-        return (*steps, step)
-    for each in rule(np.asarray(last.number), step):
-        rest = chained(rest, each)
-    return rest
-
-
-def _stays(rest: tuple[Step, ...], last: Step, step: Step) -> bool:
-    if step.name == "exp" and last.name in {"times", "plus"}:
-        return rest[-1:] != (LOG,) if last.name == "times" else bool(np.any(np.abs(last.number) > _LARGEST_LOGARITHM))
-    return last.name == "times" and step.name in {"log", "power"} and bool(np.all(np.asarray(last.number) == -1))
-
-
-_RULES: dict[tuple[str, str], Callable[[Any, Step], tuple[Step, ...]]] = {
-    ("log", "exp"): lambda number, step: (),
-    ("exp", "log"): lambda number, step: (),
-    ("plus", "plus"): lambda number, step: (Step("plus", number + step.number),),
-    ("times", "times"): lambda number, step: (Step("times", number * step.number),),
-    ("power", "power"): lambda number, step: (Step("power", number * step.number),),
-    ("plus", "times"): lambda number, step: (step, Step("plus", number * step.number)),
-    ("plus", "exp"): lambda number, step: (step, Step("times", np.exp(number))),
-    ("times", "exp"): lambda number, step: (step, Step("power", number)),
-    ("exp", "power"): lambda number, step: (Step("times", step.number), EXP),
-    ("power", "log"): lambda number, step: (step, Step("times", number)),
-    ("times", "log"): lambda number, step: (
-        Step("times", np.sign(number)),
-        step,
-        Step("plus", np.log(np.abs(number))),
-    ),
-    ("times", "power"): lambda number, step: (
-        Step("times", np.sign(number)),
-        step,
-        Step("times", np.power(np.abs(number), step.number)),
-    ),
-}
-"""What stands for two steps, the first of them given by its numbers: the rules of ``continuous``."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import EXP, LOG, Step
-from specverify.intercept.unknowns.many import Apart, Many
+from specverify.intercept.unknowns.many import Many
+from specverify.intercept.unknowns.many_steps import EXPS, LOGS, Apart, Steps
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
@@ -55,11 +55,11 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
 def _add(left: Any, right: Any) -> Many:
     value, number = _apart(left, right)
     finite = np.isfinite(number)
-    return _numbers(value, ~finite, number, lambda found: found + number).then(Step("plus", _where(finite, number, 0)))
+    return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
 
 
 def _negative(value: Many) -> Many:
-    return value._replace(numbers=-value.numbers).then(Step("times", -1.0))
+    return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
 def _sign(value: Many) -> float:
@@ -77,7 +77,7 @@ def _multiply(left: Any, right: Any) -> Many:
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(value)
     found = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
-    return found.then(Step("times", _where(ordinary, number, 1.0)))
+    return found.then(Steps("times", _where(ordinary, number, 1.0)))
 
 
 def _divide(left: Any, right: Any) -> Many:
@@ -90,20 +90,20 @@ def _divide(left: Any, right: Any) -> Many:
         return _multiply(left, 1.0 / right)
     infinite = np.copysign(np.inf, right) * _sign(left)
     found = _numbers(left, zero, infinite, lambda numbers: numbers / right)
-    return found.then(Step("times", np.where(zero, 1.0, 1.0 / right)))
+    return found.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
 
 
 def _reciprocal(value: Many) -> Many:
     sign = _sign(value)
-    turned = value._replace(numbers=sign / value.numbers).then(Step("times", sign)).then(Step("power", -1.0))
-    return turned._replace(numbers=turned.numbers * sign).then(Step("times", sign))
+    turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
+    return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
 
 def _powered(base: Any, exponent: Any) -> Many:
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise Apart
-        return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Step("power", exponent))
+        return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
     if not np.all((base > 0) & (base < np.inf)):
         raise Apart
     return _exp(_multiply(exponent, np.log(base)))
@@ -116,11 +116,11 @@ def _nonnegative(value: Many) -> Many:
 
 
 def _log(value: Many) -> Many:
-    return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOG)
+    return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
 
 
 def _exp(value: Many) -> Many:
-    return value._replace(numbers=np.exp(value.numbers)).then(EXP)
+    return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
 def _maximum(left: Any, right: Any) -> Many:
@@ -128,7 +128,9 @@ def _maximum(left: Any, right: Any) -> Many:
     low, high = value.ends()
     over = np.asarray(number >= high)
     found = _numbers(value, over, number, lambda numbers: np.maximum(numbers, number))
-    return found if np.all(number <= low) else found._replace(low=np.maximum(value.low, np.where(over, -np.inf, number)))
+    return (
+        found if np.all(number <= low) else found._replace(low=np.maximum(value.low, np.where(over, -np.inf, number)))
+    )
 
 
 def _minimum(left: Any, right: Any) -> Many:

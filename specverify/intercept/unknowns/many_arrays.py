@@ -14,9 +14,10 @@ import numpy as np
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_numbers import KNOWN, LazyArray, LazyFloat
-from specverify.intercept.unknowns.many import Apart, Many
+from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
+from specverify.intercept.unknowns.many_steps import Apart
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY
 from specverify.laws import rounding
@@ -83,7 +84,7 @@ class ManyArray(LazyArray):
         """Return the same elements."""
         return shown(_of(self))
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
         """Return the same elements for another floating type."""
         if np.issubdtype(dtype, np.floating):
             return shown(_of(self))
@@ -91,13 +92,15 @@ class ManyArray(LazyArray):
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the largest, drawn."""
-        return self._extreme(axis, keepdims, largest=True)
+        return self._extreme(axis, out, keepdims, largest=True)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the smallest, drawn."""
-        return self._extreme(axis, keepdims, largest=False)
+        return self._extreme(axis, out, keepdims, largest=False)
 
-    def _extreme(self, axis: Any, keepdims: Any, *, largest: bool) -> Any:
+    def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
+        if out is not None:
+            raise refusal("the place of the largest of many random numbers is written into an array")
         many = _of(self)
         rows = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
         found = np.empty(rows.shape[:-1], dtype=np.int64)

@@ -12,9 +12,10 @@ import numpy as np
 
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.continuous import LOG, Continuous, Step, power, times
-from specverify.intercept.unknowns.many import Apart, Many, back
+from specverify.intercept.unknowns.continuous import LOG, Continuous, power, times
+from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
+from specverify.intercept.unknowns.many_steps import LOGS, Apart, Steps, back
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import Drawn, Wide
 
@@ -157,14 +158,18 @@ def _in_time(times: Many) -> Clocks | None:
     if np.ndim(exponent) or not exponent > 0:
         return None
     if exponent != 1:
-        times = times.then(Step("power", 1 / exponent))
+        times = times.then(Steps("power", 1 / exponent))
     if not (times.numbers[~times.random] == np.inf).all():
         return None
     steps = times.steps
-    if [step.name for step in steps[:2]] == ["times", "plus"] and np.all(steps[0].number == -1) and np.all(steps[1].number == 1):
+    if (
+        [step.name for step in steps[:2]] == ["times", "plus"]
+        and np.all(steps[0].number == -1)
+        and np.all(steps[1].number == 1)
+    ):
         steps = steps[2:]  # 1 - u is a uniform number as well
     names = [step.name for step in steps]
-    if steps[:1] != (LOG,) or names[1:] not in (["times"], ["times", "plus"]):
+    if steps[:1] != (LOGS,) or names[1:] not in (["times"], ["times", "plus"]):
         return None
     factor = np.broadcast_to(steps[1].number, times.shape)
     if (factor[times.random] > 0).any():
@@ -205,9 +210,9 @@ def _of_sum(scores: Many, shift: float) -> Many:
     if not (scores.numbers[~scores.random] < shift - _FAR).all():
         raise Apart
     near = scores._replace(ids=np.where(far, -1, scores.ids), numbers=np.full(scores.shape, np.inf))
-    base = near.then(Step("plus", np.where(far, 0.0, -summands)))
+    base = near.then(Steps("plus", np.where(far, 0.0, -summands)))
     found = applied_to_many("exp", applied_to_many("negative", base)).then(
-        Step("times", np.where(far, 1.0, np.exp(shift - summands)))
+        Steps("times", np.where(far, 1.0, np.exp(shift - summands)))
     )
     return found._replace(numbers=np.full(scores.shape, np.inf))
 

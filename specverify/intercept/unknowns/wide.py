@@ -61,7 +61,8 @@ class Drawn:
     ) -> None:
         """``law()`` is its pmf ``[outcomes]``; ``settle(outcome)`` says that it was used, and what it is if known."""
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
-        self._law, self._asked, self._left = law, 0, None
+        self._law, self._asked = law, 0
+        self._left: Any = None
         self.outcome: int | None = None
 
     def masses(self) -> Any:
@@ -102,7 +103,7 @@ class Wide(Deferred):
     def __init__(self, drawn: Drawn, values: Any) -> None:
         """``values`` is an array ``[outcomes]``."""
         self.drawn, self.values = drawn, values
-        super().__init__(lambda: values[drawn.value()].item())
+        super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
 
     @property
     def decided(self) -> bool:
