@@ -15,6 +15,7 @@ from typing import Any
 from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
+from specverify.checks._given_calls import small_calls
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.intercept.located import named
@@ -24,16 +25,17 @@ from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.subject import EngineProgram, InScenario, Subject
+from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Subject, emitted_by
 
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
+REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 def obstacle(subject: Subject) -> str | None:
     """It must be enumerated, by its own draws or by its library's."""
-    return None if subject.programs else needs_variants(subject)
+    return None if subject.programs or subject.calls else needs_variants(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -43,6 +45,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     else:
         yield from cases_of(in_scenarios(_short), examine)(subject)
     yield from cases_of(lambda subject: subject.programs, partial(examine_program, subject))(subject)
+    yield from cases_of(lambda subject: subject.calls[:1], partial(examine_call, subject))(subject)
 
 
 def _short(scenario: Scenario) -> bool:
@@ -94,6 +97,19 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "miss": MISS,
     }
     return examinations[0]._replace(figures=figures)
+
+
+def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
+    """Do the same to a call at the caller's own size, and more often to small calls like it."""
+    opened, said = given.open(), given.name
+    runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
+    for number, (call, replays) in enumerate(runs):
+        found = _in_the_open(partial(emitted_by, call), replays, conditions.seed, probe=not number)
+        examination = _said(subject, *found, said)
+        if examination.unknown:
+            return examination
+    figures = {"replays": sum(replays for _, replays in runs)}
+    return examination._replace(figures={**examination.figures, **figures})
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:

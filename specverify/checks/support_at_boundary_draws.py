@@ -24,13 +24,14 @@ from specverify.checks._calls import (
     rounds_after,
     starting_texts,
 )
+from specverify.checks._given_calls import at_place, described, places_of
 from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.emitted import no_token
-from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
+from specverify.subjects.subject import EngineProgram, GivenCall, Subject, UnusableSubject
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
@@ -57,12 +58,14 @@ def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
 
 def obstacle(subject: Subject) -> str | None:
     """The uniforms must be drawn by a library, so that they can be given a value."""
-    return None if subject.programs or needs_calls(subject) is None else "it draws no uniforms: it asks for outcomes"
+    intercepted = subject.programs or subject.calls or needs_calls(subject) is None
+    return None if intercepted else "it draws no uniforms: it asks for outcomes"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every program, and every variant of a verifier in its own scenarios and those of rounded rows."""
     yield from cases_of(lambda subject: subject.programs, examine_program)(subject)
+    yield from cases_of(lambda subject: subject.calls, examine_given)(subject)
     rounded = subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS)
     yield from call_cases(lambda scenario: True, examine_calls_at_ends)(rounded)
 
@@ -88,6 +91,21 @@ def examine_calls_at_ends(called: Called, _: Conditions) -> Examination:
                 fault = _fault(task, came) and _by_one_number(called, task, start, end, came)
                 if fault:
                     return fault._replace(figures={"runs": runs})
+    return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
+
+
+def examine_given(given: GivenCall, _: Conditions) -> Examination:
+    """Give one random number of a call at the caller's own size its smallest value, then its largest."""
+    opened, runs = given.open(), 0
+    for end in BOUNDARIES:
+        for place in places_of(opened):
+            found = at_place(opened, end, place)
+            runs += found.runs
+            if found.fault:
+                let = (*described(given, opened), found.when)
+                said = f"{given.name}: {found.fault}, when {found.when}"
+                example = Counterexample(let, found.fault)
+                return Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 

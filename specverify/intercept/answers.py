@@ -8,6 +8,7 @@ before, whoever made them and when. Generators are given back as they were. A gl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,6 +22,7 @@ from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.deferred import Categorical
+from specverify.intercept.unknowns.many import Block
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
 _ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
@@ -112,6 +114,11 @@ class Call:
         """Return the uniform number that the call gives."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
+
+    def block(self, site: Site, shape: tuple[int, ...], digits: str) -> Block:
+        """Return the very many uniform numbers that the call gives."""
+        draw = self._draw(site, ("many", self._function, shape, digits))
+        return Block(self._draws, site, draw, math.prod(shape))
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""

@@ -36,6 +36,8 @@ class Boundary:
         self._end, self._only = end, only
         self.drawn = 0
         """How many numbers were drawn."""
+        self.arrays: list[tuple[int, int]] = []
+        """The number of the first, and how many, of those that were drawn together."""
         self.where, self.value = "", end
         """The call and the line that drew the one, and what it was given."""
 
@@ -52,10 +54,15 @@ class Boundary:
 
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return that many numbers of one call; they are alike unless one of them alone is at its end."""
-        if self._only is not None or not count:
-            return [number() for _ in range(count)]
-        self.drawn += count - 1
-        return [number()] * count
+        first = self.drawn
+        self.arrays.append((first, count))
+        self.drawn = first + 1 if first == self._only else first
+        found = [number()] * count if count else []
+        if self._only is not None and first <= self._only < first + count:
+            self.drawn = self._only
+            found[self._only - first] = number()
+        self.drawn = first + count
+        return found
 
     def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
         """Return the next uniform."""

@@ -58,7 +58,7 @@ def _check(name: str) -> Check:
 
 
 def _why_not(subject: Subject, wanted: Replay) -> str:
-    parts: tuple[Situation, ...] = (*subject.settings, *subject.programs, *subject.pairs)
+    parts: tuple[Situation, ...] = (*subject.settings, *subject.programs, *subject.pairs, *subject.calls)
     if wanted.setting and ("", "", wanted.setting) not in map(_words, parts):
         return f"{subject.name} has no setting {wanted.setting!r} any more"
     if not wanted.setting:

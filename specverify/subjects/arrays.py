@@ -21,6 +21,7 @@ import numpy as np
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.draws import Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded
@@ -50,6 +51,30 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     if _about_arrays(first) != _about_arrays(second):
         return _in_tensors if _about_arrays(first) else _in_numpy
     return _in_tensors if names_torch(verify) else _in_numpy
+
+
+def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
+    """Return whether ``verify`` is to be given these NumPy arrays as tensors."""
+
+    def attempt(function: BareVerifier, convert: Convert) -> None:
+        function(*convert({}))
+
+    def as_arrays(_: Given) -> tuple[Any, ...]:
+        return tuple(array.copy() for array in given)
+
+    def as_tensors(_: Given) -> tuple[Any, ...]:
+        return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given)
+
+    with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
+        attempt(verify, as_arrays)
+    if "torch" not in sys.modules:
+        return False
+    with at_large():
+        first = _failure(verify, attempt, as_arrays)
+        if first is None or not (names_torch(verify) or _about_arrays(first)):
+            return False
+        second = _failure(verify, attempt, as_tensors)
+    return second is None or names_torch(verify)
 
 
 def names_torch(verify: BareVerifier) -> bool:

@@ -47,7 +47,7 @@ def company_of(mine: Row, ragged: bool) -> tuple[Row, ...]:
 
 def accepted_whole(count: int, vocabulary: int) -> Row:
     """Return a row whose drafts are accepted for certain, and whose next token is certain too."""
-    first, last = np.eye(vocabulary)[[0, -1]]
+    first, last = _ends(vocabulary)
     return Row(
         np.array([*[last] * count, first]),
         _stacked([(first + last) / 2] * count, vocabulary),
@@ -57,8 +57,15 @@ def accepted_whole(count: int, vocabulary: int) -> Row:
 
 def rejected_at_once(count: int, vocabulary: int) -> Row:
     """Return a row whose drafts are rejected for certain, and replaced by a token that is certain."""
-    first, last = np.eye(vocabulary)[[0, -1]]
+    first, last = _ends(vocabulary)
     return Row(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
+
+
+def _ends(vocabulary: int) -> Any:
+    """Return the point masses on the first and the last token."""
+    found = np.zeros((2, vocabulary))
+    found[0, 0] = found[1, -1] = 1.0
+    return found
 
 
 def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
@@ -72,7 +79,7 @@ def emitted(verify: BareVerifier, rows: Sequence[Row], answered: AbstractContext
     """
     given, convert = _arrays(rows, takes_lengths(verify)), arrays_of(verify, _attempt)
     with answered:
-        found: tuple[Tokens, ...] = called(convert, given, partial(_called, verify), partial(_read, rows))
+        found: tuple[Tokens, ...] = called(convert, given, partial(invoked, verify), partial(_read, rows))
     return found
 
 
@@ -88,7 +95,7 @@ def _read(rows: Sequence[Row], answer: Any) -> tuple[Tokens, ...]:
     )
 
 
-def _called(verify: BareVerifier, *arrays: Any) -> Any:
+def invoked(verify: BareVerifier, *arrays: Any) -> Any:
     """Call it; lengths go by name where that is how it calls them."""
     if len(arrays) > 3 and "lengths" in inspect.signature(verify).parameters:
         return verify(*arrays[:3], lengths=arrays[3])
@@ -97,7 +104,7 @@ def _called(verify: BareVerifier, *arrays: Any) -> Any:
 
 def _arrays(rows: Sequence[Row], ragged: bool) -> dict[str, Any]:
     width, vocabulary = max(len(row.drafts) for row in rows), rows[0].p.shape[1]
-    first, last = np.eye(vocabulary)[[0, -1]]
+    first, last = _ends(vocabulary)
     given = {
         "p": np.stack([_padded(row.p, width + 1, first) for row in rows]),
         "q": np.stack([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows]),
@@ -114,4 +121,4 @@ def _attempt(verify: BareVerifier, convert: Convert) -> None:
     """Call it with three rows: one accepted, one rejected, one either."""
     either = Row(np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, (1,))
     rows = (accepted_whole(1, 2), rejected_at_once(1, 2), either)
-    _read(rows, _called(verify, *convert(_arrays(rows, takes_lengths(verify)))))
+    _read(rows, invoked(verify, *convert(_arrays(rows, takes_lengths(verify)))))

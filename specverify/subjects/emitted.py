@@ -40,9 +40,9 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
-        _check_type(answer, who)
+        check_type(answer, who)
         row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
-        tokens = [_number(known(token), who) for token in row]
+        tokens = [number_of(known(token), who) for token in row]
     except TypeError:
         raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
@@ -66,9 +66,9 @@ def type_and_shape(answer: Any) -> str:
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")
 
 
-def _number(token: Any, who: str) -> Any:
+def number_of(token: Any, who: str) -> Any:
     """Return a number that was emitted, as an integer if it is whole; raises ``TypeError`` if it is none."""
-    _check_type(token, who)
+    check_type(token, who)
     value = token.item() if hasattr(token, "item") else token
     if isinstance(value, bool):
         raise UnusableSubject(f"{who} emitted {value}, one of {NOT_TOKENS['bool']}")
@@ -80,7 +80,8 @@ def _number(token: Any, who: str) -> Any:
     return whole if value == whole else value
 
 
-def _check_type(answer: Any, who: str) -> None:
+def check_type(answer: Any, who: str) -> None:
+    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens."""
     kind = str(getattr(answer, "dtype", "")).rpartition(".")[2]
     if kind in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task, Tokens
+from specverify.laws.call_paths import Ending
+from specverify.laws.call_rule import Rows
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 
@@ -186,6 +188,34 @@ class EngineProgram(NamedTuple):
     """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 
 
+class OpenedCall(NamedTuple):
+    """A call of a verifier that can be run again and again."""
+
+    run: Callable[..., Ending]
+    """``run(draws)``, or ``run(draws, boundary)`` where random numbers are given values."""
+    rows: Rows
+    """What it is about: of a batch, the row that is examined."""
+    dtype: str
+    """Of the rows that are given, by its name."""
+    alike: Callable[[Any, Any, Tokens], OpenedCall]
+    """``alike(p, q, drafts)``: the same verifier on another row, in float64, made into a call of the same form."""
+
+
+class GivenCall(NamedTuple):
+    """One call of a verifier, not yet made ready."""
+
+    name: str
+    open: Callable[[], OpenedCall]
+
+
+def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
+    """Return the tokens that a call emits, the last one drawn where nobody has looked at it."""
+    ending = call.run(draws)
+    if ending.values is None:
+        return ending.tokens
+    return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
+
+
 class Subject(NamedTuple):
     """Anything that decodes. ``variants`` and ``programs`` feed the exact checks, ``settings`` the statistical one."""
 
@@ -211,6 +241,8 @@ class Subject(NamedTuple):
     """Whether its random calls are answered; else it asks for its draws by name. Those of ``programs`` always are."""
     scenarios: tuple[Scenario, ...] = SCENARIOS
     """The situations that its variants go through."""
+    calls: tuple[GivenCall, ...] = ()
+    """For a verifier: single calls at the caller's own size."""
 
 
 class InScenario(NamedTuple):
@@ -244,5 +276,5 @@ class KernelSetting(NamedTuple):
     name: str
 
 
-Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting
+Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting | GivenCall
 """What a check looks at in a subject, one at a time."""

@@ -18,7 +18,10 @@ from specverify.intercept.native_types import own_methods
 from specverify.intercept.unknowns import finite
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.lazy_numbers import LazyArray, LazyFloat
+from specverify.intercept.unknowns.many import uniforms
+from specverify.intercept.unknowns.many_arrays import shown
 from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.unknowns.wide import MANY, large
 
 REAL: dict[type, dict[str, Any]] = {
     kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)
@@ -55,6 +58,9 @@ class NumpyGenerator:
         if shape is None:
             call, site = self._asked(function, self._call(one))
             return LazyFloat(Continuous(call.uniform(site, digits)))
+        if large(math.prod(shape), MANY):
+            call, site = self._asked(function, self._call(one, size=shape))
+            return shown(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
             call, site = self._asked(function, self._call(one))
@@ -103,7 +109,7 @@ class NumpyGenerator:
         more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
         draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
         number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
-        if number > finite.MOST_OUTCOMES:
+        if number > finite.MOST_OUTCOMES and not large(number):
             raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         pmf = finite.masses(p, number)

@@ -32,6 +32,7 @@ from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, seed_name
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.unknowns.wide import large
 
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
@@ -107,6 +108,10 @@ def _getrandbits(self: Any, k: int) -> int:
 def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
     if weights is None and cum_weights is None:
         return [population[_one_of(self, "choices", len(population))] for _ in range(k)]
+    if large(len(population)):
+        bounds = np.cumsum(weights) if cum_weights is None else np.asarray(cum_weights)
+        numbers = [_uniform(self, "choices") * bounds[-1] for _ in range(k)]
+        return [population[min(int(np.searchsorted(bounds, number, "right")), len(bounds) - 1)] for number in numbers]
     found: list[Any] = _CHOICES(self, population, weights, cum_weights=cum_weights, k=k)
     return found
 

@@ -28,6 +28,7 @@ from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.wide import Wide, at_large_now
 from specverify.laws import rounding
 
 _ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
@@ -42,6 +43,7 @@ _IN_PLACE = (
     | {torch.Tensor.copy_: lambda tensor, source, *_: source.expand(tensor.shape)}
 )
 """What writes numbers that are computed into a tensor, and what computes them."""
+_WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
 class _Answers(TorchFunctionMode):
@@ -60,6 +62,8 @@ class _Answers(TorchFunctionMode):
         args, named = (_of_tensors(given) for given in (args, named))
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
             return _TAKES_OUT[func](args[0])
+        if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], LazyFloat):
+            return self.run.filled.put(args[0], args[1] if len(args) > 2 else ..., args[-1])
         if func in _IN_PLACE and holds(Continuous, *args) and args[0].dtype.is_floating_point:
             return self.run.filled.fill(args[0], _IN_PLACE[func](*args, **named))
         if func in _ORDINARY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.streams import TorchStreams
 from specverify.intercept.unknowns.continuous import Continuous, exponential
 from specverify.intercept.unknowns.deferred import Categorical
+from specverify.intercept.unknowns.many import Block, uniforms
+from specverify.intercept.unknowns.many_steps import LOGS, Steps
 from specverify.intercept.unknowns.uniform import Uniform
+from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, large
 
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
 """Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
@@ -35,6 +39,8 @@ class TorchDraws:
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=image is exponential)
         site: Site = (call, caller(), *self.streams.name(generator))
+        if large(like.numel(), MANY):
+            return self._many(like, site, image, generator)
         elements = np.empty(tuple(like.shape), dtype=object)
         alike = image is Continuous and like.device.type == "cpu"
         way = ("uniform" if image is Continuous else call, like.dtype)
@@ -50,14 +56,27 @@ class TorchDraws:
             elements[index] = image(Uniform(self.draws, (*site, *index), draw))
         return LazyTensor(elements, like.dtype, like.device)
 
+    def _many(self, like: torch.Tensor, site: Site, image: Any, generator: Any) -> LazyTensor:
+        """Return very many uniforms of one call, mapped by ``image``."""
+        drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+        advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
+        state = self.streams.state(generator, like.device, advance)
+        draw = self.streams.draw(site, state and (state, 0), ("many", site[0], tuple(like.shape), like.dtype))
+        found = uniforms(Block(self.draws, site, draw, like.numel()), tuple(like.shape))
+        many = found if image is Continuous else found.then(LOGS).then(Steps("times", -1.0))
+        return LazyTensor(many, like.dtype, like.device)
+
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
         site: Site = (call, caller(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
 
-        def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Categorical:
+        def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
+            if large(int(np.count_nonzero(pmf))):
+                drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
+                return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 
         return outcome

@@ -9,12 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch.lazy_tensor import LazyTensor, View, elements_of, overwrite, view_of
+from specverify.intercept.torch.lazy_tensor import (
+    LazyTensor,
+    View,
+    elements_of,
+    in_all,
+    look_at,
+    overwrite,
+    view_of,
+)
 from specverify.intercept.torch.streams import nobody_answers
+from specverify.intercept.unknowns.many import Many, as_many
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.wide import MANY, large
 
 
 class Filled:
@@ -36,14 +47,34 @@ class Filled:
             return tensor.copy_(values)
         if tensor.shape != values.shape:
             raise NeedsValue(f"numbers of the shape {tuple(values.shape)} are drawn into {tuple(tensor.shape)}")
-        if not lazy and (key := _storage(tensor)) not in self._whole:
-            whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
-            self._whole[key] = (whole, LazyTensor(elements_of(whole), whole.dtype, whole.device))
         if not lazy:
+            self._stand_for(tensor)
             _make_noise(tensor)
         standing: LazyTensor = self.standing_for(tensor)
-        overwrite(standing, elements_of(values))
+        content = values.content if isinstance(values, LazyTensor) else None
+        overwrite(standing, content if isinstance(content, Many) else elements_of(values))
         return standing
+
+    def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
+        """Let outcomes that nobody has looked at, or what is beside them, stand in a tensor where ``index`` says."""
+        if not isinstance(tensor, LazyTensor):
+            self._stand_for(tensor)
+        standing: LazyTensor = self.standing_for(tensor)
+        places = torch.arange(tensor.numel()).reshape(tensor.shape)[in_all(look_at, index)].numpy()
+        written = elements_of(torch.as_tensor(values).to(tensor.dtype))
+        while written.ndim > places.ndim and written.shape[0] == 1:
+            written = written.reshape(written.shape[1:])
+        here = View(standing, lambda base: base[index], places)
+        overwrite(view_of(here), np.broadcast_to(written, places.shape))
+        return standing
+
+    def _stand_for(self, tensor: torch.Tensor) -> None:
+        """Let a lazy tensor stand for the storage of an ordinary one from now on."""
+        if (key := _storage(tensor)) not in self._whole:
+            whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+            together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
+            content = as_many(whole.double().cpu().numpy()) if together else elements_of(whole)
+            self._whole[key] = (whole, LazyTensor(content, whole.dtype, whole.device))
 
     def standing_for(self, value: Any) -> Any:
         """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.torch.alternatives import on_alternatives
+from specverify.intercept.torch.at_large import NAMES, at_large_first
 from specverify.intercept.torch.lazy_operations import (
     arithmetic,
     best,
@@ -87,6 +88,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **_OTHERS,
     }
     found |= {name: on_alternatives(getattr(aten, name), found.get(name)) for name in _FOR_EACH_OUTCOME}
+    found |= {name: at_large_first(name, getattr(aten, name), found.get(name)) for name in NAMES}
     return {getattr(aten, name): handler for name, handler in found.items()}
 
 

@@ -55,12 +55,13 @@ def arithmetic(name: str) -> Handler:
         if alpha != 1 or more.get("rounding_mode") is not None or not holds(Continuous, *operands):
             return NotImplemented
         found = _each(lambda *elements: applied(name, *map(_number, elements)), *operands)
-        return lazy_like(_template(*operands), found, _result_type(*operands))
+        return lazy_like(_template(*operands), found, result_type(*operands))
 
     return handler
 
 
-def _result_type(*operands: Any) -> torch.dtype:
+def result_type(*operands: Any) -> torch.dtype:
+    """Return the dtype of what an operation gives, by its first two operands."""
     empty = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = empty[0].dtype if len(empty) == 1 else torch.result_type(*empty)
@@ -89,7 +90,7 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
     if not holds(Continuous, left, right):
         return NotImplemented
     found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
-    return lazy_like(_template(left, right), found, _result_type(left, right))
+    return lazy_like(_template(left, right), found, result_type(left, right))
 
 
 # Comparisons

@@ -9,7 +9,9 @@ are written without that: they take the place of elements, in the base and in al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -20,7 +22,11 @@ from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.lookups import Crossing
+from specverify.intercept.unknowns.many import Many, joined
+from specverify.intercept.unknowns.many_steps import Apart
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.wide import MANY
 
 HANDLERS: dict[Any, Callable[..., Any]] = {}
 """What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
@@ -49,10 +55,10 @@ class LazyTensor(torch.Tensor):
     """A copy whose elements were all looked at, for those who only read."""
     changes: list[int]
     """How often elements were overwritten; one list for a tensor and all its views."""
-    _elements: np.ndarray[Any, Any]
+    _elements: np.ndarray[Any, Any] | Many | Crossing
     _seen: int
 
-    def __new__(cls, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> Self:
+    def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
         """Return the tensor; it has no storage."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
@@ -60,17 +66,29 @@ class LazyTensor(torch.Tensor):
         made.viewed = made.settled = made.read = None
         return made
 
-    def __init__(self, elements: np.ndarray[Any, Any], dtype: torch.dtype, device: Any) -> None:
+    def __init__(self, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> None:
         """See ``__new__``."""
 
     @property
     def elements(self) -> np.ndarray[Any, Any]:
         """The elements; those of a view are taken anew after the base was overwritten."""
+        content = self.content
+        if not isinstance(content, np.ndarray):
+            self._elements = content = content.elements()
+        return content
+
+    @property
+    def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
+        """The elements, or what stands for very many of them together."""
         if self._seen != self.changes[0]:
             self._seen, self.read = self.changes[0], None
             if self.viewed is not None:
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
+
+    def held(self) -> np.ndarray[Any, Any]:
+        """Return the elements, also those of what it has become."""
+        return elements_of(self)
 
     def item(self) -> Any:
         """Return the only element; a random number as a float that has no value."""
@@ -150,20 +168,36 @@ def stored(tensor: Any) -> Any:
     return tensor.settled
 
 
-def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any]) -> None:
+def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any] | Many) -> None:
     """Let other elements stand in a tensor, in what it is a view of, and in all views of that.
 
     Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
     """
     if is_stored(tensor):
         raise NeedsValue("random numbers are drawn into a tensor that was written to after it held others")
-    while tensor.viewed is not None:
-        base, _, places = tensor.viewed
-        whole = base.elements.flatten()
-        whole[places.ravel()] = values.ravel()
-        tensor, values = base, whole.reshape(base.elements.shape)
-    tensor.elements[...] = values
+    while (viewed := tensor.viewed) is not None:
+        tensor, values = viewed.base, _written(viewed, values)
+    if isinstance(values, Many):
+        tensor._elements = values  # noqa: SLF001 - of this module
+    else:
+        tensor.elements[...] = values
     tensor.changes[0] += 1
+
+
+def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
+    """Return what the base of a view holds when ``values`` are written to the view."""
+    base, _, places = viewed
+
+    def put(arrays: list[Any]) -> Any:
+        whole = np.array(arrays[0]).ravel()
+        whole[places.ravel()] = arrays[1].ravel()
+        return whole.reshape(tuple(base.shape))
+
+    if isinstance(values, Many):
+        with suppress(Apart, TypeError):
+            return joined([base.content if isinstance(base.content, Many) else np.float64(base.elements), values], put)
+        values = values.elements()
+    return put([base.elements, values])
 
 
 def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
@@ -185,7 +219,7 @@ def is_settled(value: Any, shares: bool) -> bool:
         return all(is_settled(item, shares) for item in value)
     if not isinstance(value, LazyTensor) or is_stored(value):
         return True
-    if shares and value.viewed is not None:
+    if (shares and value.viewed is not None) or not isinstance(value.content, np.ndarray):
         return False
     return not any(deferred.is_open(element) for element in value.elements.flat)
 
@@ -213,12 +247,22 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 def holds(kind: type, *operands: Any) -> bool:
     """Return whether an element of some lazy operand is of this kind."""
     lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
+    return any(isinstance(element, kind) for operand in lazy for element in _samples(operand.content))
+
+
+def _samples(content: Any) -> Any:
+    """Return the elements, one of each kind where there are very many."""
+    if isinstance(content, np.ndarray):
+        return content.flat
+    places = [0] if isinstance(content, Many) else []
+    return [content.element(int(content.random.argmax())) for _ in places]
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:
     """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
-    return LazyTensor(np.asarray(elements, dtype=object), dtype or tensor.dtype, tensor.device)
+    if not isinstance(elements, (Many, Crossing)):
+        elements = np.asarray(elements, dtype=object)
+    return LazyTensor(elements, dtype or tensor.dtype, tensor.device)
 
 
 def view_of(viewed: View) -> LazyTensor:
@@ -229,7 +273,26 @@ def view_of(viewed: View) -> LazyTensor:
     return made
 
 
-def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Many | Crossing:
     """Return the elements at some places, in the shape of those."""
-    found: np.ndarray[Any, Any] = tensor.elements.ravel()[places.ravel()].reshape(places.shape)
-    return found
+
+    def take(array: Any) -> Any:
+        return array.ravel()[places.ravel()].reshape(places.shape)
+
+    content = tensor.content
+    if isinstance(content, Many):
+        return content.taken(take) if places.size > MANY else _few(content, places)
+    if (
+        isinstance(content, Crossing)
+        and places.size == math.prod(content.shape)
+        and (np.diff(places.ravel()) == 1).all()
+    ):
+        return content._replace(shape=places.shape)
+    return take(tensor.elements)  # type: ignore[no-any-return]
+
+
+def _few(content: Many, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a few of very many elements as they are."""
+    found = np.empty(places.size, dtype=object)
+    found[:] = [content.element(place) for place in places.ravel().tolist()]
+    return found.reshape(places.shape)

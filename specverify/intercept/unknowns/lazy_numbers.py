@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify.intercept.native_types import replaced
+from specverify.intercept.native_types import methods_replaced, replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA, YES_OR_NO, applied
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.lookups import crossing, lookup
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
+from specverify.intercept.unknowns.wide import at_large_now, large
 from specverify.laws import rounding
 
 
@@ -139,8 +141,12 @@ _MATH = {
 
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``."""
-    with replaced(math, _MATH):
+    """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``.
+
+    Among very many bounds one is looked up at once there: NumPy would halve them until it has found its place.
+    """
+    looked_up = methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else nullcontext()
+    with replaced(math, _MATH), looked_up:
         yield
 
 
@@ -173,17 +179,19 @@ class LazyArray(np.ndarray[Any, Any]):
         return self.copy() if np.issubdtype(dtype, np.floating) else super().astype(dtype, *args, **kwargs)
 
 
-_KNOWN = {getattr(np, name): name for name in ALGEBRA} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
+KNOWN = {getattr(np, name): name for name in ALGEBRA} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
 
 
 def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """Apply a function to elements: one of ``ALGEBRA`` by that, another by their methods."""
     for value in inputs:
         rounding.saw(getattr(value, "dtype", None))
+    if method == "__call__" and ufunc.__name__ in _CROSSES and not kwargs and large(max(map(np.size, inputs))):
+        return _crossed(ufunc.__name__, *inputs)
     arrays = [np.asarray(_plain(value), dtype=object) for value in inputs]
     out = tuple(map(_plain, kwargs.pop("out", ())))
-    if method == "__call__" and ufunc in _KNOWN and not kwargs:
-        found = _computed(_KNOWN[ufunc], arrays)
+    if method == "__call__" and ufunc in KNOWN and not kwargs:
+        found = _computed(KNOWN[ufunc], arrays)
         if not out:
             return _lazy(found) if found.ndim else found[()]
         out[0][...] = found
@@ -192,6 +200,20 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
         raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
+
+
+_CROSSES = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}
+"""Comparisons, and whether they are true of a number that is above."""
+
+
+def _crossed(name: str, left: Any, right: Any) -> Any:
+    """Compare one random number with very many bounds: one draw decides all answers."""
+    above = _CROSSES[name] == isinstance(left, LazyFloat)
+    value, bounds = (left, right) if isinstance(left, LazyFloat) else (right, left)
+    if not isinstance(value, LazyFloat) or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
+        raise refusal("very many random numbers are compared one by one")
+    found = _asked(crossing, [value.continuous], bounds[None], bounds.shape, above=above)
+    return found.elements().astype(bool)
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
@@ -214,6 +236,8 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     """Return the place of a number or random number in sorted numbers."""
     if any(isinstance(bound, LazyFloat) for bound in bounds):
         raise refusal("a number is looked up among random ones")
+    if isinstance(value, LazyFloat) and large(len(bounds)):
+        return int(_asked(lookup, value.continuous, bounds).value())
     if isinstance(value, LazyFloat):
         return int(_asked(value.continuous.interval_of, bounds))
     return int(np.searchsorted(bounds, value, side))  # type: ignore[call-overload]  # "left" or "right"
@@ -246,6 +270,16 @@ def _searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
     places = [_looked_up(bounds, value, side) for value in np.asarray(v, dtype=object).flat]
     return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
+
+
+_SEARCHSORTED: Any = np.ndarray.searchsorted
+
+
+def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Return what ``ndarray.searchsorted`` does."""
+    if isinstance(v, LazyFloat) and large(self.size):
+        return _searched(self, v, side, sorter)
+    return _SEARCHSORTED(self, v, side, sorter)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {

@@ -1,0 +1,249 @@
+"""Judging the law of one call: token by token, against what rounding can make of the rule in the floats that were seen.
+
+A law holds if every probability is where float32 can put it and all together are near the rule's, or if it is the rule
+computed step by step in the dtype that the rows are given in. It is refuted if probabilities are outside of what the
+coarsest floats that were seen can do, sums made one by one. Between the two it is UNKNOWN: rounding may explain it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from specverify.checks._explain import readable
+from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
+from specverify.laws.call_law import Behind, CallLaw
+from specverify.laws.call_rule import EXACT, Between, Floats, Rows, added_up, behind, kept, one_by_one
+from specverify.laws.rounding import (
+    FLOAT32,
+    FLOAT64,
+    LARGEST,
+    NEGLIGIBLE,
+    UNDERFLOW,
+    Rounding,
+    of_lookup,
+    spacing,
+)
+
+NOISE = 1e-12
+"""Probability by which float64 itself may be off in a sum over a vocabulary."""
+NOTICEABLE = 1e-6
+"""A probability that is wrong by a factor, and by less than this in all, may be a small number that was added."""
+NEAR = 1e-5
+"""How near, in total variation, a law is to an evaluation of the rule that it is made by."""
+
+
+class Finding(NamedTuple):
+    """What is to be said of a law."""
+
+    statement: str
+    refuted: bool = False
+    unknown: bool = False
+    of_rule: bool = False
+    """Whether another rule than this one might do what refutes it."""
+
+
+class Part(NamedTuple):
+    """One probability of a law, given what was before it, and what it may be: numbers, or ``[vocabulary]``."""
+
+    position: int
+    """How many drafts are kept before."""
+    found: Any
+    allowed: Between
+    weight: float
+    """The probability of what was before it."""
+    partial: bool = False
+    """Whether ``found`` is no more than what is known of it."""
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it is the probability of keeping a draft."""
+        return np.ndim(self.found) == 0
+
+
+def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
+    """Say what no rule may do: an error, a number that is no token, a token of target probability 0."""
+    spare = _left_on_nothing(law.rounding)
+    for fault in law.faults:
+        if fault.mass > NEGLIGIBLE:
+            where = f"where token {fault.token} is drawn (probability {readable(fault.mass)})"
+            return f"{_behind(len(fault.kept))} {fault.said}, {where}"
+    for prefix, found in law.behind.items():
+        said = _wrong_drafts(prefix, found.weight, rows, spare) or _wrong_tokens(len(prefix), found, rows, spare)
+        if said:
+            return said
+    return None
+
+
+def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
+    """Say what is wrong with the drafts that are kept, if anything is."""
+    if not weight > spare:
+        return None
+    if prefix != rows.drafts[: len(prefix)]:
+        but = f"but the drafts are {rows.drafts}"
+        return f"it emits {prefix} and one token more with probability {readable(weight)}, {but}"
+    for position, token in enumerate(prefix):
+        if not rows.p[position].pmf[token] > 0:
+            said = f"draft {position + 1} (token {token}) is kept with probability {readable(weight)}"
+            return f"{said}, and has target probability 0"
+    return None
+
+
+def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
+    """Say which number behind the kept drafts is no token, or has target probability 0."""
+    for number, mass in found.outside.items():
+        if mass > spare:
+            what = int(number) if number == int(number) else number
+            said = f"{what} is emitted with probability {readable(mass)}"
+            return f"{_behind(position)} {said}, and is no token of the vocabulary of {rows.vocabulary}"
+    forbidden = np.where(rows.p[position].pmf > 0, 0.0, found.masses)
+    if not forbidden.sum() > spare:
+        return None
+    token = int(forbidden.argmax())
+    said = f"token {token} is emitted with probability {readable(float(forbidden[token]))}"
+    return f"{_behind(position)} {_many(forbidden)}{said}, and has target probability 0"
+
+
+def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
+    """Compare a law with the rule. Return what is found, and figures."""
+    given, looked_up, count = spacing(dtype), law.rounding.cells > 0, rows.vocabulary
+    fine, single = (
+        _outside(law, rows, floats)
+        for floats in (added_up(FLOAT32, count), one_by_one(FLOAT32, FLOAT32, count, looked_up=looked_up))
+    )
+    figures = {"tv": fine.distance, "rounding": single.slack}
+    unread = next((each.unread for each in law.behind.values() if each.unread), "")
+    known = not unread and not law.missing
+    if known and single.total <= NOISE and fine.distance <= LARGEST / 4:
+        close = f", TV = {readable(fine.distance)}: sums in float32" if fine.total > NOISE else ", token by token"
+        return Finding(f"the law is the rule's{close}"), {**figures, "rounding": fine.slack}
+    seen = max(law.rounding.epsilon, given, FLOAT32)
+    coarse = _outside(law, rows, one_by_one(seen, given, count, looked_up=looked_up))
+    figures["rounding"] = coarse.slack
+    if coarse.gross > NOTICEABLE or coarse.total > LARGEST:
+        return Finding(coarse.told, refuted=True, of_rule=True), figures
+    if not known:
+        return Finding(unread or f"probability {readable(law.missing)} was not followed", unknown=True), figures
+    if given > FLOAT32 and _computed_in(law, rows, dtype):
+        said = f"the law is the rule's as {dtype} computes it, TV = {readable(fine.distance)} from what float64 does"
+        return Finding(said), figures
+    return Finding(_too_coarse(fine, coarse, seen), unknown=True), figures
+
+
+class _Outside(NamedTuple):
+    """How far a law is outside of what is allowed."""
+
+    total: float
+    """The probability that is too much or too little."""
+    gross: float
+    """The part of it that is off by a factor of two."""
+    distance: float
+    """Total variation from the rule."""
+    slack: float
+    """Total variation that is allowed."""
+    told: str
+    """The worst of it."""
+
+
+def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _Outside:
+    total = gross = slack = distance = worst = 0.0
+    told, exact, reference = "", _scaled(rows), 1.0
+    for part in _parts(law, rows, floats):
+        expected = (kept if part.is_draft else behind)(exact, part.position, EXACT).low
+        low, high = part.allowed
+        spare = NOISE * np.asarray(high) + UNDERFLOW
+        over = np.maximum(part.found - high - spare, 0.0)
+        under = np.zeros_like(over) if part.partial else np.maximum(low - part.found - spare, 0.0)
+        wide = (over > 0) & (part.found > 2 * np.asarray(high)) | (under > 0) & (part.found < np.asarray(low) / 2)
+        if part.is_draft:  # a rejection may be wrong by a factor where the acceptance is not
+            wide |= (under > 0) & (1 - part.found > 2 * (1 - low)) | (over > 0) & (1 - part.found < (1 - high) / 2)
+        wrong = np.where(wide, over + under, 0.0)
+        total += part.weight * float((over + under).sum())
+        gross += part.weight * float(wrong.sum())
+        slack += part.weight * float(np.sum(high - low)) / 2
+        if part.weight * float((over + under).max()) > worst:
+            worst = part.weight * float((over + under).max())
+            told = _told(part, rows, np.asarray(expected), over + under)
+        if part.is_draft:
+            reference *= float(expected)
+        distance += part.weight * float(np.abs(part.found - expected).sum()) / (1 if part.is_draft else 2)
+    return _Outside(total, gross, min(distance, 1.0), min(slack, 1.0), told)
+
+
+def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
+    """Yield the probabilities of a law: for each draft that of keeping it, and the tokens behind."""
+    found = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
+    weights = [each.weight if each else 0.0 for each in found]
+    for position, here in enumerate(found):
+        reached = math.fsum(weights[position:])
+        if law.missing or not reached > NEGLIGIBLE:
+            return
+        if position < len(rows.drafts):
+            later = math.fsum(weights[position + 1 :]) / reached
+            yield Part(position, np.float64(later), kept(rows, position, floats), reached)
+        if here and here.weight > NEGLIGIBLE:
+            allowed = behind(rows, position, floats)
+            yield Part(position, here.masses / here.weight, allowed, here.weight, partial=bool(here.unread))
+
+
+def _scaled(rows: Rows) -> Rows:
+    def of_sum_1(row: Any) -> Any:
+        return row._replace(pmf=row.pmf / row.pmf.sum())
+
+    return rows._replace(p=tuple(map(of_sum_1, rows.p)), q=tuple(map(of_sum_1, rows.q)))
+
+
+def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
+    if part.is_draft:
+        token = rows.drafts[part.position]
+        return (
+            f"draft {part.position + 1} (token {token}) is kept with probability {readable(float(part.found))}, "
+            f"the rule gives {readable(float(expected))}"
+        )
+    token, most = int(np.argmax(outside)), "at least " if part.partial else ""
+    return (
+        f"{_behind(part.position)} {_many(outside)}token {token} is emitted with probability "
+        f"{most}{readable(float(part.found[token]))}, the rule gives {readable(float(expected[token]))}"
+    )
+
+
+def _behind(count: int) -> str:
+    return "at once" if not count else f"behind {count} kept draft{'s' * (count > 1)}"
+
+
+def _many(outside: Any) -> str:
+    """Say how many tokens are wrong, where they are more than one."""
+    number = int(np.count_nonzero(outside))
+    return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
+
+
+def _left_on_nothing(rounding: Rounding) -> float:
+    """Return what a look-up at the end of a cumulated row may leave on a token of probability 0."""
+    if not rounding.cells:
+        return UNDERFLOW
+    return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)
+
+
+def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
+    """Return whether every probability is what the rule gives in some way in which it is computed in a dtype."""
+    for part in _parts(law, rows, EXACT):
+        ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
+        if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):
+            return False
+    return True
+
+
+def _too_coarse(fine: _Outside, coarse: _Outside, epsilon: float) -> str:
+    if coarse.total > NOISE:
+        return (
+            f"{coarse.told}: more than rounding, and too little ({readable(coarse.total)} in all) to tell a defect "
+            "from a small number that is added against a division by 0"
+        )
+    return (
+        f"TV = {readable(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "
+        f"it can be {coarse.slack:.1g}, in float64 {fine.slack * FLOAT64 / FLOAT32:.1g}; {fine.told}"
+    )

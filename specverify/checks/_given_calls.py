@@ -1,0 +1,155 @@
+"""Calls at the caller's own size, as several checks look at them: their law, small calls like them, boundary draws."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Draws, Tokens
+from specverify.checks._call_verdicts import compared
+from specverify.checks._explain import readable
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.unknowns.wide import MANY
+from specverify.laws.call_law import CallLaw, call_law
+from specverify.laws.call_paths import Ending, call_paths
+from specverify.laws.call_rule import Rows
+from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
+from specverify.laws.rounding import UNDERFLOW
+from specverify.subjects.emitted import no_token
+from specverify.subjects.subject import GivenCall, OpenedCall, emitted_by
+
+ORDINARY = 0.25
+SMALL = 5
+"""The vocabulary at which it is found out which rule a program follows."""
+
+
+def law_of(opened: OpenedCall, seed: int) -> CallLaw:
+    """Return the law of a call; drafts are among the tokens that are followed."""
+    return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
+
+
+def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
+    """Return whether the program has the law of the rule on rows of a few tokens."""
+    return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
+
+
+def small_calls(opened: OpenedCall) -> list[OpenedCall]:
+    """Return calls like this one whose rows have three possible tokens: small ones, or none where it runs on none.
+
+    They are of a small vocabulary and at most two drafts, or where it does not run on that, of its own.
+    """
+    drafts = len(opened.rows.drafts)
+    for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
+        calls = [opened.alike(*row) for row in _few_tokens(vocabulary, gamma)]
+        try:
+            for call in calls:
+                emitted_by(call, Tape(0))
+        except NeedsValue:
+            raise
+        except Exception:  # noqa: BLE001, S112 - it is made for one vocabulary, or one number of drafts
+            continue
+        return calls
+    return []
+
+
+def _follows(opened: OpenedCall, seed: int) -> bool:
+    law = law_of(opened, seed)
+    return not compared(law, opened.rows, opened.dtype)[0].refuted
+
+
+def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
+    """Return rows of p and q in which three tokens are possible, away from the ends, and drafts."""
+    found = []
+    for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
+        p, q = np.zeros((gamma + 1, vocabulary)), np.zeros((gamma, vocabulary))
+        for row in range(gamma + 1):
+            p[row, 1:4] = np.roll(weights[0], row)
+            q[row : row + 1, 1:4] = np.roll(weights[1], row)
+        drafts = tuple(1 + place for place in range(gamma))
+        found.append((p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True), drafts))
+    return found
+
+
+def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
+    """Return what is looked at, in lines: the sizes, and p and q at the drafts."""
+    rows, gamma = opened.rows, len(opened.rows.drafts)
+    masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
+    at = [
+        f"draft {i + 1} is token {token}: p = {readable(p)}, q = {readable(q)}"
+        for i, (token, (p, q)) in enumerate(zip(rows.drafts, masses, strict=True))
+    ]
+    return (f"call {given.name!r}: vocabulary {rows.vocabulary}, gamma {gamma}, rows in {opened.dtype}", *at)
+
+
+# Random numbers at their ends
+
+
+class AtPlace(NamedTuple):
+    """What came of a call in which one random number is at its end."""
+
+    fault: str
+    """What is wrong with what came out, or nothing."""
+    when: str
+    """Which number it is, and its value."""
+    runs: int
+
+
+def places_of(opened: OpenedCall) -> list[int]:
+    """Return the numbers of a call that are given values: each of those drawn alone, and some of those drawn together.
+
+    Of very many drawn together these are the numbers of a token that is impossible, a likely one, and the ends.
+    """
+    boundary = Boundary(0.25)
+    next(call_paths(lambda draws: opened.run(draws, boundary)))
+    together = [(first, count) for first, count in boundary.arrays if count > MANY]
+    inside = {place for first, count in together for place in range(first, first + count)} if together else set()
+    found = [place for place in range(boundary.drawn) if place not in inside][:MANY]
+    pmf = opened.rows.p[0].pmf
+    tokens = {int(pmf.argmin()), int(pmf.argmax()), 0, len(pmf) - 1}
+    for first, count in together:
+        found += sorted({first + token for token in tokens if token < count} | {first + count - 1})
+    return found
+
+
+def at_place(opened: OpenedCall, end: float, place: int) -> AtPlace:
+    """Return what comes out when one number is at an end of what its generator returns, the others near it.
+
+    Raises the verifier's own error if it comes where all numbers are ordinary too.
+    """
+    boundaries: list[Boundary] = []
+
+    def run(draws: Draws) -> Ending:
+        boundaries.append(Boundary(end, place))
+        return opened.run(draws, boundaries[-1])
+
+    paths, fault = 0, ""
+    try:
+        for path in call_paths(run):
+            paths += 1
+            fault = fault or _forbidden(path.ending, opened.rows) or ""
+    except (NeedsValue, NotAFunctionOfItsDraws):
+        raise
+    except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
+        next(call_paths(lambda draws: opened.run(draws, Boundary(ORDINARY))))
+        fault = f"it raises {type(error).__name__}: {' '.join(str(error).split())}"
+    number = boundaries[-1]
+    return AtPlace(fault, f"{number.where} gives {number.value!r}" if number.where else "numbers are ordinary", paths)
+
+
+def _forbidden(ending: Ending, rows: Rows) -> str | None:
+    """Say which token of what was emitted is none, or has target probability 0."""
+    for position, token in enumerate(ending.tokens):
+        wrong = no_token(token, rows.vocabulary)
+        if wrong or not rows.p[position].pmf[token] > 0:
+            return f"token {wrong or f'{token} has target probability 0'}, at position {position}"
+    if ending.values is None:
+        return None
+    values, position = ending.values, len(ending.tokens)
+    inside = (values >= 0) & (values < rows.vocabulary)
+    possible = inside & (rows.p[position].pmf[np.where(inside, values, 0).astype(np.int64)] > 0)
+    wrong_ones = np.where(possible, 0.0, ending.masses)
+    if wrong_ones.sum() <= UNDERFLOW:
+        return None
+    return f"token {int(values[wrong_ones.argmax()])} has target probability 0, and comes out at position {position}"

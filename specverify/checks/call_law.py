@@ -1,0 +1,52 @@
+"""One call at the caller's own size has the law of the rule: which drafts are kept, and every token behind them.
+
+The rule is that of speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program of another rule
+may have another law; so what is outside of rounding refutes only a program that follows this rule on small rows.
+"""
+
+from __future__ import annotations
+
+from reference import Claim
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._call_verdicts import Finding, compared, wrong_anyway
+from specverify.checks._given_calls import described, follows_the_rule, law_of
+from specverify.checks.check import Check, Conditions, cases_of
+from specverify.subjects.subject import GivenCall, Subject
+
+ELSEWHERE = (
+    "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should "
+    "have, given these drafts, is not known: check it without cases"
+)
+
+
+def obstacle(subject: Subject) -> str | None:
+    """There must be calls."""
+    return None if subject.calls else "no call was given"
+
+
+def examine(given: GivenCall, conditions: Conditions) -> Examination:
+    """Compute the law of the call and compare it with the rule's."""
+    opened = given.open()
+    law = law_of(opened, conditions.seed)
+    wrong = wrong_anyway(law, opened.rows)
+    found, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
+    if found.of_rule and not follows_the_rule(opened, conditions.seed):
+        found = Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)
+    return Examination(
+        found.statement if not (found.refuted or found.unknown) else f"{given.name}: {found.statement}",
+        failed=found.refuted,
+        unknown=found.unknown,
+        rational=False,
+        counterexample=Counterexample(described(given, opened), found.statement) if found.refuted else None,
+        figures={**figures, "runs": law.runs, "missing": law.missing, "followed": law.sampled},
+    )
+
+
+CHECK = Check(
+    name="call_law",
+    summary="one call at the caller's own vocabulary has the law of the rule, token by token",
+    claim=Claim.LOSSLESS,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=cases_of(lambda subject: subject.calls, examine),
+)

@@ -1,0 +1,152 @@
+"""Very many random numbers as an array of NumPy.
+
+Its memory holds one object that refuses everything, as often as there are elements: what gets at it without being known
+here is refused, and never computes with anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.lazy_numbers import KNOWN, LazyArray, LazyFloat
+from specverify.intercept.unknowns.many import Many
+from specverify.intercept.unknowns.many_algebra import applied_to_many
+from specverify.intercept.unknowns.many_races import Race
+from specverify.intercept.unknowns.many_steps import Apart
+from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.unknowns.wide import MANY
+from specverify.laws import rounding
+
+
+class _Unreachable(LazyFloat):
+    """What stands in the memory of an array of very many random numbers."""
+
+    __slots__ = ()
+
+    @property
+    def continuous(self) -> Continuous:  # type: ignore[override]  # it has none
+        raise refusal("many random numbers are taken out of an array in a way that is not known")
+
+
+_MEMORY = np.empty((), dtype=object)
+_MEMORY[()] = _Unreachable.__new__(_Unreachable)
+
+
+class ManyArray(LazyArray):
+    """An array whose elements are those of ``many``."""
+
+    many: Many | None = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Apply a function of NumPy to all elements together, or to each where that is not known."""
+        for value in inputs:
+            rounding.saw(getattr(value, "dtype", None))
+        if method == "__call__" and ufunc in KNOWN and not kwargs:
+            try:
+                return shown(applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs)))
+            except (Apart, TypeError):
+                pass
+        return LazyArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Answer the functions that are methods as well; run the others on the elements."""
+        if func in _METHODS and args and isinstance(args[0], ManyArray):
+            return _METHODS[func](*args, **kwargs)
+        given = [taken_out(value) for value in args]
+        return getattr(LazyArray, "__array_function__")(given[0], func, types, given, kwargs)  # noqa: B009 - not of self
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._taken(lambda array: array[index])
+
+    def _taken(self, take: Callable[[Any], Any]) -> Any:
+        return shown(_of(self).taken(take))
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """Return the same elements in another shape."""
+        return self._taken(lambda array: array.reshape(*shape, **kwargs))
+
+    def ravel(self, *_: Any, **__: Any) -> Any:
+        """Return the elements in one row."""
+        return self._taken(lambda array: array.ravel())
+
+    flatten = ravel
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return the elements with other axes."""
+        return self._taken(lambda array: array.transpose(*axes))
+
+    def copy(self, *_: Any, **__: Any) -> Any:
+        """Return the same elements."""
+        return shown(_of(self))
+
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
+        """Return the same elements for another floating type."""
+        if np.issubdtype(dtype, np.floating):
+            return shown(_of(self))
+        raise refusal("random numbers are converted to something that is no float")
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """Return the place of the largest, drawn."""
+        return self._extreme(axis, out, keepdims, largest=True)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """Return the place of the smallest, drawn."""
+        return self._extreme(axis, out, keepdims, largest=False)
+
+    def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
+        if out is not None:
+            raise refusal("the place of the largest of many random numbers is written into an array")
+        many = _of(self)
+        rows = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
+        found = np.empty(rows.shape[:-1], dtype=np.int64)
+        for place in np.ndindex(*found.shape):
+            row = rows.taken(lambda array, place=place: array[place])  # type: ignore[misc]
+            found[place] = known(Race(row, largest=largest).winner())
+        if keepdims is True:
+            return found.reshape((1,) * self.ndim) if axis is None else np.expand_dims(found, axis)
+        return found[0] if axis is None else found[()]
+
+
+_METHODS: dict[Any, Callable[..., Any]] = {
+    np.argmax: ManyArray.argmax,
+    np.argmin: ManyArray.argmin,
+    np.reshape: ManyArray.reshape,
+    np.ravel: ManyArray.ravel,
+    np.transpose: ManyArray.transpose,
+    np.copy: ManyArray.copy,
+}
+
+
+def shown(many: Many) -> Any:
+    """Return random numbers as NumPy knows them: very many, a few, or one."""
+    if not many.shape:
+        found = many.element(0)
+        return LazyFloat(found) if isinstance(found, Continuous) else np.float64(found)
+    if many.ids.size <= MANY:
+        return _elements(many)
+    made: Any = np.broadcast_to(_MEMORY, many.shape).view(ManyArray)
+    made.many = many
+    return made
+
+
+def taken_out(value: Any) -> Any:
+    """Return the elements of an array of very many, each by itself."""
+    return _elements(_of(value)) if isinstance(value, ManyArray) else value
+
+
+def _elements(many: Many) -> LazyArray:
+    found = many.elements()
+    made = np.empty(found.shape, dtype=object)
+    made.reshape(-1)[:] = [LazyFloat(each) if isinstance(each, Continuous) else each for each in found.flat]
+    return made.view(LazyArray)
+
+
+def _of(array: ManyArray) -> Many:
+    if array.many is None:
+        raise refusal("many random numbers are taken out of an array in a way that is not known")
+    return array.many

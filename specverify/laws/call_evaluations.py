@@ -1,0 +1,58 @@
+"""The rule of one call computed step by step in floats of 16 bits, in the few ways in which it is written.
+
+A right program that computes in bfloat16 is off by more than a verdict allows. But then it is off as the rule itself is
+in bfloat16, entry by entry, and that can be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from specverify.laws.call_rule import Rows
+
+Round = Callable[[Any], Any]
+
+
+def rounded(dtype: str) -> Round:
+    """Return what stores numbers in a dtype, as float64: an operation is done in float32 and rounded, as torch does."""
+
+    def in_float16(values: Any) -> Any:
+        return np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
+
+    def in_bfloat16(values: Any) -> Any:
+        bits = np.asarray(values, dtype=np.float32).view(np.uint32)
+        even = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+        return even.view(np.float32).astype(np.float64)
+
+    return {"float16": in_float16, "bfloat16": in_bfloat16}[dtype]
+
+
+def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
+    """Yield probabilities with which a draft is kept: of rows as they are and scaled, rounded at the end or not."""
+    store, draft = rounded(dtype), rows.drafts[position]
+    for p, q in _scalings(rows, position, store):
+        ratio = p[draft] / q[draft] if q[draft] > 0 else 1.0
+        yield min(1.0, ratio)
+        yield min(1.0, float(store(ratio)))
+
+
+def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
+    """Yield laws of the token behind so many kept drafts ``[vocabulary]``, made in the same ways."""
+    store = rounded(dtype)
+    for p, q in _scalings(rows, position, store):
+        weights = p if q is None else np.maximum(store(p - q), 0.0)
+        if q is not None and not weights.any():
+            weights = p
+        yield weights / weights.sum()
+        divided = store(weights / store(weights.sum()))
+        yield divided / divided.sum()
+
+
+def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows of p and q at a position as they are given, and scaled to 1; q is None behind the last draft."""
+    p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
+    yield p, q
+    yield store(p / store(p.sum())), None if q is None else store(q / store(q.sum()))

@@ -1,0 +1,258 @@
+"""The law of one call at a real vocabulary: which drafts are kept, and a vector over the token behind them.
+
+A last token that the program never looked at comes with its law. One that it looked at, by ``int(token)`` say, was
+drawn from a pmf that it showed, and the law is read off that: if the program hands on the token that was drawn,
+whatever it is. So it is run again with others: those at which numbers are cut, drafts, likely ones and a sample of the
+pmf. Where another token comes out for one of them, the law is known as far as it was followed: what is emitted has at
+least that probability.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from specverify.laws.call_paths import MOST_PATHS, CallPath, Ending, Program, again, call_paths, likely
+from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.rounding import Rounding, worst
+
+FOLLOWED_WHOLE = 128
+"""Of a pmf with so many tokens or fewer every outcome is followed."""
+AT_EDGES, SAMPLED = 20, 6
+"""How many outcomes of a larger one are followed: those at which numbers are cut, and a sample."""
+OTHERS = 3
+"""How many other outcomes tell whether a draw has a part in what is emitted."""
+ONCE_MORE = 2
+"""How many are followed where the same draws were followed on another path already."""
+
+
+class Fault(NamedTuple):
+    """An outcome of a draw for which the call fails."""
+
+    kept: Tokens
+    """The drafts before it."""
+    token: int
+    mass: float
+    """The probability of the outcome, given these drafts."""
+    said: str
+
+
+class Behind(NamedTuple):
+    """What comes behind some accepted drafts."""
+
+    weight: float
+    """The probability of keeping these drafts and no more."""
+    masses: Any
+    """That of each token behind them, together with it ``[vocabulary]``."""
+    outside: Mapping[float, float]
+    """The same for numbers that are no token of the vocabulary."""
+    unread: str = ""
+    """Why the masses are no more than what was followed, or nothing."""
+
+
+class CallLaw(NamedTuple):
+    """The law of what a call emits."""
+
+    behind: Mapping[Tokens, Behind]
+    """By the accepted drafts."""
+    faults: tuple[Fault, ...] = ()
+    missing: float = 0.0
+    runs: int = 0
+    sampled: int = 0
+    """How many outcomes of draws that were looked at were drawn from their pmf, and followed."""
+    looked_at: int = 0
+    """How many last draws were looked at."""
+    rounding: Rounding = Rounding()
+
+
+class _Read(NamedTuple):
+    """What was read at the end of one path."""
+
+    kept: Tokens
+    values: Any
+    """Numbers that the last token may be."""
+    masses: Any
+    runs: int = 0
+    sampled: int = 0
+    looked_at: int = 0
+    faults: tuple[Fault, ...] = ()
+    unread: str = ""
+
+
+def call_law(
+    program: Program,
+    vocabulary: int,
+    notable: Sequence[int] = (),
+    said: tuple[type[Exception], ...] = (),
+    seed: int = 0,
+) -> CallLaw:
+    """Return the law of a call. ``notable`` tokens are followed wherever a draw is looked at.
+
+    Raises what the program raises on a path of its coins, and errors of the types ``said`` wherever they come from.
+    """
+    found: dict[Tokens, Behind] = {}
+    law, total, known = CallLaw(found), 0.0, set[Any]()
+    for number, path in enumerate(call_paths(program)):
+        if number == MOST_PATHS:
+            return law._replace(missing=max(0.0, 1.0 - total))
+        reader = _Reader(program, path, vocabulary, notable, (*said, MemoryError), seed)
+        draws = (path.ending.tokens[:-1], *((draw.site, draw.pmf.tobytes()) for draw in path.wide))
+        read = reader.read(briefly=draws in known)
+        known.add(draws)
+        total += path.weight
+        found[read.kept] = _added(found.get(read.kept), read, path.weight, vocabulary)
+        law = law._replace(
+            runs=law.runs + 1 + read.runs,
+            sampled=law.sampled + read.sampled,
+            looked_at=law.looked_at + read.looked_at,
+            faults=law.faults + read.faults,
+            rounding=worst(law.rounding, path.rounding),
+        )
+    return law
+
+
+def _added(before: Behind | None, read: _Read, weight: float, vocabulary: int) -> Behind:
+    values, masses = np.asarray(read.values, dtype=np.float64), np.asarray(read.masses) * weight
+    inside = (values >= 0) & (values < vocabulary) & (values == np.floor(values))
+    found = np.bincount(values[inside].astype(np.int64), masses[inside], minlength=vocabulary)
+    outside = dict(before.outside) if before else {}
+    for value, mass in zip(values[~inside].tolist(), masses[~inside].tolist(), strict=True):
+        if mass > 0:
+            outside[value] = outside.get(value, 0.0) + mass
+    if before is None:
+        return Behind(weight, found, outside, read.unread)
+    return Behind(before.weight + weight, before.masses + found, outside, before.unread or read.unread)
+
+
+class _Reader:
+    """Reads the law of the last token off the end of a path, and tries whether it is read right."""
+
+    def __init__(
+        self,
+        program: Program,
+        path: CallPath,
+        vocabulary: int,
+        notable: Sequence[int],
+        said: tuple[type[Exception], ...],
+        seed: int,
+    ) -> None:
+        self._program, self._path, self._vocabulary, self._said = program, path, vocabulary, said
+        self._notable, self._seed = notable, seed
+        self._runs = 0
+
+    def read(self, *, briefly: bool) -> _Read:
+        """Return the law; ``briefly`` where the same draws were seen before."""
+        ending, others = self._path.ending, 1 if briefly else OTHERS
+        if ending.values is not None:
+            read = _Read(ending.tokens, ending.values, ending.masses)
+        else:
+            read = _Read(ending.tokens[:-1], np.array(ending.tokens[-1:]), np.ones(1))
+        deciding = []
+        for number in range(len(self._path.wide)):
+            endings = [self._ending(number, self._another(number, time)) for time in range(others)]
+            faults = tuple(found for found in endings if isinstance(found, Fault))
+            unread = next((found for found in endings if isinstance(found, str)), read.unread)
+            read = read._replace(faults=read.faults + faults, unread=unread)
+            if any(isinstance(found, Ending) and not _same(found, ending) for found in endings):
+                deciding.append(number)
+        if len(deciding) > 1:
+            read = read._replace(unread="several draws that it looks at decide its last token together")
+        elif deciding:
+            read = self._of_draw(deciding[0], read, briefly=briefly)
+        return read._replace(runs=self._runs)
+
+    def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
+        """Return the law of a last token that is decided by a draw which the program looked at."""
+        draw = self._path.wide[number]
+        tried, sampled = self._outcomes(number)
+        if briefly:
+            tried, sampled = tried[-ONCE_MORE:], min(sampled, ONCE_MORE)
+        emitted, problems = self._tried(number, tried, read.kept)
+        moved = [token for outcome, token in emitted.items() if token != outcome]
+        if moved and len(tried) < np.count_nonzero(draw.pmf):
+            again_for = [int(token) for token in moved if 0 <= token < len(draw.pmf) and draw.pmf[int(token)] > 0]
+            more, others = self._tried(number, [token for token in again_for if token not in emitted], read.kept)
+            emitted, problems = emitted | more, problems + others
+        faults = tuple(found for found in problems if isinstance(found, Fault))
+        unread = next((found for found in problems if isinstance(found, str)), "")
+        followed = np.array(list(emitted), dtype=np.int64)
+        values, masses = np.array(list(emitted.values())), draw.pmf[followed]
+        if not moved and not unread:
+            values, masses = np.arange(len(draw.pmf)), draw.pmf
+        elif len(followed) < np.count_nonzero(draw.pmf) and not unread:
+            unread = f"what comes of the outcome of {draw.site[0]} is known for {len(followed)} of its outcomes"
+        return read._replace(
+            values=values, masses=masses, sampled=sampled, looked_at=1, faults=read.faults + faults, unread=unread
+        )
+
+    def _tried(self, number: int, outcomes: Sequence[int], kept: Tokens) -> tuple[dict[int, float], list[Fault | str]]:
+        """Return the last token for outcomes of a draw, and what happened where none came."""
+        emitted: dict[int, float] = {}
+        problems: list[Fault | str] = []
+        for outcome in outcomes:
+            found = self._ending(number, outcome)
+            if not isinstance(found, Ending):
+                problems.append(found)
+            elif found.tokens == kept:
+                problems.append(self._fault(number, outcome, "it emits no token for it"))
+            elif found.values is not None or found.tokens[:-1] != kept:
+                problems.append(f"the tokens before the last one are others where {outcome} is drawn")
+            else:
+                emitted[outcome] = found.tokens[-1]
+        return emitted, problems
+
+    def _ending(self, number: int, outcome: int) -> Ending | Fault | str:
+        """Return what the path ends with when a draw has another outcome, or what happens instead."""
+        self._runs += 1
+        try:
+            return again(self._program, self._path, {number: outcome}).ending
+        except self._said:
+            raise
+        except NotAFunctionOfItsDraws:
+            return f"it goes on in another way where {outcome} is drawn"
+        except Exception as error:  # noqa: BLE001 - it raises for one token and not for another: that is a finding
+            return self._fault(number, outcome, f"it raises {type(error).__name__}: {' '.join(str(error).split())}")
+
+    def _fault(self, number: int, outcome: int, said: str) -> Fault:
+        return Fault(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
+
+    def _another(self, number: int, time: int) -> int:
+        """Return another outcome of a draw than that of the path."""
+        draw = self._path.wide[number]
+        left = draw.pmf.copy()
+        left[draw.outcome] = 0.0
+        return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
+
+    def _outcomes(self, number: int) -> tuple[list[int], int]:
+        """Return the outcomes of a draw to follow, and how many of them are a sample."""
+        pmf = self._path.wide[number].pmf
+        possible = np.flatnonzero(pmf > 0)
+        if len(possible) <= FOLLOWED_WHOLE:
+            return possible.tolist(), 0
+        word = repr((self._path.wide[number].site, self._path.choices, self._seed))
+        rng = np.random.default_rng(zlib.crc32(word.encode()))
+        at = [token for token in edges(self._vocabulary) if token < len(pmf) and pmf[token] > 0]
+        chosen = rng.choice(at, min(AT_EDGES, len(at)), replace=False).tolist() if at else []
+        likeliest = np.argpartition(pmf, -2)[-2:].tolist()
+        notable = [token for token in self._notable if token < len(pmf) and pmf[token] > 0]
+        sample = rng.choice(len(pmf), SAMPLED, p=pmf / pmf.sum()).tolist()
+        return list(dict.fromkeys([*notable, *likeliest, *chosen, *sample])), len(sample)
+
+
+def _same(one: Ending, other: Ending) -> bool:
+    if one.tokens != other.tokens or (one.values is None) != (other.values is None):
+        return False
+    return one.values is None or (np.array_equal(one.values, other.values) and np.array_equal(one.masses, other.masses))
+
+
+def edges(vocabulary: int) -> tuple[int, ...]:
+    """Return the tokens of a vocabulary at which numbers are cut: powers of two, whole blocks, both ends."""
+    powers = [2**bits for bits in range(7, 20)]
+    blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
+    found = {0, 1, vocabulary - 2, vocabulary - 1}
+    found |= {edge + beside for edge in (*powers, *blocks) for beside in (-1, 0, 1)}
+    return tuple(sorted(token for token in found if 0 <= token < vocabulary))

@@ -1,0 +1,168 @@
+"""Every path of one call at a real vocabulary: coins are followed, a draw among very many tokens is not.
+
+The outcomes of a coin, or of a draw among a few, are branches as in ``paths``. A draw among very many that the program
+looks at gets one outcome, drawn here. What its other outcomes would have led to is a matter for ``call_law``: they can
+be followed one by one, by the same path with another outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Draws, Pmf, Site, Tokens, as_pmf, check_pmf
+from specverify.laws.draws import NotAFunctionOfItsDraws, Question
+from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew, saw
+
+FEW = 32
+"""With so many outcomes or fewer each is followed."""
+MOST_PATHS = 4096
+USUAL = 1e-3
+"""A draw among very many gets one of the first tokens that have this share of the largest probability."""
+
+
+class Ending(NamedTuple):
+    """What a call emitted."""
+
+    tokens: Tokens
+    """The tokens that are known."""
+    values: Any = None
+    """Of a last token that nobody looked at: its number for each outcome ``[outcomes]``."""
+    masses: Any = None
+    """The probability of each outcome ``[outcomes]``."""
+
+
+Program = Callable[[Draws], Ending]
+
+
+class WideDraw(NamedTuple):
+    """A draw among very many that the program looked at, and what it got."""
+
+    site: Site
+    pmf: Any
+    outcome: int
+
+
+class CallPath(NamedTuple):
+    """One run."""
+
+    ending: Ending
+    weight: float
+    """The probability of its coins."""
+    choices: tuple[int, ...]
+    """What its coins got."""
+    questions: tuple[Question, ...]
+    wide: tuple[WideDraw, ...]
+    rounding: Rounding
+
+
+class _Answered:
+    """Answers one run: coins by ``choices``, and beyond them by their first outcome; wide draws by ``outcomes``."""
+
+    def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
+        self.choices, self.questions, self.wide = list(choices), list(questions), list[WideDraw]()
+        self._outcomes, self._depth = outcomes, 0
+        self.failure: Exception | None = None
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        try:
+            found = as_pmf(pmf)
+            saw(found.dtype)
+            possible = int(np.count_nonzero(np.asarray(found) > 0))
+            drew(possible)
+            return self._wide(found, site) if possible > FEW else self._followed(found, site)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _followed(self, pmf: Pmf, site: Site) -> int:
+        if self._depth < len(self.questions):
+            self.questions[self._depth].check_repeated(pmf, site)
+        else:
+            self.questions.append(Question(pmf, site, self._depth))
+            self.choices.append(self.questions[-1].possible[0])
+        self._depth += 1
+        return self.choices[self._depth - 1]
+
+    def _wide(self, pmf: Pmf, site: Site) -> int:
+        number, masses = len(self.wide), np.asarray(check_pmf(pmf, f"the pmf at {site}"), dtype=np.float64)
+        found = self._outcomes.get(number, -1)
+        if found < 0:
+            usual = np.flatnonzero(masses > masses.max() * USUAL)
+            found = int(usual[min(number + 1, len(usual) - 1)])
+        self.wide.append(WideDraw(site, masses, found))
+        return found
+
+    def finished(self) -> None:
+        """Raise what was wrong with a draw, also where the program swallowed it, and if some were not made again."""
+        if self.failure is not None:
+            raise self.failure
+        if self._depth < len(self.questions):
+            self.questions[self._depth].check_made(self._depth)
+
+
+def likely(masses: Any, seed: int) -> int:
+    """Return an outcome drawn from a pmf."""
+    return int(np.random.default_rng(seed).choice(len(masses), p=masses / masses.sum()))
+
+
+def call_paths(program: Program) -> Iterator[CallPath]:
+    """Yield every path of the coins of a call, depth first, and at most one more than ``MOST_PATHS``.
+
+    An error of a path that is there by rounding alone is passed over.
+    """
+    choices: tuple[int, ...] = ()
+    questions: tuple[Question, ...] = ()
+    for _ in range(MOST_PATHS + 1):
+        answered = _Answered(choices, questions, {})
+        try:
+            found: CallPath | None = _ran(program, answered)
+        except Exception:
+            if answered.failure is not None or not _weight(answered) < NEGLIGIBLE:
+                raise
+            found = None
+        if found is not None:
+            yield found
+        choices, questions = _next(tuple(answered.choices), tuple(answered.questions))
+        if not questions:
+            return
+
+
+def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
+    """Run a path again, its coins as they were, and some of its wide draws, by their number, with other outcomes.
+
+    Raises ``NotAFunctionOfItsDraws`` if it asks something else then.
+    """
+    kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
+    answered = _Answered(path.choices, path.questions, {**kept, **outcomes})
+    found = _ran(program, answered)
+    if len(found.questions) > len(path.questions) or [draw.site for draw in found.wide] != [d.site for d in path.wide]:
+        raise NotAFunctionOfItsDraws("it draws something else when the outcome of a draw is another")
+    return found
+
+
+def _ran(program: Program, answered: _Answered) -> CallPath:
+    with collected() as seen:
+        ending = program(answered)
+    answered.finished()
+    choices, questions, wide = tuple(answered.choices), tuple(answered.questions), tuple(answered.wide)
+    return CallPath(ending, _weight(answered), choices, questions, wide, seen.rounding())
+
+
+def _weight(answered: _Answered) -> float:
+    weight = 1.0
+    for question, choice in zip(answered.questions, answered.choices, strict=True):
+        weight *= float(question.weights[choice])
+    return weight
+
+
+def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
+    """Return the coins of the next path, as far as they are decided; none if there is no more."""
+    while questions:
+        later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]
+        if later:
+            return (*choices[:-1], later[0]), questions
+        choices, questions = choices[:-1], questions[:-1]
+    return (), ()

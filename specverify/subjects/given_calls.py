@@ -1,0 +1,185 @@
+"""Calls at the caller's own size as what a check can run: a program of draws, and the rows it is about."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reference import Claim, Draws, Tokens
+from specverify.base.arguments import argument_error
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.wide import at_large
+from specverify.laws.call_paths import Ending
+from specverify.subjects.arrays import BareVerifier, takes_tensors
+from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
+from specverify.subjects.open_rows import ending_of
+from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
+from specverify.subjects.subject import GivenCall, OpenedCall, Subject
+
+
+def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
+    """Return the subject of a verifier that is examined on these calls alone; see ``given_calls``."""
+    return Subject(
+        name=name,
+        summary=(verify.__doc__ or "a verifier").strip().partition("\n")[0],
+        claims=frozenset(Claim),
+        rational=False,
+        stops_at_eos=False,
+        intercepted=True,
+        calls=given_calls(verify, calls),
+    )
+
+
+def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
+    """Return what is examined of calls: each row, and of a batch the first, the last and the middle one.
+
+    A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
+    is looked at here: ``ValueError`` says in a sentence what is wrong with it.
+    """
+    found = []
+    for call in calls:
+        if isinstance(call, BatchedCall):
+            rows = batch_rows(call)
+            places = sorted({0, len(rows) // 2, len(rows) - 1})
+            found += [
+                GivenCall(f"{call.name}, {rows[place].name}", partial(_of_batch, verify, call, rows, place))
+                for place in places
+                if len(rows[place].draft_tokens)
+            ]
+            for place in places:
+                rows_of(rows[place])
+        elif isinstance(call, (Call, LogitsCall)):
+            rows_of(call)
+            found.append(GivenCall(call.name, partial(_of_row, verify, call)))
+        elif callable(getattr(call, "call", None)):
+            found.append(GivenCall(call.name, partial(_made, verify, call)))
+        else:
+            raise argument_error("a case", call, "a Call, a LogitsCall, a BatchedCall or one of hard_calls")
+    return tuple(found)
+
+
+def _made(verify: BareVerifier, spec: Any) -> OpenedCall:
+    call = spec.call()
+    return given_calls(verify, [call])[0].open()
+
+
+def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
+    rows, dtype = rows_of(call), dtype_of(call[0])
+    named = _parameters(verify, call) if isinstance(call, LogitsCall) else {}
+    invoke = partial(verify, **named)
+    run = partial(_run, invoke, _Arrays(invoke, call[:3]), partial(ending_of, drafts=len(rows.drafts)))
+    return OpenedCall(run, rows, dtype, partial(_alike, verify, call))
+
+
+def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
+    """Return a call of another row in the form, the kind of array and the dtype of ``like``."""
+    tensors = sys.modules["torch"] if hasattr(like[0], "detach") else None
+
+    def stored(array: Any) -> Any:
+        return tensors.from_numpy(array).to(like[0].dtype) if tensors else array.astype(like[0].dtype)
+
+    def whole(numbers: Any) -> Any:
+        return tensors.tensor(numbers) if tensors else np.array(numbers)
+
+    if isinstance(like, LogitsCall):
+        with np.errstate(divide="ignore"):
+            return _of_row(verify, LogitsCall(stored(np.log(p)), stored(np.log(q)), whole(drafts)))
+    if isinstance(like, Call):
+        return _of_row(verify, Call(stored(p), stored(q), whole(drafts)))
+    lengths = None if like.lengths is None else whole([len(drafts)])
+    batch = BatchedCall(stored(p[None]), stored(q[None]), whole([drafts]), lengths)
+    return _of_batch(verify, batch, batch_rows(batch), 0)
+
+
+def _run(
+    verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
+) -> Ending:
+    """Make a call, its random calls answered, and read the answer with its last token open."""
+    given = arrays.fresh()
+    with warnings.catch_warnings(), at_large(), answered_everywhere(draws, boundary):
+        warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
+        return read(verify(*given))
+
+
+class _Arrays:
+    """Arguments as the verifier takes them, as they were before every call."""
+
+    def __init__(self, verify: BareVerifier, given: Sequence[Any]) -> None:
+        self._given = tuple(map(_owned, given))
+        in_numpy = not any(hasattr(array, "detach") for array in self._given)
+        if in_numpy and takes_tensors(verify, self._given):
+            self._given = tuple(sys.modules["torch"].from_numpy(array) for array in self._given)
+        self._handed = tuple(map(_copied, self._given))
+
+    def fresh(self) -> tuple[Any, ...]:
+        """Return the arguments; those that a call has written to are copied again."""
+        pairs = zip(self._handed, self._given, strict=True)
+        self._handed = tuple(array if _equal(array, before) else _copied(before) for array, before in pairs)
+        return self._handed
+
+
+def _owned(array: Any) -> Any:
+    return array.detach() if hasattr(array, "detach") else np.asarray(array)
+
+
+def _copied(array: Any) -> Any:
+    return array.clone() if hasattr(array, "detach") else array.copy()
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one.shape == other.shape and np.array_equal(_bits(one), _bits(other))
+
+
+def _bits(array: Any) -> Any:
+    """Return what an array holds, in whole numbers: 0 and -0 are two things."""
+    if hasattr(array, "detach"):
+        array = array.cpu().contiguous().view(sys.modules["torch"].int16).numpy()
+    return np.ascontiguousarray(array).view(np.int16)
+
+
+def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
+    """Return every sampling parameter that the verifier takes. Raises ``ValueError`` for one that it does not take."""
+    taken = set(inspect.signature(verify).parameters)
+    neutral = {"temperature": 1.0, "top_k": call.target_logits.shape[-1], "top_p": 1.0, "min_p": 0.0}
+    found = {}
+    for name, otherwise in neutral.items():
+        value = getattr(call, name)
+        if name in taken:
+            found[name] = otherwise if value is None else value
+        elif value not in {None, otherwise}:
+            raise ValueError(f"the call has {name}={value}, expected a verifier with a parameter {name}")
+    return found
+
+
+def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
+    """Return the call of a batch in which one row is as it was, and the others are certain: they add no path."""
+    mine = rows_of(rows[place])
+    p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))
+    for row in range(len(rows)):
+        if row != place:
+            count = len(rows[row].draft_tokens)
+            certain = (accepted_whole, rejected_at_once)[row % 2](count, mine.vocabulary)
+            _put(p[row], certain.p)
+            _put(q[row], certain.q)
+            _put(drafts[row], np.array(certain.drafts, dtype=np.int64))
+    lengths = () if call.lengths is None else (call.lengths,)
+    invoke = partial(invoked, verify)
+    arrays = _Arrays(invoke, (p, q, drafts, *map(_copied, map(_owned, lengths))))
+
+    def read(answer: Any) -> Ending:
+        return ending_of(answer[place], len(mine.drafts), f"row {place + 1} of {len(rows)}")
+
+    return OpenedCall(partial(_run, invoke, arrays, read), mine, dtype_of(call.p), partial(_alike, verify, call))
+
+
+def _put(array: Any, values: Any) -> None:
+    if hasattr(array, "detach"):
+        values = sys.modules["torch"].from_numpy(values).to(array.dtype)
+    array[: len(values)] = values

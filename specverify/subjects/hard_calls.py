@@ -1,0 +1,198 @@
+"""Calls at a real vocabulary that are hard on kernels: made here, in any dtype, the same in every run.
+
+Each is one way in which code breaks at its own size and nowhere else: numbers that are cut off at 8 or 16 bits, blocks
+whose last one is not full, padded vocabularies, ties, rows with hardly anything in them, entries that a smaller float
+cannot hold, p and q apart by rounding alone. Tokens at which numbers are cut (``laws.call_law.edges``) have weight.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.base.arguments import check_choice, check_integer, check_seed
+from specverify.laws.call_law import edges
+from specverify.subjects.recorded_calls import TOLERANCES, Call, LogitsCall
+
+Pair = tuple[Any, Any]
+"""A row of p and one of q, ``[vocabulary]`` each, weights that need not sum to 1."""
+FORMS = ("row", "logits")
+PADDED = 128
+"""Vocabularies are padded to a multiple of this."""
+
+
+class HardCall(NamedTuple):
+    """A call that is made when it is needed: its arrays are large."""
+
+    shape: str
+    vocabulary: int
+    gamma: int
+    dtype: str
+    form: str = "row"
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Such as ``edges, vocabulary 151936, gamma 4, float32``."""
+        form = "" if self.form == "row" else f", {self.form}"
+        return f"{self.shape}, vocabulary {self.vocabulary}, gamma {self.gamma}, {self.dtype}{form}"
+
+    def call(self) -> Call | LogitsCall:
+        """Return the call."""
+        return _made(self)
+
+
+def hard_calls(
+    vocabulary: int, gamma: int = 4, dtype: str = "float32", *, form: str = "row", seed: int = 0
+) -> tuple[HardCall, ...]:
+    """Return the hard calls of one size.
+
+    ``dtype`` is float64, float32, float16 or bfloat16 (with torch); ``form`` is ``"row"`` for probabilities or
+    ``"logits"``. Raises ``ValueError`` for a vocabulary below 8 or a gamma that is not from 1 to 64.
+    """
+    check_integer(vocabulary, "the vocabulary", least=8)
+    check_integer(gamma, "gamma", least=1, most=64)
+    check_choice(dtype, "the dtype", tuple(TOLERANCES))
+    check_choice(form, "the form", FORMS)
+    check_seed(seed)
+    return tuple(HardCall(shape, vocabulary, gamma, dtype, form, seed) for shape in SHAPES)
+
+
+# The shapes
+
+
+def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """P has half of its mass at the tokens at which numbers are cut, and q has less there."""
+    at = np.array(edges(vocabulary))
+    p, q = rng.exponential(size=(2, vocabulary))
+    p[at] += p.sum() / len(at) * rng.uniform(0.5, 1.5, len(at))
+    q[at] += q.sum() / len(at) * rng.uniform(0.05, 0.5, len(at))
+    return p, q
+
+
+def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """As of a model that is sure: one token has most, the others less and less."""
+
+    def row() -> Any:
+        found = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
+        found[rng.integers(vocabulary)] += 2.0
+        return found
+
+    return row(), row()
+
+
+def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """As of a model that knows nothing: entries of one order of magnitude, every second one tied with others."""
+    p, q = rng.uniform(0.5, 1.5, size=(2, vocabulary))
+    p[::2], q[::2] = 1.0, 0.75
+    return p, q
+
+
+def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """As after top-p: few tokens are possible, in blocks of nothing, and not the same ones in p and q."""
+    p, q = rng.exponential(size=(2, vocabulary))
+    p[rng.random(vocabulary) < 0.95] = 0.0
+    q[rng.random(vocabulary) < 0.95] = 0.0
+    p[: vocabulary // 4], q[vocabulary // 2 : 3 * vocabulary // 4] = 0.0, 0.0
+    p[-1] = q[-1] = p.sum() / 8
+    return p, q
+
+
+def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """The tokens behind the last whole block of 128, or that block, are no tokens: neither p nor q has any there."""
+    p, q = rng.exponential(size=(2, vocabulary)) ** 4
+    real = (vocabulary - 1) // PADDED * PADDED if vocabulary > 2 * PADDED else vocabulary - 2
+    p[real:] = q[real:] = 0.0
+    return p, q
+
+
+def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """What p has more than q is spread over very many tokens, each too small for float16."""
+    p, q = np.zeros((2, vocabulary))
+    heads = rng.choice(vocabulary, min(32, vocabulary // 2), replace=False)
+    p[heads] = q[heads] = rng.uniform(0.5, 1.5, len(heads))
+    rest = np.setdiff1d(np.arange(vocabulary), heads)
+    p[rest] = p.sum() / 50 * min(1.0, len(rest) * 2.0e-6) * rng.uniform(0.5, 1.5, len(rest)) / len(rest)
+    q[heads[0]] += p[rest].sum()
+    return p, q
+
+
+def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """One softmax, computed twice: what is left of p - q is rounding."""
+    weights = np.exp(rng.normal(0, 2, vocabulary))
+    return weights, weights * (1 + rng.uniform(-1, 1, vocabulary) * 2.0**-30)
+
+
+def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """P is q, as of a model that is its own draft."""
+    weights = rng.exponential(size=vocabulary)
+    return weights, weights
+
+
+def points(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """As at temperature 0: one token is possible in each row, the same one in every second position."""
+    p, q = np.zeros((2, vocabulary))
+    token = int(rng.choice(edges(vocabulary)))
+    p[token] = 1.0
+    q[token if rng.random() < 0.5 else vocabulary - 1 - token] = 1.0
+    return p, q
+
+
+SHAPES: dict[str, Callable[[np.random.Generator, int], Pair]] = {
+    "at edges": at_edges,
+    "peaked": peaked,
+    "flat": flat,
+    "mostly zero": mostly_zero,
+    "padded": padded,
+    "small residual": small_residual,
+    "apart by rounding": apart_by_rounding,
+    "equal": equal,
+    "points": points,
+}
+
+
+# The calls
+
+
+def _made(spec: HardCall) -> Call | LogitsCall:
+    rng = np.random.default_rng(zlib.crc32(repr(tuple(spec)[:3] + spec[5:]).encode()))
+    pairs = [SHAPES[spec.shape](rng, spec.vocabulary) for _ in range(spec.gamma + 1)]
+    p, q = (np.stack([row / row.sum() for row in rows]) for rows in zip(*pairs, strict=True))
+    drafts = _drafts(rng, p, q)
+    if spec.form == "logits":
+        with np.errstate(divide="ignore"):
+            target, drafter = (_stored(np.log(rows) + np.log(spec.vocabulary) / 2, spec.dtype) for rows in (p, q[:-1]))
+        return LogitsCall(target, drafter, _tokens(drafts, spec.dtype), name=spec.name)
+    p, q = (_stored(rows, spec.dtype) for rows in (p, q[:-1]))
+    return Call(p, q, _tokens(drafts, spec.dtype), spec.name)
+
+
+def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
+    """Return drafts that q can give, one of them the last token where it can be, the others kept now and then."""
+    at_end = int(rng.integers(len(q) - 1))
+    found = []
+    for place, row in enumerate(q[:-1]):
+        if place == at_end and row[-1] > 1e-6:
+            found.append(len(row) - 1)
+            continue
+        ratio = p[place] / np.maximum(row, 1e-30)
+        either = np.where((ratio > 0.2) & (ratio < 0.8), row, 0.0)
+        weights = either if either.any() else row
+        found.append(int(rng.choice(len(row), p=weights / weights.sum())))
+    return np.array(found)
+
+
+def _stored(rows: Any, dtype: str) -> Any:
+    """Return rows in a dtype: of NumPy, or of torch where NumPy has none."""
+    if dtype == "bfloat16":
+        torch = import_module("torch")
+        return torch.from_numpy(np.ascontiguousarray(rows)).to(torch.bfloat16)
+    return rows.astype(dtype)
+
+
+def _tokens(drafts: Any, dtype: str) -> Any:
+    return import_module("torch").from_numpy(drafts) if dtype == "bfloat16" else drafts

@@ -1,0 +1,73 @@
+"""Reading what a verifier emitted for one row, its last token left open where nobody has looked at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.wide import Wide, resolved
+from specverify.laws.call_paths import Ending
+from specverify.subjects.emitted import check_type, number_of, type_and_shape
+from specverify.subjects.subject import UnusableSubject
+
+
+def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
+    """Return what was emitted for one row: known tokens, and behind them one that nobody has looked at, if so.
+
+    Raises ``UnusableSubject``, naming the row as ``who``, under the conditions of ``emitted_row``.
+    """
+    try:
+        check_type(answer, who)
+        elements = [element for item in _items(answer) for element in _elements(item)]
+    except TypeError:
+        raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
+    tokens: list[Any] = []
+    last: Wide | None = None
+    for place, element in enumerate(elements):
+        found = resolved(element)
+        if isinstance(found, Wide) and _end_here(elements[place + 1 :]):
+            last = found
+            break
+        number = number_of(known(found), who)
+        if number < 0 and number == int(number):
+            _check_end(elements[place:], tokens, who)
+            break
+        tokens.append(number)
+    count = len(tokens) + (last is not None)
+    if not 1 <= count <= drafts + 1:
+        raise UnusableSubject(f"{who} emitted {count} tokens, expected 1 to {drafts + 1}: accepted drafts and one more")
+    if last is None:
+        return Ending(tuple(tokens))
+    return Ending(tuple(tokens), last.values, last.drawn.masses())
+
+
+def _items(answer: Any) -> Any:
+    """Return the elements of a row: tokens, or arrays of one of them."""
+    if not hasattr(answer, "reshape"):
+        return list(answer)
+    return [answer.reshape(-1)]
+
+
+def _elements(item: Any) -> list[Any]:
+    """Return the numbers of an item, open ones as they are."""
+    if hasattr(item, "held"):
+        return list(item.held().ravel())
+    return item.reshape(-1).tolist() if hasattr(item, "reshape") else [item]
+
+
+def _end_here(rest: list[Any]) -> bool:
+    """Return whether nothing but placeholders follows."""
+    for element in rest:
+        found = resolved(element)
+        if isinstance(found, Wide):
+            if (found.values >= 0).any():
+                return False
+        elif not (isinstance(found, int | float) and found < 0):
+            return False
+    return True
+
+
+def _check_end(rest: list[Any], tokens: list[Any], who: str) -> None:
+    if not _end_here(rest):
+        found = [*tokens, *(known(element) for element in rest)]
+        raise UnusableSubject(f"{who} emitted {found}, expected nothing but placeholders after the first negative one")

@@ -1,0 +1,78 @@
+"""A row of logits under sampling parameters, as one vector: what ``reference.warped`` gives, at any vocabulary.
+
+Beside it stands how far a right program may be off. Let u be half the spacing of its floats at 1, x a logit over the
+temperature and d its distance from the largest one: the division leaves x u, the subtraction d u, the exponential 5 u
+and the last division u; as the exponential of a log-softmax it is d u and u ln Z more. A truncation is doubtful where
+tokens are tied at its end, or as good as tied in those floats: which of them is kept is convention, or rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specverify.laws.call_rule import Row
+from specverify.laws.rounding import FLOAT32
+
+
+def processed_row(
+    logits: Any, temperature: float, top_k: int | None, top_p: float | None, min_p: float | None, epsilon: float
+) -> Row:
+    """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
+
+    ``epsilon`` is the spacing at 1 of the dtype that the logits are given in.
+    """
+    if temperature == 0:
+        best = logits == logits.max()
+        pmf = best / best.sum()
+        return Row(pmf if best.sum() == 1 else best.astype(np.float64), doubtful=best if best.sum() > 1 else False)
+    scaled = (logits - logits.max()) / temperature
+    weights = np.exp(scaled)
+    pmf, possible = weights / weights.sum(), weights > 0
+    size = (np.abs(np.where(possible, logits, 0.0)) + abs(float(logits.max()))) / temperature
+    off = np.where(possible, size / 2 - scaled + math.log(float(weights.sum())) + 5, 0.0)
+    near = max(epsilon, FLOAT32) * float(off[possible & (pmf > pmf.max() * 1e-6)].max())
+    doubtful = np.zeros(len(pmf), dtype=bool)
+    cuts: tuple[tuple[Any, Callable[..., Any]], ...] = ((top_k, _likeliest), (top_p, _nucleus), (min_p, _relative))
+    for value, cut in cuts:
+        if value is not None:
+            inside, beside = cut(pmf, value, 2 * near)
+            kept = np.where(inside | beside, pmf, 0.0) / pmf[inside].sum()
+            pmf, doubtful = kept, (doubtful | beside) & (kept > 0)
+    return Row(pmf, off, doubtful if doubtful.any() else False)
+
+
+def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
+    """Return the tokens of top-k, and those that are as good as tied with the last of them."""
+    if count >= len(pmf):
+        return pmf > 0, np.zeros(len(pmf), dtype=bool)
+    return _above(pmf, float(np.partition(pmf, -count)[-count]), near)
+
+
+def _relative(pmf: Any, ratio: float, near: float) -> tuple[Any, Any]:
+    """Return the tokens of min-p, and those that are as good as at its threshold."""
+    inside, beside = _above(pmf, float(pmf.max()) * ratio, near)
+    at = np.abs(pmf - pmf.max() * ratio) <= near * pmf.max() * ratio
+    return inside, beside | (at & (pmf > 0))
+
+
+def _above(pmf: Any, threshold: float, near: float) -> tuple[Any, Any]:
+    beside = (pmf > 0) & (np.abs(pmf - threshold) <= near * threshold)
+    return (pmf >= threshold) & (pmf > 0), beside if beside.sum() > 1 else np.zeros(len(pmf), dtype=bool)
+
+
+def _nucleus(pmf: Any, mass: float, near: float) -> tuple[Any, Any]:
+    """Return the tokens of top-p, and those that ties or the rounding of sums may put on the other side."""
+    order = np.argsort(-pmf, kind="stable")
+    ranked = pmf[order]
+    before = np.cumsum(ranked) - ranked
+    inside, beside = np.zeros(len(pmf), dtype=bool), np.zeros(len(pmf), dtype=bool)
+    inside[order] = (before < mass) & (ranked > 0)
+    last = float(ranked[(before < mass) & (ranked > 0)][-1])
+    tied = (ranked > 0) & (np.abs(ranked - last) <= near * last)
+    close = (ranked > 0) & (np.abs(before - mass) <= near)
+    beside[order] = (tied if tied.sum() > 1 else False) | (close & (before > 0))
+    return inside, beside

@@ -1,0 +1,39 @@
+"""The checks from inside somebody's own test file.
+
+    from specverify.testing import check_verifier
+
+    def test_my_rejection_sampler():
+        check_verifier(my_rejection_sampler)
+
+Each function raises ``SpeculationRefuted`` with the counterexample, or returns the verdicts with ``on_fail=None``.
+What is handed in is looked at first: ``ValueError`` says in a sentence what was got and what was expected.
+
+``seconds`` is the time limit of all checks together. In a thread that is not the main thread, or in code that catches
+``BaseException``, it cannot always be kept (see ``specverify.foreign.limit``), and nothing here survives a crash of the
+process: the command line examines in processes of their own.
+"""
+
+from specverify.subjects.hard_calls import hard_calls
+from specverify.subjects.made_engine import EngineScenario, Made
+from specverify.subjects.observer import Observer
+from specverify.subjects.recorded_calls import BatchedCall, Call, LogitsCall
+from specverify.testing.engines import check_engine
+from specverify.testing.judged import SpeculationRefuted, check_subject
+from specverify.testing.kernels import check_kernel
+from specverify.testing.verifiers import check_decoder, check_verifier
+
+__all__ = [
+    "BatchedCall",
+    "Call",
+    "EngineScenario",
+    "LogitsCall",
+    "Made",
+    "Observer",
+    "SpeculationRefuted",
+    "check_decoder",
+    "check_engine",
+    "check_kernel",
+    "check_subject",
+    "check_verifier",
+    "hard_calls",
+]

@@ -1,0 +1,97 @@
+"""Engines: calls that decode."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from reference import Claim, Tokens
+from specverify.base.arguments import (
+    argument_error,
+    check_callable,
+    check_law,
+)
+from specverify.base.verdict import Verdict
+from specverify.engines import found_engines
+from specverify.subjects.engine import ModelsWithPasses, engine_subject
+from specverify.subjects.made_engine import EngineScenario, Made, made_subject
+from specverify.subjects.observer import Observer
+from specverify.testing.judged import SECONDS, OnFail, check_subject, claiming, name_of
+
+
+def check_engine(
+    speculative: Callable[..., Any],
+    plain: Callable[[], Any] | Mapping[Tokens, float] | None = None,
+    *,
+    observe: Observer | None = None,
+    models: Sequence[Any] = (),
+    claims: Collection[Claim] | None = None,
+    sampled: bool = False,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Examine a call that decodes with speculation against the same call without it, or against a law.
+
+    Both take no arguments and return the new token ids (see ``subjects.engine``). With ``plain`` left out the one
+    argument is what makes them, ``make(scenario)``, for each of some twenty pairs of models (see
+    ``subjects.made_engine``): bugs hide at one prompt. ``observe`` looks into the engine while it runs: drafts, their
+    acceptance, caches (see ``subjects.observer``). ``models`` are models of an engine that is known here; their forward
+    passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it GREEDY and
+    SUPPORTED, unless told otherwise; where it is looked into, OPTIMAL_COUPLING too. With ``sampled`` both calls are
+    sampled as well, some ten thousand times each; that decides where the draws of an engine cannot be answered.
+    """
+    name, checked = name_of(speculative), _to_be_read(observe)
+    if plain is None:
+        check_callable(speculative, "what makes the engine", arguments=1)
+        if checked is not None or len(models) > 0:
+            raise argument_error(
+                "observe or models", observe or models, "none: what is made for a scenario brings its own"
+            )
+        subject = made_subject(partial(_made_to_be_read, speculative), name, inspect.getdoc(speculative) or "an engine")
+    else:
+        check_callable(speculative, "the call with speculation", arguments=0)
+        if isinstance(plain, Mapping):
+            check_law(plain, "the law")
+        else:
+            check_callable(plain, "the call without speculation", arguments=0)
+        subject = engine_subject(speculative, plain, name, _models(models), observer=checked)
+    if any(program.watch for program in subject.programs):
+        subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
+    subject = claiming(subject, claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+
+
+def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScenario) -> Any:
+    made = make(scenario)
+    if isinstance(made, Made):
+        _to_be_read(made.observer)
+    return made
+
+
+def _to_be_read(observe: Any) -> Observer | None:
+    """Return the observer with what an engine that is known here can tell of its target."""
+    if observe is None:
+        return None
+    if not isinstance(observe, Observer):
+        raise argument_error("observe", observe, "an Observer")
+    if observe.target is not None and observe.read is None:
+        readers = (engine.reads(observe.target) for engine in found_engines().engines.values())
+        observe.read = next((read for read in readers if read), None)
+    return observe
+
+
+def _models(models: Any) -> ModelsWithPasses:
+    """Return the models whose forward passes may be remembered, each with what its passes depend on."""
+    engines = found_engines().engines.values()
+    known = " or ".join(engine.name for engine in engines) or "an engine"
+    if not isinstance(models, (tuple, list)):
+        raise argument_error("models", models, f"a tuple of models of {known}")
+    found = []
+    for model in models:
+        passes = next((passes for engine in engines if (passes := engine.passes(model))), None)
+        if passes is None or not callable(getattr(model, "forward", None)):
+            raise argument_error("a model", model, f"a model of {known}, with a forward method")
+        found.append((model, passes))
+    return tuple(found)

@@ -1,0 +1,107 @@
+"""Kernels that verify batches on a device."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from reference import Claim
+from specverify.base.arguments import (
+    argument_error,
+    check_integer,
+)
+from specverify.base.verdict import Verdict
+from specverify.checks import Conditions
+from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
+from specverify.run.verify import Checklist
+from specverify.subjects.arrays import names_torch
+from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
+from specverify.subjects.kernel_samples import Calls
+from specverify.subjects.subject import Subject
+from specverify.testing.judged import SECONDS, OnFail, checked_gammas, claiming, judged, name_of
+
+
+def check_kernel(
+    kernel: Callable[..., Any],
+    *,
+    uniforms: Uniforms = "[0, 1)",
+    recovery: Recovery = "inverse cdf",
+    rule: Rule = "token",
+    ends: Ends = "padding",
+    padding: int = -1,
+    draft_padding: int = -1,
+    offset_step: int = 1,
+    library: Library | None = None,
+    dtype: str = "float32",
+    device: Any = None,
+    gammas: Sequence[int] = (1, 2),
+    vocabularies: Sequence[int] = (129, 1025, 8193),
+    rows: int = 2**16,
+    tv: float = 5e-3,
+    rows_per_call: int = 2**18,
+    alarm: float = 1e-6,
+    seed: int = 0,
+    claims: Collection[Claim] | None = None,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Examine a kernel that verifies batches on a device; what it is called with is in ``subjects.kernel``.
+
+    ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its
+    law is exact: see ``laws.grid``. If there are a ``"seed"`` and an offset, or it has its ``"own"`` generator, it is
+    sampled: a total variation of ``tv`` is seen, ten times that between two of its random numbers.
+
+    ``recovery``: the last token by ``"inverse cdf"``, or as a race of ``"exponential"`` or ``"gumbel"`` noises.
+    ``rule``: what a coin decides, a ``"token"`` (2211.17192) or that a ``"block"`` is accepted (2403.10444).
+    ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of those ``"emitted"`` or of the
+    drafts ``"accepted"``. ``padding`` is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
+    ``offset_step`` is what a caller adds to the offset from call to call. ``library``, ``dtype`` and ``device`` are of
+    its arrays, ``library`` being torch where its code or its module names torch, and NumPy elsewhere.
+
+    ``gammas`` are the numbers of drafts, ``vocabularies`` sizes beside the 3 of the exact tables; ``rows`` is how many
+    rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
+    ``alarm`` is the probability with which a right kernel is refuted by its samples. Raises ``ValueError`` for options
+    or parameters that do not fit each other.
+    """
+    found = kernel_of(
+        kernel,
+        name_of(kernel),
+        uniforms=uniforms,
+        recovery=recovery,
+        rule=rule,
+        ends=ends,
+        padding=padding,
+        draft_padding=draft_padding,
+        offset_step=offset_step,
+        library=library or ("torch" if _has_torch(kernel) else "numpy"),
+        dtype=dtype,
+        device=device,
+    )
+    chosen, sizes = checked_gammas(gammas), _vocabularies(vocabularies)
+    check_integer(rows, "rows")
+    check_integer(rows_per_call, "rows_per_call", least=4)
+    if found.inside:
+        precision = precision_of(tv, alarm, seed)
+        checks = checks_of_samples(found, chosen, sizes, Calls(rows_per_call), precision)
+    else:
+        checks = checks_of_uniforms(found, chosen, sizes, rows)
+    subject = claiming(Subject(found.name, "a batched verification kernel", frozenset(Claim)), claims)
+    return judged(subject, Checklist(checks, Conditions(seed=seed), seconds), on_fail, of_kernel=True)
+
+
+def _has_torch(kernel: Any) -> bool:
+    """Return whether the code of a kernel, or the module that it is from, names torch."""
+    scope = getattr(inspect.unwrap(kernel), "__globals__", {}) if callable(kernel) else {}
+    return any(getattr(value, "__name__", "") == "torch" for value in scope.values()) or (
+        callable(kernel) and names_torch(kernel)
+    )
+
+
+def _vocabularies(sizes: Any) -> tuple[int, ...]:
+    """Return the larger vocabularies of a kernel, as they were given."""
+    if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
+        raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
+    for size in sizes:
+        check_integer(size, f"a vocabulary of {tuple(sizes)}", least=5)
+    return tuple(map(int, sizes))

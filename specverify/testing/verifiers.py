@@ -1,0 +1,108 @@
+"""Verifiers and decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, get_args
+
+from reference import Algorithm, Claim
+from specverify.base.arguments import (
+    argument_error,
+    check_callable,
+    check_choice,
+)
+from specverify.base.verdict import Verdict
+from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.external import Form, decode_subject, verifier_subject_of
+from specverify.subjects.given_calls import calls_subject
+from specverify.subjects.hard_calls import HardCall
+from specverify.subjects.recorded_calls import AnyCall
+from specverify.subjects.tree_forms import FORMS as TREES
+from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
+from specverify.subjects.tree_verifier import Drafts
+from specverify.testing.judged import SECONDS, OnFail, check_subject, checked_gammas, claiming, name_of
+
+
+def check_verifier(
+    verify: Callable[..., Any],
+    *,
+    form: Form | None = None,
+    gammas: Sequence[int] | None = None,
+    drafts: Drafts | None = None,
+    trees: Sequence[Sequence[int]] | None = None,
+    same_tree: bool = False,
+    claims: Collection[Claim] | None = None,
+    cases: Iterable[AnyCall | HardCall] | None = None,
+    sampled: bool = False,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Examine a rejection sampler at several gammas, or with several trees, in one of five forms.
+
+    ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
+    ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
+    ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
+    ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)`` decides a
+    tree, see ``tree_verifier``; ``"batched_tree"``: the same with a leading dimension, see ``tree_batches``. ``drafts``
+    says how trees are drawn, since a rule that is right for one way is wrong for another: ``"with_replacement"``,
+    ``"without_replacement"`` or ``"top_k"`` (then q is None). ``trees`` are the shapes to examine, each as its parents,
+    ``same_tree`` that the rows of a batch have one. ``reference.tree_layouts`` makes the arguments of other code.
+    A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
+    tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
+    lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
+
+    With ``cases`` it is examined on single calls at the caller's own size, and on nothing else: recorded ones
+    (``Call``, ``LogitsCall``, ``BatchedCall``; they tell the form) or ``hard_calls(vocabulary, gamma, dtype)``.
+    """
+    check_callable(verify, "the verifier")
+    if cases is not None:
+        if form is not None or gammas is not None or sampled:
+            raise ValueError("cases are given with form, gammas or sampled, expected cases alone: calls tell the form")
+        subject = claiming(calls_subject(verify, name_of(verify), _cases(cases)), claims)
+        return check_subject(subject, on_fail=on_fail, seconds=seconds)
+    if form is not None:
+        check_choice(form, "form", get_args(Form))
+    chosen, name = None if gammas is None else checked_gammas(gammas), name_of(verify)
+    if form in TREES:
+        _check_unsaid(form, gammas=gammas)
+        subject = tree_form_subject(verify, name, tree_form(form, drafts, same_tree), checked_trees(trees))
+    else:
+        _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
+        subject = verifier_subject_of(verify, name, form, chosen)
+    subject = claiming(subject, claims)
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+
+
+def check_decoder(
+    decode: Callable[..., Any] | Algorithm,
+    *,
+    sampled: bool = False,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
+    if not isinstance(decode, Algorithm):
+        check_callable(decode, "the decoder")
+    subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, name_of(decode))
+    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+
+
+def _check_unsaid(form: str | None, **options: Any) -> None:
+    """Raise ``ValueError`` for the first option that was given and does not belong to the form."""
+    for name, value in options.items():
+        if value is not None:
+            raise argument_error(name, value, f"it to be left out with form={form!r}")
+
+
+def _cases(cases: Any) -> Sequence[Any]:
+    """Return the calls to examine a verifier on, as they were given."""
+    if isinstance(cases, tuple) and hasattr(cases, "_fields"):
+        raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")
+    if isinstance(cases, (str, bytes)) or not isinstance(cases, Iterable):
+        raise argument_error(
+            "cases", cases, "calls, such as [Call(p, q, draft_tokens)] or hard_calls(vocabulary, gamma, dtype)"
+        )
+    found = list(cases)
+    if not found:
+        raise argument_error("cases", found, "at least one call")
+    return found
