@@ -46,6 +46,18 @@ def stats(session: nox.Session) -> None:
 
 
 @nox.session
+def kernels(session: nox.Session) -> None:
+    """Examine vLLM's and SGLang's kernels: compiled where there is a GPU, under Triton's interpreter where not."""
+    install(session, "torch", "dev")
+    session.install("--no-deps", "triton==3.9.0", "vllm==0.33.0", "xgrammar==0.2.8", "apache-tvm-ffi==0.1.11")
+    session.install("-r", "kernel_tests/requirements.txt")
+    wheel = Path(session.create_tmp())
+    session.run("pip", "download", "--quiet", "--no-deps", "--dest", str(wheel), "sglang==0.5.23")
+    session.run("python", "-m", "zipfile", "-e", str(next(wheel.glob("sglang-*.whl"))), str(wheel / "sglang"))
+    session.run("pytest", "kernel_tests", "-rP", *session.posargs, env={"SGLANG_WHEEL": str(wheel / "sglang")})
+
+
+@nox.session
 def kills(session: nox.Session) -> None:
     """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""
     install(session, "hf")

@@ -17,7 +17,7 @@ from reference import Claim
 from specverify.base.arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import described_rounds, kernel_check
+from specverify.checks.kernels._shown import kernel_check
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, called, given_batch
 from specverify.subjects.kernel_rounds import ENTRIES, Rounds, given_random
@@ -92,26 +92,39 @@ def _said(place: int, gamma: int, end: str) -> str:
     return f"the uniform of draft {place + 1} is {end}" if place < gamma else f"the final uniform is {end}"
 
 
-def examine(kernel: Kernel, make: Callable[[], Rows], _: Conditions) -> Examination:
-    """Decide the rows and look at every token that comes out."""
-    rows = make()
-    answers = host_array(called(kernel, given_batch(kernel, rows.batch), _random(kernel, rows)))
-    figures = {"runs": len(answers)}
-    for row, (position, token) in _forbidden(rows.batch, answers):
-        length = int(rows.batch.lengths[row])
-        emitted = [t for t in answers[row].tolist() if t != -1]
-        shown = f"{emitted} comes out" if emitted else "nothing comes out"
-        why = f", and token {token} has probability 0 at position {position + 1}" if token is not None else ""
-        drafts = rows.batch.drafts[row, :length].tolist()
-        let = (
-            f"vocabulary {rows.batch.p.shape[-1]}, {kernel.convention.dtype}",
-            f"row {row + 1} of {len(answers)}, drafts {drafts}",
-            f"accept uniforms {rows.coins[row, :length].tolist()}, last {float(rows.last[row])!r}",
-            *_masses(rows.batch, row, position, token),
-        )
-        then = f"{shown}{why}, when {rows.said[row]}"
-        return Examination(then, failed=True, rational=False, counterexample=Counterexample(let, then), figures=figures)
-    return Examination("nothing forbidden comes out", rational=False, figures=figures)
+def examine(kernel: Kernel, asked: Sequence[Callable[[], Rows]], _: Conditions) -> Examination:
+    """Decide the rows and look at every token that comes out; of what is forbidden, one for each number is told."""
+    found, runs = dict[str, tuple[Rows, Any, int, int, int | None]](), 0
+    for make in asked:
+        rows = make()
+        answers = host_array(called(kernel, given_batch(kernel, rows.batch), _random(kernel, rows)))
+        runs += len(answers)
+        for row, (position, token) in _forbidden(rows.batch, answers):
+            when = f"vocabulary {rows.batch.p.shape[-1]}, {rows.said[row]}"
+            found.setdefault(when, (rows, answers[row], row, position, token))
+    figures = {"runs": runs}
+    if not found:
+        return Examination("nothing forbidden comes out", rational=False, figures=figures)
+    (when, first), *others = found.items()
+    rows, answer, row, position, token = first
+    length = int(rows.batch.lengths[row])
+    let = (
+        f"{when}, {kernel.convention.dtype}",
+        f"row {row + 1} of {len(rows.said)}, drafts {rows.batch.drafts[row, :length].tolist()}",
+        f"accept uniforms {rows.coins[row, :length].tolist()}, last {float(rows.last[row])!r}",
+        *_masses(rows.batch, row, position, token),
+    )
+    then = f"{_came(answer, position, token)}, when {rows.said[row]}"
+    because = tuple(f"{other}: {_came(answer, position, token)}" for other, (_, answer, _, position, token) in others)
+    example = Counterexample(let, then, tuple(f"and {line}" for line in because[:8]))
+    return Examination(then, failed=True, rational=False, counterexample=example, figures=figures)
+
+
+def _came(answer: Any, position: int, token: int | None) -> str:
+    emitted = [t for t in answer.tolist() if t != -1]
+    if token is None:
+        return "nothing comes out"
+    return f"{emitted} comes out, and token {token} has probability 0 at position {position + 1}"
 
 
 def _masses(batch: Batch, row: int, position: int, token: int | None) -> Iterator[str]:
@@ -145,26 +158,22 @@ def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
     """Return the checks of the kernel that these rounds are of."""
-    tables, rounded = {}, {}
-    for rounds in all_rounds:
-        size = max(8, rounds.vocabulary)
-        if rounds.vocabulary == SIZE:
-            tables[described_rounds(rounds)] = partial(examine, rounds.kernel, partial(table_rows, rounds))
-        make = partial(rounded_rows, rounds.kernel, rounds.gamma, size)
-        rounded[f"vocabulary {size}, gamma={rounds.gamma}"] = partial(examine, rounds.kernel, make)
+    kernel = all_rounds[0].kernel
+    tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]
+    rounded = [partial(rounded_rows, kernel, rounds.gamma, max(8, rounds.vocabulary)) for rounds in all_rounds]
     return (
         kernel_check(
             "support_at_boundary_draws",
             "no token of target probability 0 is emitted where a uniform is at an end of its interval",
             Claim.SUPPORTED,
             Evidence.EXACT,
-            tables,
+            {"tables": partial(examine, kernel, tables)},
         ),
         kernel_check(
             "support_at_rounded_rows",
             "nor where p and q are apart by rounding alone, or a sum over the vocabulary rounds",
             Claim.SUPPORTED,
             Evidence.EXACT,
-            rounded,
+            {"rounded rows": partial(examine, kernel, rounded)},
         ),
     )
