@@ -57,7 +57,7 @@ def tree_batch_subject(
 
     ``trees`` are the shapes of the tree that is looked at; the first is looked at alone as well.
     """
-    shapes = trees or DRAFTING[drafts].trees[1:]
+    shapes = trees or DRAFTING[drafts].trees[1:2]
     beside = f"tree {MINE + 1} of {MINE + 1}" + (" of one shape" if same_tree else "")
 
     def variant(shape: Tokens, company: bool, said: str, **more: Any) -> Variant:
@@ -66,7 +66,7 @@ def tree_batch_subject(
 
     together = {"joint": partial(two_trees, verify, drafts, same_tree)}
     variants = [variant(shapes[0], False, "alone"), *(variant(shape, True, beside, **together) for shape in shapes)]
-    return subject_of(verify, name, tuple(variants))
+    return subject_of(verify, name, drafts, tuple(variants))
 
 
 def build(

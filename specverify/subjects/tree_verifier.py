@@ -41,6 +41,7 @@ from reference.trees import children, path_tokens
 from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, Verify, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.subject import Context, Subject, Variant
@@ -59,12 +60,27 @@ class Drafting(NamedTuple):
     """The best rule known for such drafts: a verifier that claims as much must accept as often."""
     trees: tuple[Tokens, ...]
     """Parents."""
+    scenarios: tuple[Scenario, ...]
 
+
+MORE = tuple(Scenario("generic", 3, (0, 1, 0), 3, seed=seed) for seed in (6, 8))
+"""Contexts in which what p is owed after a rejection has several tokens: what comes behind a sibling depends on it."""
+ALL = tuple(sorted((*SCENARIOS, *MORE), key=lambda scenario: (scenario.vocabulary, scenario.horizon)))
+FEWER = tuple(
+    scenario
+    for scenario in ALL
+    if (scenario.vocabulary, scenario.horizon) != (3, 5)
+    or scenario.greedy
+    or scenario.shape in {"generic", "zeros", "point_target", "point_draft"}
+)
+"""Every node that is drawn multiplies the paths: of the longest scenarios, half."""
 
 DRAFTING: dict[Drafts, Drafting] = {
-    "with_replacement": Drafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
-    "without_replacement": Drafting(without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
-    "top_k": Drafting(most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3))),
+    "with_replacement": Drafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
+    "without_replacement": Drafting(without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0, 0)), FEWER),
+    "top_k": Drafting(
+        most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3)), MORE + SCENARIOS
+    ),
 }
 
 
@@ -85,14 +101,11 @@ def tree_subject(verify: Verify, name: str, drafts: Drafts, trees: tuple[Tokens,
     ``trees`` are the shapes to examine it with, each as its parents.
     """
     shapes = trees or DRAFTING[drafts].trees
-    return subject_of(
-        verify,
-        name,
-        tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes),
-    )
+    variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
+    return subject_of(verify, name, drafts, variants)
 
 
-def subject_of(verify: Verify, name: str, variants: tuple[Variant, ...]) -> Subject:
+def subject_of(verify: Verify, name: str, drafts: Drafts, variants: tuple[Variant, ...]) -> Subject:
     """Return the subject of a verifier of trees with these variants; the last is the one to be sampled."""
     last = variants[-1]
     assert last.intercepted is not None
@@ -105,6 +118,7 @@ def subject_of(verify: Verify, name: str, variants: tuple[Variant, ...]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        scenarios=DRAFTING[drafts].scenarios,
     )
 
 
