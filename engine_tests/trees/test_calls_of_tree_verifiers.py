@@ -11,9 +11,9 @@ from examined import verdict_of
 from reference.tree_layouts import conditional_pmfs
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.subject import UnusableSubject
-from specverify.subjects.tree_answers import Answer, read_answer, read_answers
+from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answers
 from specverify.subjects.tree_batches import certain_tree, neighbours, tree_batch_subject
 from specverify.subjects.tree_verifier import TreeRows, tree_subject
 
@@ -24,7 +24,7 @@ TOP_K = "top_k"
 def checked(verify, check, drafts=TOP_K, trees=(TREE,), keep=lambda scenario: scenario.vocabulary < 4):
     subject = tree_subject(verify, "subject", drafts, trees)
     few = subject._replace(scenarios=tuple(filter(keep, subject.scenarios)))
-    return run_check(few, check_named(check), Plan(()))
+    return run_check(few, check_named(check), Checklist(()))
 
 
 # Ends of random numbers
@@ -145,7 +145,7 @@ def seeded(p, q, parents, tokens):
 def test_no_stream_of_randomness_begins_again(verify, status):
     subject = tree_subject(verify, "subject", "with_replacement", ((-1, -1),))
     few = tuple(item for item in subject.scenarios if (item.vocabulary, item.horizon) == (3, 5))
-    found = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Plan(()))
+    found = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Checklist(()))
     assert found.status is status, found.statement
 
 
@@ -154,7 +154,7 @@ def test_one_coin_a_level_against_sums_is_one_draw():
     assert found.status is Status.HOLDS
     subject = tree_batch_subject(rules.by_links(), "links", TOP_K, (TREE,))
     few = tuple(item for item in subject.scenarios if (item.vocabulary, item.horizon) == (3, 5))
-    audit = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Plan(()))
+    audit = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Checklist(()))
     assert audit.status is Status.HOLDS, audit.statement
 
 
@@ -176,13 +176,13 @@ ROWS = [0.25, 0.75]
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ([1, 0, -1], Answer((1, 0))),
-        (torch.tensor([1, 0, -1]), Answer((1, 0))),
-        ((1, 0), Answer((1, 0))),
-        (([], ROWS), Answer((), (0.25, 0.75), "float64")),
-        ((np.array([1, -1]), np.array(ROWS, dtype=np.float32)), Answer((1,), (0.25, 0.75), "float32")),
-        ((torch.tensor([1]), torch.tensor(ROWS)), Answer((1,), (0.25, 0.75), "float32")),
-        ((torch.tensor([1]), torch.tensor([2.0, 0.0])), Answer((1,), (2.0, 0.0), "float32")),
+        ([1, 0, -1], TreeAnswer((1, 0))),
+        (torch.tensor([1, 0, -1]), TreeAnswer((1, 0))),
+        ((1, 0), TreeAnswer((1, 0))),
+        (([], ROWS), TreeAnswer((), (0.25, 0.75), "float64")),
+        ((np.array([1, -1]), np.array(ROWS, dtype=np.float32)), TreeAnswer((1,), (0.25, 0.75), "float32")),
+        ((torch.tensor([1]), torch.tensor(ROWS)), TreeAnswer((1,), (0.25, 0.75), "float32")),
+        ((torch.tensor([1]), torch.tensor([2.0, 0.0])), TreeAnswer((1,), (2.0, 0.0), "float32")),
     ],
 )
 def test_tokens_or_accepted_tokens_and_weights_are_read(answer, found):

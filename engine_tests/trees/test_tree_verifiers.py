@@ -13,7 +13,7 @@ from reference.tree_layouts import conditional_pmfs
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.scenarios import Scenario
-from specverify.run.verify import Plan, run_check, verify_subject
+from specverify.run.verify import Checklist, run_check, verify_subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import tree_subject
 
@@ -76,7 +76,7 @@ def test_a_node_that_two_paths_share_is_tried_once():
     for seen_once, status in ((True, Status.HOLDS), (False, Status.REFUTED)):
         verify = rules.by_paths(seen_once=seen_once, own=conditional_pmfs)
         subject = tree_subject(verify, "shared", WITHOUT, ((-1, -1, 0, 0),))._replace(scenarios=several)
-        assert run_check(subject, check_named(LAW), Plan(())).status is status
+        assert run_check(subject, check_named(LAW), Checklist(())).status is status
 
 
 @pytest.mark.parametrize("drafts", [WITH, WITHOUT])
@@ -88,7 +88,7 @@ def test_a_draw_that_is_looked_up_is_right_for_drawn_trees_and_wastes_some(draft
     assert wasted.status is Status.REFUTED
     assert re.match(r"\S+ drafts are accepted in the mean, the best rule known for them accepts \S+", wasted.statement)
     modest = subject._replace(claims=frozenset({Claim.LOSSLESS}))
-    (unasked,) = verify_subject(modest, Plan((check_named(ACCEPTANCE),)))
+    (unasked,) = verify_subject(modest, Checklist((check_named(ACCEPTANCE),)))
     assert unasked.status is Status.NOT_APPLICABLE
 
 
@@ -100,7 +100,7 @@ def test_greedy_verifiers_follow_the_argmax():
     ):
         subject = tree_subject(rules.greedy_by_paths(padding, row), "greedy", TOP_K, ((-1, -1, 0, 1, 1, 3),))
         check = check_named("greedy_is_argmax")
-        found = run_check(subject._replace(claims=frozenset({Claim.GREEDY})), check, Plan((check,)))
+        found = run_check(subject._replace(claims=frozenset({Claim.GREEDY})), check, Checklist((check,)))
         assert found.status is status, (padding, found.statement)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from reference import Decoder, State, Task
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks._explain import described, shown
+from specverify.checks._explain import described, readable
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import slack
 from specverify.laws.paths import paths
@@ -28,8 +28,8 @@ def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examinati
         runs += count + more
         if possible - accepted > slack(here, 2 * nodes):
             statement = (
-                f"{shown(accepted)} drafts are accepted in the mean, the best rule known for them accepts "
-                f"{shown(possible)}"
+                f"{readable(accepted)} drafts are accepted in the mean, the best rule known for them accepts "
+                f"{readable(possible)}"
             )
             let = (described(here), f"committed {state.tokens}")
             return Examination(

@@ -15,7 +15,7 @@ from reference import Claim, Tokens
 from reference.tree_layouts import path_candidates, path_indices
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import drawn, owed
-from specverify.subjects.arrays import Verify
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
@@ -92,14 +92,14 @@ def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
 
-RIGHT: dict[Drafts, Verify] = {
+RIGHT: dict[Drafts, BareVerifier] = {
     "with_replacement": with_replacement,
     "without_replacement": without_replacement,
     "top_k": top_k,
 }
 
 
-def in_batch(verify: Verify) -> Verify:
+def in_batch(verify: BareVerifier) -> BareVerifier:
     """Return the verifier of batches that decides tree by tree."""
 
     def batch(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
@@ -126,14 +126,14 @@ def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
     return indices, path_candidates(tokens, indices, padding=padding)
 
 
-def in_company(verify: Verify, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
+def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
     """Return the subject of a verifier of batches of trees, examined among other trees: alone it is that of one."""
     subject = tree_batch_subject(verify, name, drafts, trees)
     return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
 
 
 def planted_tree(
-    verify: Verify,
+    verify: BareVerifier,
     name: str,
     summary: str,
     drafts: Drafts,
@@ -142,13 +142,13 @@ def planted_tree(
     killed_by: str,
     category: str = "J",
     batched: bool = False,
-    control: Verify | None = None,
+    control: BareVerifier | None = None,
     claims: frozenset[Claim] = frozenset(Claim),
 ) -> Mutant:
     """Return the mutant whose verifier of trees is ``verify``; the correct one for such drafts is its control."""
     right = control or RIGHT[drafts]
 
-    def subject(verify: Verify, name: str) -> Subject:
+    def subject(verify: BareVerifier, name: str) -> Subject:
         made = (in_company if batched else tree_subject)(verify, name, drafts, (TREES[drafts],))
         return made._replace(claims=claims)
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from reference import Tokens
 from specverify.intercept.unknowns.deferred import known
-from specverify.subjects.emitted import accepted_row, described, emitted_row
+from specverify.subjects.emitted import accepted_row, emitted_row, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 
 FLOATS = ("float32", "float64")
 
 
-class Answer(NamedTuple):
+class TreeAnswer(NamedTuple):
     """What was emitted, and the weights of one more token where that is left to the caller."""
 
     tokens: Tokens
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     """The type of the weights, one of ``FLOATS``."""
 
 
-def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> Answer:
+def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
     """Return what was answered for a tree.
 
     Raises ``UnusableSubject``, naming the tree as ``who``, unless it is at least 1 token, or a pair of at least 0 and
@@ -33,15 +33,17 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
     """
     nodes = len(parents)
     if not _is_pair(answer):
-        return Answer(emitted_row(answer, nodes, who))
+        return TreeAnswer(emitted_row(answer, nodes, who))
     tokens, weights = answer
-    return Answer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
+    return TreeAnswer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
 
 
-def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[Answer, ...]:
+def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
     """Return what was answered for each tree of a batch; raises ``UnusableSubject`` unless there is one answer each."""
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
-        raise UnusableSubject(f"it returned {described(answer)}, expected an answer for each of {len(trees)} trees")
+        raise UnusableSubject(
+            f"it returned {type_and_shape(answer)}, expected an answer for each of {len(trees)} trees"
+        )
     if len(answer) != len(trees):
         raise UnusableSubject(f"it returned {len(answer)} answers for a batch of {len(trees)} trees, expected as many")
     return tuple(
@@ -65,13 +67,13 @@ def _read_weights(weights: Any, vocabulary: int, who: str) -> tuple[tuple[float,
         raise UnusableSubject(f"{who} returned weights of the next token in {kind}, expected {' or '.join(FLOATS)}")
     if tuple(getattr(weights, "shape", (len(weights),))) != (vocabulary,):
         raise UnusableSubject(
-            f"{who} returned weights of the next token as {described(weights)}, expected [vocabulary]"
+            f"{who} returned weights of the next token as {type_and_shape(weights)}, expected [vocabulary]"
         )
     try:
         row = weights.tolist() if hasattr(weights, "tolist") else weights
         values = tuple(float(known(value)) for value in row)
     except (TypeError, ValueError):
-        raise UnusableSubject(f"{who} returned {described(weights)}, expected weights of the next token") from None
+        raise UnusableSubject(f"{who} returned {type_and_shape(weights)}, expected weights of the next token") from None
     if not all(math.isfinite(value) and value >= 0 for value in values) or not any(values):
         raise UnusableSubject(f"{who} returned the weights {values} of the next token, expected a positive sum")
     return values, kind

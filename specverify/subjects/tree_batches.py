@@ -24,12 +24,13 @@ from reference.drafters.tree import tree_drafter
 from reference.kv_cache import tree_depths
 from reference.models import draft_model
 from reference.trees import children, leaves
+from reference.types import never
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.subjects.arrays import Attempt, Verify, arrays_of
+from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batched_verifier import of_two_rows
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
-from specverify.subjects.tree_answers import Answer, read_answers
+from specverify.subjects.tree_answers import TreeAnswer, read_answers
 from specverify.subjects.tree_verifier import (
     DRAFTING,
     Drafts,
@@ -51,7 +52,7 @@ MINE = 2
 
 
 def tree_batch_subject(
-    verify: Verify, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None, same_tree: bool = False
+    verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None, same_tree: bool = False
 ) -> Subject:
     """Return the subject of a verifier of batches of trees; it claims to be lossless and optimal.
 
@@ -70,7 +71,7 @@ def tree_batch_subject(
 
 
 def build(
-    verify: Verify,
+    verify: BareVerifier,
     drafts: Drafts,
     shape: Tokens,
     company: bool,
@@ -80,7 +81,7 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, among others or alone."""
 
-    def decide(draws: Draws, rows: TreeRows) -> Answer:
+    def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         batch = (*neighbours(rows, same_tree), rows) if company else (rows,)
         return decided(verify, drafts, batch, answered, draws)[-1]
 
@@ -88,13 +89,13 @@ def build(
 
 
 def decided(
-    verify: Verify, drafts: Drafts, batch: Sequence[TreeRows], answered: Context, draws: Draws
-) -> tuple[Answer, ...]:
+    verify: BareVerifier, drafts: Drafts, batch: Sequence[TreeRows], answered: Context, draws: Draws
+) -> tuple[TreeAnswer, ...]:
     """Return what ``verify`` answers for each tree of one call."""
     given, convert = arrays_given(tuple(batch), drafts, batched=True), arrays_of(verify, _attempt_of(drafts))
     read = partial(read_answers, trees=[rows.parents for rows in batch], vocabulary=batch[0].p.shape[1])
     with answered(draws):
-        found: tuple[Answer, ...] = called(convert, given, partial(invoked, verify, drafts), read)
+        found: tuple[TreeAnswer, ...] = called(convert, given, partial(invoked, verify, drafts), read)
     return found
 
 
@@ -126,7 +127,7 @@ def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
     return TreeRows(rows, even, parents, tuple(tokens))
 
 
-def two_trees(verify: Verify, drafts: Drafts, same_tree: bool, task: Task, prompt: Tokens) -> EngineProgram:
+def two_trees(verify: BareVerifier, drafts: Drafts, same_tree: bool, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a tree after the prompt and another one in a different context.
 
     Paths multiply, so drawn trees have one node where the vocabulary is above 2. A tree that q cannot fill makes both
@@ -139,7 +140,7 @@ def two_trees(verify: Verify, drafts: Drafts, same_tree: bool, task: Task, promp
 
     def decide(draws: Draws) -> list[Tokens]:
         trees = [
-            drafter.propose(draws, None, prefix, depth, lambda q, token: False)
+            drafter.propose(draws, None, prefix, depth, never)
             for drafter, (prefix, depth) in zip(drafters, rows, strict=True)
         ]
         count = _common(*(tree.parents for tree in trees)) if same_tree else min(len(tree.tokens) for tree in trees)
@@ -172,7 +173,7 @@ def _common(one: Tokens, other: Tokens) -> int:
 def _attempt_of(drafts: Drafts) -> Attempt:
     """Return what calls a verifier once on three small trees."""
 
-    def attempt(verify: Verify, convert: Convert) -> None:
+    def attempt(verify: BareVerifier, convert: Convert) -> None:
         either = TreeRows(
             np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]], np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0)
         )

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, get_args
 
 from reference import Tokens
 from reference.kv_cache import tree_depths
-from specverify.base.arguments import check_choice, check_flag, refusal
-from specverify.subjects.arrays import Verify
+from specverify.base.arguments import argument_error, check_choice, check_flag
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
@@ -47,11 +47,11 @@ TREE_FORMS = {
 def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
     """Return the form that was asked for. Raises ``ValueError`` in one sentence for what is none."""
     if drafts is None:
-        raise refusal("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
+        raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
     check_choice(drafts, "drafts", get_args(Drafts))
     check_flag(same_tree, "same_tree")
     if same_tree and form == "tree":
-        raise refusal("same_tree", same_tree, 'False with form="tree", where there is one tree')
+        raise argument_error("same_tree", same_tree, 'False with form="tree", where there is one tree')
     return TreeForm(drafts, form == "batched_tree", same_tree)
 
 
@@ -60,17 +60,21 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
     if trees is None:
         return None
     if not isinstance(trees, Sequence) or isinstance(trees, (str, bytes)) or not trees:
-        raise refusal("trees", trees, "a sequence of at least one tree, each as its parents, such as ((-1, -1, 0),)")
+        raise argument_error(
+            "trees", trees, "a sequence of at least one tree, each as its parents, such as ((-1, -1, 0),)"
+        )
     for parents in trees:
         if not isinstance(parents, Sequence) or isinstance(parents, (str, bytes)) or not parents:
-            raise refusal("a tree", parents, "the parents of at least one node, such as (-1, -1, 0)")
+            raise argument_error("a tree", parents, "the parents of at least one node, such as (-1, -1, 0)")
         tree_depths(parents)
     if len({tuple(parents) for parents in trees}) < len(trees):
-        raise refusal("trees", trees, "each tree once")
+        raise argument_error("trees", trees, "each tree once")
     return tuple(tuple(map(int, parents)) for parents in trees)
 
 
-def tree_form_subject(verify: Verify, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None) -> Subject:
+def tree_form_subject(
+    verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
+) -> Subject:
     """Return the subject of a verifier of trees in this form, called so that the name finds it again."""
     called = f"{form.word}={name}"
     if form.batched:

@@ -42,17 +42,17 @@ from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.scenarios import SCENARIOS, Scenario
-from specverify.subjects.arrays import Attempt, Verify, arrays_of
+from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.subject import Context, Subject, Variant
-from specverify.subjects.tree_answers import Answer, read_answer
-from specverify.subjects.verifier import sampled_setting, variant_of
+from specverify.subjects.tree_answers import TreeAnswer, read_answer
+from specverify.subjects.verifier import setting_of_decoder, variant_of
 
 Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 """How the children of a node were drawn."""
 
 
-class Drafting(NamedTuple):
+class TreeDrafting(NamedTuple):
     """One way to draw a tree, and what it is examined with."""
 
     pick: Pick
@@ -75,10 +75,12 @@ FEWER = tuple(
 )
 """Every node that is drawn multiplies the paths: of the longest scenarios, half."""
 
-DRAFTING: dict[Drafts, Drafting] = {
-    "with_replacement": Drafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
-    "without_replacement": Drafting(without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0, 0)), FEWER),
-    "top_k": Drafting(
+DRAFTING: dict[Drafts, TreeDrafting] = {
+    "with_replacement": TreeDrafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
+    "without_replacement": TreeDrafting(
+        without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0, 0)), FEWER
+    ),
+    "top_k": TreeDrafting(
         most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3)), MORE + SCENARIOS
     ),
 }
@@ -95,7 +97,7 @@ class TreeRows(NamedTuple):
     tokens: Tokens
 
 
-def tree_subject(verify: Verify, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
+def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees, drawn as ``drafts`` says; it claims to be lossless and optimal.
 
     ``trees`` are the shapes to examine it with, each as its parents.
@@ -105,7 +107,7 @@ def tree_subject(verify: Verify, name: str, drafts: Drafts, trees: tuple[Tokens,
     return subject_of(verify, name, drafts, variants)
 
 
-def subject_of(verify: Verify, name: str, drafts: Drafts, variants: tuple[Variant, ...]) -> Subject:
+def subject_of(verify: BareVerifier, name: str, drafts: Drafts, variants: tuple[Variant, ...]) -> Subject:
     """Return the subject of a verifier of trees with these variants; the last is the one to be sampled."""
     last = variants[-1]
     assert last.intercepted is not None
@@ -114,7 +116,7 @@ def subject_of(verify: Verify, name: str, drafts: Drafts, variants: tuple[Varian
         summary=(verify.__doc__ or "a verifier of trees").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=variants,
-        settings=(sampled_setting(last.intercepted.build, f"V=8 T=1 horizon=3 {last.label}"),),
+        settings=(setting_of_decoder(last.intercepted.build, f"V=8 T=1 horizon=3 {last.label}"),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
@@ -142,24 +144,24 @@ def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
 
 
 def build(
-    verify: Verify, drafts: Drafts, shape: Tokens, task: Task, answered: Context = answered_everywhere
+    verify: BareVerifier, drafts: Drafts, shape: Tokens, task: Task, answered: Context = answered_everywhere
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, round by round.
 
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
     """
 
-    def decide(draws: Draws, rows: TreeRows) -> Answer:
+    def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         given, convert = arrays_given((rows,), drafts), arrays_of(verify, attempt_of(drafts))
         read = partial(read_answer, parents=rows.parents, vocabulary=rows.p.shape[1])
         with answered(draws):
-            found: Answer = called(convert, given, partial(invoked, verify, drafts), read)
+            found: TreeAnswer = called(convert, given, partial(invoked, verify, drafts), read)
         return found
 
     return drafter_decoder(task, drafts, shape, verifier_of(task, decide))
 
 
-def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], Answer]) -> Verifier:
+def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
     """Return the verifier that emits what ``decide`` answers; the next token is drawn here where it left that open."""
     q_of = draft_model(task)
 
@@ -172,7 +174,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], Answer]) -> Veri
     return verify
 
 
-def all_of(draws: Draws, answer: Answer) -> Tokens:
+def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
     """Return the emitted tokens; the last is drawn here where it was left open."""
     if answer.weights is None:
         return answer.tokens
@@ -205,7 +207,7 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
     return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
 
 
-def invoked(verify: Verify, drafts: Drafts, *arrays: Any) -> Any:
+def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
     """Return the answer of a call to converted arrays."""
     return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
 
@@ -214,7 +216,7 @@ def invoked(verify: Verify, drafts: Drafts, *arrays: Any) -> Any:
 def attempt_of(drafts: Drafts) -> Attempt:
     """Return what calls a verifier once on a small tree."""
 
-    def attempt(verify: Verify, convert: Convert) -> None:
+    def attempt(verify: BareVerifier, convert: Convert) -> None:
         p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]
         rows = TreeRows(p, np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0))
         answer = invoked(verify, drafts, *convert(arrays_given((rows,), drafts)))
