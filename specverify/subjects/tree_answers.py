@@ -14,7 +14,7 @@ from specverify.subjects.subject import UnusableSubject
 FLOATS = ("float32", "float64")
 
 
-class Answer(NamedTuple):
+class TreeAnswer(NamedTuple):
     """What was emitted, and the weights of one more token where that is left to the caller."""
 
     tokens: Tokens
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     """The type of the weights, one of ``FLOATS``."""
 
 
-def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> Answer:
+def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
     """Return what was answered for a tree.
 
     Raises ``UnusableSubject``, naming the tree as ``who``, unless it is at least 1 token, or a pair of at least 0 and
@@ -33,15 +33,17 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
     """
     nodes = len(parents)
     if not _is_pair(answer):
-        return Answer(emitted_row(answer, nodes, who))
+        return TreeAnswer(emitted_row(answer, nodes, who))
     tokens, weights = answer
-    return Answer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
+    return TreeAnswer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
 
 
-def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[Answer, ...]:
+def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
     """Return what was answered for each tree of a batch; raises ``UnusableSubject`` unless there is one answer each."""
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
-        raise UnusableSubject(f"it returned {type_and_shape(answer)}, expected an answer for each of the {len(trees)}")
+        raise UnusableSubject(
+            f"it returned {type_and_shape(answer)}, expected an answer for each of {len(trees)} trees"
+        )
     if len(answer) != len(trees):
         raise UnusableSubject(f"it returned {len(answer)} answers for a batch of {len(trees)} trees, expected as many")
     return tuple(

@@ -24,12 +24,13 @@ from reference.drafters.tree import tree_drafter
 from reference.kv_cache import tree_depths
 from reference.models import draft_model
 from reference.trees import children, leaves
+from reference.types import never
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batched_verifier import of_two_rows
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
-from specverify.subjects.tree_answers import Answer, read_answers
+from specverify.subjects.tree_answers import TreeAnswer, read_answers
 from specverify.subjects.tree_verifier import (
     DRAFTING,
     Drafts,
@@ -57,7 +58,7 @@ def tree_batch_subject(
 
     ``trees`` are the shapes of the tree that is looked at; the first is looked at alone as well.
     """
-    shapes = trees or DRAFTING[drafts].trees[1:]
+    shapes = trees or DRAFTING[drafts].trees[1:2]
     beside = f"tree {MINE + 1} of {MINE + 1}" + (" of one shape" if same_tree else "")
 
     def variant(shape: Tokens, company: bool, said: str, **more: Any) -> Variant:
@@ -66,7 +67,7 @@ def tree_batch_subject(
 
     together = {"joint": partial(two_trees, verify, drafts, same_tree)}
     variants = [variant(shapes[0], False, "alone"), *(variant(shape, True, beside, **together) for shape in shapes)]
-    return subject_of(verify, name, tuple(variants))
+    return subject_of(verify, name, drafts, tuple(variants))
 
 
 def build(
@@ -80,7 +81,7 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, among others or alone."""
 
-    def decide(draws: Draws, rows: TreeRows) -> Answer:
+    def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         batch = (*neighbours(rows, same_tree), rows) if company else (rows,)
         return decided(verify, drafts, batch, answered, draws)[-1]
 
@@ -89,12 +90,12 @@ def build(
 
 def decided(
     verify: BareVerifier, drafts: Drafts, batch: Sequence[TreeRows], answered: Context, draws: Draws
-) -> tuple[Answer, ...]:
+) -> tuple[TreeAnswer, ...]:
     """Return what ``verify`` answers for each tree of one call."""
     given, convert = arrays_given(tuple(batch), drafts, batched=True), arrays_of(verify, _attempt_of(drafts))
     read = partial(read_answers, trees=[rows.parents for rows in batch], vocabulary=batch[0].p.shape[1])
     with answered(draws):
-        found: tuple[Answer, ...] = called(convert, given, partial(invoked, verify, drafts), read)
+        found: tuple[TreeAnswer, ...] = called(convert, given, partial(invoked, verify, drafts), read)
     return found
 
 
@@ -139,7 +140,7 @@ def two_trees(verify: BareVerifier, drafts: Drafts, same_tree: bool, task: Task,
 
     def decide(draws: Draws) -> list[Tokens]:
         trees = [
-            drafter.propose(draws, None, prefix, depth, lambda q, token: False)
+            drafter.propose(draws, None, prefix, depth, never)
             for drafter, (prefix, depth) in zip(drafters, rows, strict=True)
         ]
         count = _common(*(tree.parents for tree in trees)) if same_tree else min(len(tree.tokens) for tree in trees)

@@ -60,7 +60,9 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
     if trees is None:
         return None
     if not isinstance(trees, Sequence) or isinstance(trees, (str, bytes)) or not trees:
-        raise argument_error("trees", trees, "a sequence of at least one tree, by its parents: ((-1, -1, 0),)")
+        raise argument_error(
+            "trees", trees, "a sequence of at least one tree, each as its parents, such as ((-1, -1, 0),)"
+        )
     for parents in trees:
         if not isinstance(parents, Sequence) or isinstance(parents, (str, bytes)) or not parents:
             raise argument_error("a tree", parents, "the parents of at least one node, such as (-1, -1, 0)")

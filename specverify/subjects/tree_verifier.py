@@ -41,17 +41,18 @@ from reference.trees import children, path_tokens
 from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.subject import Context, Subject, Variant
-from specverify.subjects.tree_answers import Answer, read_answer
+from specverify.subjects.tree_answers import TreeAnswer, read_answer
 from specverify.subjects.verifier import setting_of_decoder, variant_of
 
 Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 """How the children of a node were drawn."""
 
 
-class Drafting(NamedTuple):
+class TreeDrafting(NamedTuple):
     """One way to draw a tree, and what it is examined with."""
 
     pick: Pick
@@ -59,12 +60,29 @@ class Drafting(NamedTuple):
     """The best rule known for such drafts: a verifier that claims as much must accept as often."""
     trees: tuple[Tokens, ...]
     """Parents."""
+    scenarios: tuple[Scenario, ...]
 
 
-DRAFTING: dict[Drafts, Drafting] = {
-    "with_replacement": Drafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
-    "without_replacement": Drafting(without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0))),
-    "top_k": Drafting(most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3))),
+MORE = tuple(Scenario("generic", 3, (0, 1, 0), 3, seed=seed) for seed in (6, 8))
+"""Contexts in which what p is owed after a rejection has several tokens: what comes behind a sibling depends on it."""
+ALL = tuple(sorted((*SCENARIOS, *MORE), key=lambda scenario: (scenario.vocabulary, scenario.horizon)))
+FEWER = tuple(
+    scenario
+    for scenario in ALL
+    if (scenario.vocabulary, scenario.horizon) != (3, 5)
+    or scenario.greedy
+    or scenario.shape in {"generic", "zeros", "point_target", "point_draft"}
+)
+"""Every node that is drawn multiplies the paths: of the longest scenarios, half."""
+
+DRAFTING: dict[Drafts, TreeDrafting] = {
+    "with_replacement": TreeDrafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
+    "without_replacement": TreeDrafting(
+        without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0, 0)), FEWER
+    ),
+    "top_k": TreeDrafting(
+        most_likely, candidate_set, ((-1, -1, -1), (-1, -1, 0, 1, 1), (-1, 0, -1, 2, 3)), MORE + SCENARIOS
+    ),
 }
 
 
@@ -85,14 +103,11 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
     ``trees`` are the shapes to examine it with, each as its parents.
     """
     shapes = trees or DRAFTING[drafts].trees
-    return subject_of(
-        verify,
-        name,
-        tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes),
-    )
+    variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
+    return subject_of(verify, name, drafts, variants)
 
 
-def subject_of(verify: BareVerifier, name: str, variants: tuple[Variant, ...]) -> Subject:
+def subject_of(verify: BareVerifier, name: str, drafts: Drafts, variants: tuple[Variant, ...]) -> Subject:
     """Return the subject of a verifier of trees with these variants; the last is the one to be sampled."""
     last = variants[-1]
     assert last.intercepted is not None
@@ -105,6 +120,7 @@ def subject_of(verify: BareVerifier, name: str, variants: tuple[Variant, ...]) -
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        scenarios=DRAFTING[drafts].scenarios,
     )
 
 
@@ -135,17 +151,17 @@ def build(
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
     """
 
-    def decide(draws: Draws, rows: TreeRows) -> Answer:
+    def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         given, convert = arrays_given((rows,), drafts), arrays_of(verify, attempt_of(drafts))
         read = partial(read_answer, parents=rows.parents, vocabulary=rows.p.shape[1])
         with answered(draws):
-            found: Answer = called(convert, given, partial(invoked, verify, drafts), read)
+            found: TreeAnswer = called(convert, given, partial(invoked, verify, drafts), read)
         return found
 
     return drafter_decoder(task, drafts, shape, verifier_of(task, decide))
 
 
-def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], Answer]) -> Verifier:
+def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
     """Return the verifier that emits what ``decide`` answers; the next token is drawn here where it left that open."""
     q_of = draft_model(task)
 
@@ -158,7 +174,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], Answer]) -> Veri
     return verify
 
 
-def all_of(draws: Draws, answer: Answer) -> Tokens:
+def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
     """Return the emitted tokens; the last is drawn here where it was left open."""
     if answer.weights is None:
         return answer.tokens
