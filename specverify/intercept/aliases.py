@@ -26,6 +26,7 @@ from specverify.intercept import answers
 from specverify.intercept.native_types import once
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
+from specverify.intercept.unknowns.lazy_numbers import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     **numpy_calls.METHODS,
@@ -114,6 +115,16 @@ def _held_by_libraries() -> Counter[int]:
 def aliases_answered() -> Iterator[None]:
     """Exchange what was found inside the block."""
     with exchanged(_found):
+        yield
+
+
+@contextmanager
+def libraries_replaced() -> Iterator[None]:
+    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
+
+    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
+    """
+    with random_calls.random_replaced(), numpy_calls.numpy_replaced(), aliases_answered(), math_answers():
         yield
 
 

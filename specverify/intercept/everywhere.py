@@ -13,21 +13,11 @@ from specverify.intercept.answers import nobody_answers
 from specverify.intercept.block import opened
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.numpy.calls import numpy_answered_by, numpy_replaced
-from specverify.intercept.python.calls import random_answered_by, random_replaced
+from specverify.intercept.numpy.calls import numpy_answered_by
+from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
-
-
-@contextmanager
-def libraries_replaced() -> Iterator[None]:
-    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
-
-    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
-    """
-    with random_replaced(), numpy_replaced(), aliases_answered(), math_answers():
-        yield
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
-from specverify.intercept.everywhere import libraries_replaced
+from specverify.intercept.aliases import libraries_replaced
 from specverify.intercept.moved import look_around
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
