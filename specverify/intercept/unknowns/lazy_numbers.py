@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify.intercept.native_types import methods_replaced, replaced
+from specverify.intercept.native_types import methods_replaced, once, replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA, YES_OR_NO, applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.lookups import crossing, lookup
@@ -139,6 +139,7 @@ _MATH = {
 }
 
 
+@once
 @contextmanager
 def math_answers() -> Iterator[None]:
     """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``.
