@@ -180,8 +180,8 @@ def test_what_does_not_fit_is_refused_before_any_work(kernel, options, said):
         check_kernel(kernel, **options)
 
 
-def test_uniforms_of_a_number_inside_are_ten_times_as_coarse():
-    """Numbers of six bits are seen, exactly: a grid of 64 is not the law."""
+def test_uniforms_of_four_bits_are_seen():
+    """Multiples of 1/16 have not the law of thirds and fifths."""
 
     def kernel(p, q, drafts, accept_uniforms, final_uniforms):
         coarse = np.floor(final_uniforms * 16) / 16

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Site, Tokens, chain
+from reference import Draws, Site, Tokens, Verified, chain
 from reference.verifiers.block_verification import block_verification
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.base.arrays import host_array
@@ -180,5 +180,9 @@ def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
     for i in range(len(case.draft)):
         answers |= {(("accept", i), 0): float(uniforms[i]), (("residual", i), 0): last}
     tape = Tape(0, answers)
-    rule = RULES[rounds.kernel.convention.rule]
-    return rule(tape, lambda tokens: case.p[len(tokens)], (), chain(case.draft, tuple(case.q))).tokens
+    return verified(rounds.kernel, case.draft, case.p, case.q, tape).tokens
+
+
+def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
+    """Return what the rule makes of a draft: ``p[i]`` and ``q[i]`` are the pmfs that its token i is judged by."""
+    return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

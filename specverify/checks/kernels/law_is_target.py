@@ -20,7 +20,7 @@ from specverify.checks.kernels._shown import described_rounds, described_row, ke
 from specverify.laws.grid import MARGIN, Cell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, target_law, total_variation
 from specverify.laws.paths import paths
-from specverify.subjects.kernel_rounds import RULES, Rounds, by_rule, decided, in_ids, launched
+from specverify.subjects.kernel_rounds import Rounds, by_rule, decided, in_ids, launched, verified
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 
 DOUBT = 64 * MARGIN
@@ -203,17 +203,10 @@ def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:
-            for path in paths(partial(_round, rounds, case)):
+            for path in paths(partial(verified, rounds.kernel, case.draft, case.p, case.q)):
                 for i in range(1, path.outcome.accepted + 1):
                     best[i] += case.weight * path.weight
     return best
-
-
-def _round(rounds: Rounds, case: Any, draws: Any) -> Any:
-    from reference import chain  # noqa: PLC0415
-
-    rule = RULES[rounds.kernel.convention.rule]
-    return rule(draws, lambda tokens: case.p[len(tokens)], (), chain(case.draft, tuple(case.q)))
 
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:

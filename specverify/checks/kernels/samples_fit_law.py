@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Task, Tokens, chain
+from reference import Claim, Task, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels._shown import kernel_check
@@ -23,7 +23,7 @@ from specverify.laws.paths import paths
 from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_designs import Design, design_of, drafts_of, sampled_situation
-from specverify.subjects.kernel_rounds import RULES
+from specverify.subjects.kernel_rounds import verified
 from specverify.subjects.kernel_samples import Calls, counted, text_of
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 
@@ -87,10 +87,8 @@ def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
 def acceptance_law(sampled: Sampled) -> dict[int, float]:
     """Return the law of the number of accepted drafts, by the rule."""
     here, law = sampled.situation, Counter[int]()
-    rule = RULES[sampled.kernel.convention.rule]
     for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
-        drafts = chain(draft, tuple(q))
-        for path in paths(lambda draws, p=p, drafts=drafts: rule(draws, lambda tokens: p[len(tokens)], (), drafts)):  # type: ignore[misc]
+        for path in paths(partial(verified, sampled.kernel, draft, p, q)):
             law[path.outcome.accepted] += weight * path.weight
     return {number: float(mass) for number, mass in law.items()}
 

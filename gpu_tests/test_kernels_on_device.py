@@ -1,0 +1,51 @@
+"""``check_kernel`` on the device: the batched verifier of ``reference``, with given uniforms and with its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from reference import verify_batched
+from specverify.base.verdict import Status
+from specverify.testing import check_kernel
+
+PRECISION: dict[str, dict[str, Any]] = {
+    "cpu": dict(tv=2e-2, rows_per_call=2**14, vocabularies=(129,)),
+    "cuda": dict(tv=5e-4, rows_per_call=2**20),
+}
+"""On a GPU a hundred million rows for each table."""
+
+
+def given(p: Any, q: Any, drafts: Any, lengths: Any, accept_uniforms: Any, final_uniforms: Any) -> Any:
+    return verify_batched(p, q, drafts, lengths, accept_uniforms, final_uniforms).emitted
+
+
+def its_own(p: Any, q: Any, drafts: Any) -> Any:
+    """Right; draws from the device's generator."""
+    rows, gamma = drafts.shape
+    uniforms = torch.rand(rows, gamma + 1, dtype=torch.float64, device=p.device)
+    lengths = torch.full((rows,), gamma, device=p.device)
+    return verify_batched(p, q, drafts, lengths, uniforms[:, :gamma], uniforms[:, gamma]).emitted
+
+
+def reseeded(p: Any, q: Any, drafts: Any) -> Any:
+    """Planted: every call begins again."""
+    torch.manual_seed(0)
+    return its_own(p, q, drafts)
+
+
+def test_the_verifier_is_exact_on_the_device(device: torch.device) -> None:
+    verdicts = check_kernel(given, device=device, vocabularies=(129, 1025), rows=2**14)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+def test_samples_are_drawn_and_counted_on_the_device(device: torch.device) -> None:
+    verdicts = check_kernel(its_own, uniforms="own", device=device, **PRECISION[device.type])
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+def test_a_generator_seeded_in_every_call_is_refuted(device: torch.device) -> None:
+    verdicts = check_kernel(reseeded, uniforms="own", device=device, on_fail=None, **PRECISION[device.type])
+    refuted = {verdict.check for verdict in verdicts if verdict.status is Status.REFUTED}
+    assert "calls_are_independent" in refuted
