@@ -52,9 +52,9 @@ def hard_calls(
     """Return the hard calls of one size.
 
     ``dtype`` is float64, float32, float16 or bfloat16 (with torch); ``form`` is ``"row"`` for probabilities or
-    ``"logits"``. Raises ``ValueError`` for a vocabulary below 8 or a gamma that is not from 1 to 64.
+    ``"logits"``. Raises ``ValueError`` for a vocabulary below 64 or a gamma that is not from 1 to 64.
     """
-    check_integer(vocabulary, "the vocabulary", least=8)
+    check_integer(vocabulary, "the vocabulary", least=64)
     check_integer(gamma, "gamma", least=1, most=64)
     check_choice(dtype, "the dtype", tuple(TOLERANCES))
     check_choice(form, "the form", FORMS)
@@ -93,13 +93,16 @@ def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """As after top-p: few tokens are possible, in blocks of nothing, and not the same ones in p and q."""
-    p, q = rng.exponential(size=(2, vocabulary))
-    p[rng.random(vocabulary) < 0.95] = 0.0
-    q[rng.random(vocabulary) < 0.95] = 0.0
-    p[: vocabulary // 4], q[vocabulary // 2 : 3 * vocabulary // 4] = 0.0, 0.0
-    p[-1] = q[-1] = p.sum() / 8
-    return p, q
+    """As after top-p: few tokens are possible, whole blocks are not, and other ones in p than in q."""
+
+    def row(first: int, last: int) -> Any:
+        found = np.zeros(vocabulary)
+        found[rng.choice(np.arange(first, last), max(vocabulary // 20, 4), replace=False)] = 1.0
+        found *= rng.exponential(size=vocabulary)
+        found[-1] = found.sum() / 8
+        return found
+
+    return row(vocabulary // 4, vocabulary), row(0, vocabulary // 2)
 
 
 def padded(rng: np.random.Generator, vocabulary: int) -> Pair:

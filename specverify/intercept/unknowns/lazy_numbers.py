@@ -278,7 +278,8 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return what ``ndarray.searchsorted`` does."""
-    if isinstance(v, LazyFloat) and large(self.size):
+    random = isinstance(v, LazyFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
+    if random and large(self.size):
         return _searched(self, v, side, sorter)
     return _SEARCHSORTED(self, v, side, sorter)
 

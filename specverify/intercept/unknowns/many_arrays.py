@@ -7,6 +7,7 @@ here is refused, and never computes with anything else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -41,16 +42,20 @@ class ManyArray(LazyArray):
     """An array whose elements are those of ``many``."""
 
     many: Many | None = None
+    shared = False
+    """Whether there is another array that would see what is written to this one."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a function of NumPy to all elements together, or to each where that is not known."""
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
+        out = kwargs.pop("out", (None,))
         if method == "__call__" and ufunc in KNOWN and not kwargs:
-            try:
-                return shown(applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs)))
-            except (Apart, TypeError):
-                pass
+            with suppress(Apart, TypeError):
+                found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
+                return shown(found) if out[0] is None else _written(out[0], found)
+        if out[0] is not None:
+            raise refusal("many random numbers are changed in place in a way that is not known")
         return LazyArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -64,7 +69,17 @@ class ManyArray(LazyArray):
         return self._taken(lambda array: array[index])
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
-        return shown(_of(self).taken(take))
+        """Return a view or a copy of the elements: whichever it is, neither is written to from now on."""
+        found = shown(_of(self).taken(take))
+        self.shared = True
+        if isinstance(found, ManyArray):
+            found.shared = True
+        return found
+
+    @property
+    def T(self) -> Any:  # type: ignore[override]  # noqa: N802 - as NumPy calls it
+        """The elements with the axes turned round."""
+        return self.transpose()
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """Return the same elements in another shape."""
@@ -112,6 +127,16 @@ class ManyArray(LazyArray):
         return found[0] if axis is None else found[()]
 
 
+def _refusing(name: str) -> Callable[..., Any]:
+    def method(self: Any, *_: Any, **__: Any) -> Any:
+        raise refusal(f"many random numbers are changed in place by {name}")
+
+    return method
+
+
+for _name in ("__setitem__", "sort", "partition", "fill", "put", "resize"):
+    setattr(ManyArray, _name, _refusing(_name))
+
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.argmax: ManyArray.argmax,
     np.argmin: ManyArray.argmin,
@@ -144,6 +169,14 @@ def _elements(many: Many) -> LazyArray:
     made = np.empty(found.shape, dtype=object)
     made.reshape(-1)[:] = [LazyFloat(each) if isinstance(each, Continuous) else each for each in found.flat]
     return made.view(LazyArray)
+
+
+def _written(out: Any, many: Many) -> Any:
+    """Let other numbers stand in an array, as an operation in place does."""
+    if not isinstance(out, ManyArray) or out.shared or out.shape != many.shape:
+        raise refusal("many random numbers are written into an array that others see")
+    out.many = many
+    return out
 
 
 def _of(array: ManyArray) -> Many:

@@ -1,0 +1,23 @@
+"""The law of a token that is drawn from a real vocabulary, read off as a vector."""
+
+from __future__ import annotations
+
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.wide import at_large
+from specverify.laws.call_law import call_law
+from specverify.subjects.open_rows import ending_of
+
+
+def kept_open(draw, size):
+    """Return the law that is read off, ``[size]``, and how many runs it took."""
+
+    def program(draws):
+        with at_large(), answered_everywhere(draws):
+            return ending_of([draw()], drafts=0)
+
+    law = call_law(program, size)
+    found = law.behind[()]
+    assert not found.unread
+    assert not found.outside
+    assert not law.faults
+    return found.masses, law.runs
