@@ -28,9 +28,11 @@ class Asked:
     """Keeps the pmf of every question, and answers with the first possible outcome."""
 
     def __init__(self):
+        """No question was put."""
         self.pmfs = []
 
-    def categorical(self, pmf, site):
+    def categorical(self, pmf, _site):
+        """Return the first token that has any probability."""
         self.pmfs.append(np.asarray(pmf))
         return int(np.flatnonzero(np.asarray(pmf) > 0)[0])
 
@@ -72,7 +74,7 @@ CHAINS = {
 
 
 def built(chain, values, apply):
-    kind, operations = CHAINS[chain]
+    _, operations = CHAINS[chain]
     for name, *operands in operations:
         values = apply(name, *(values if operand is None else operand for operand in operands))
     return values
@@ -145,7 +147,9 @@ def clocks(rng):
     ends = start + rng.choice([0.2, 0.5, 1.0, 2.0], count) * 1.001
     end = np.where(rng.random(count) < 0.3, ends, np.inf)
     never = (rng.random(count) < 0.2) & (np.arange(count) > 0)
-    return Clocks(*(np.where(never, other, own) for own, other in ((rate, 0), (start, np.inf), (at_once, 0), (end, np.inf))))
+    return Clocks(
+        *(np.where(never, other, own) for own, other in ((rate, 0), (start, np.inf), (at_once, 0), (end, np.inf)))
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -166,7 +170,9 @@ def test_the_best_of_a_block_races_against_the_best_of_another():
     """As a kernel does it: the law of the block, times that inside the block, is the law of the whole."""
     draws = Asked()
     scores = applied_to_many("divide", W, noise("exponential", draws))
-    halves = [Race(scores.taken(lambda array, part=part: array[part]), largest=True) for part in (slice(0, 3), slice(3, 7))]
+    halves = [
+        Race(scores.taken(lambda array, part=part: array[part]), largest=True) for part in (slice(0, 3), slice(3, 7))
+    ]
     races.winner([half.best() for half in halves])
     of_block = draws.pmfs[-1]
     whole = np.concatenate([mass * half.law() for mass, half in zip(of_block, halves, strict=True)])
@@ -185,7 +191,9 @@ def test_noise_races_once():
 def test_a_race_that_nobody_looks_at_leaves_the_noise_to_another():
     """One noise for all positions is right as long as one of them is emitted."""
     shared = noise("exponential")
-    first, second = (Race(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1]))
+    first, second = (
+        Race(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1])
+    )
     assert isinstance(first, Wide)
     assert np.allclose(second.drawn.masses(), W[::-1] / W.sum())
     with pytest.raises(NeedsValue, match="second race"):

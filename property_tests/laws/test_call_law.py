@@ -1,4 +1,4 @@
-"""The law of one call: coins followed, the last token a vector, and what a program does with a token that it looks at."""
+"""The law of one call: coins followed, the last token a vector, what a program does with a token it looks at."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OTHER = PMF[::-1].copy()
 COIN = np.array([0.25, 0.75])
 
 
-class Unanswerable(Exception):
-    pass
+class Unanswerable(Exception):  # noqa: N818 - reads as the sentence it is
+    """What a program raises that cannot go on."""
 
 
 def kept_or_not(finish):
@@ -68,7 +68,9 @@ def test_of_few_tokens_every_one_is_followed():
 def test_a_token_worked_out_of_a_number_is_known_where_all_are_followed():
     """Drawn among the likely ones, and looked up."""
     tokens = np.argsort(-PMF)[:100]
-    law = call_law(lambda draws: Ending((int(tokens[draws.categorical(PMF[tokens] / PMF[tokens].sum(), ("rank",))]),)), SIZE)
+    law = call_law(
+        lambda draws: Ending((int(tokens[draws.categorical(PMF[tokens] / PMF[tokens].sum(), ("rank",))]),)), SIZE
+    )
     found = law.behind[()]
     assert not found.unread
     assert np.allclose(found.masses[tokens], PMF[tokens] / PMF[tokens].sum())

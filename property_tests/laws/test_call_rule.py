@@ -1,4 +1,4 @@
-"""The rule of one call: its bounds hold the rule itself, and what floats make of it, and are not wider than they need."""
+"""The rule of one call: its bounds hold the rule itself and what floats make of it, and are no wider than they need."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ManyArray(LazyArray):
         return found
 
     @property
-    def T(self) -> Any:  # type: ignore[override]  # noqa: N802 - as NumPy calls it
+    def T(self) -> Any:  # noqa: N802 - as NumPy calls it
         """The elements with the axes turned round."""
         return self.transpose()
 
