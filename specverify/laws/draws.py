@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
+from reference.pmf import is_plainly_pmf
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
@@ -42,7 +43,8 @@ class Question:
         """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
-        pmf = check_pmf(pmf, f"the pmf at {site}")
+        if not is_plainly_pmf(pmf):
+            pmf = check_pmf(pmf, f"the pmf at {site}")
         self.site, self.depth = site, depth
         self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
         self._bytes, self._dtype = self._content.tobytes(), self._content.dtype
