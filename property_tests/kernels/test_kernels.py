@@ -162,10 +162,12 @@ def test_out_without_numbers_is_unusable_where_numbers_are_promised():
         (plain, {"ends": "length"}, "ends is 'length', expected one of 'padding', 'emitted', 'accepted'"),
         (plain, {"padding": None}, "padding is None, expected an integer"),
         (plain, {"dtype": "float31"}, "dtype is 'float31', expected the name of a float dtype of numpy"),
+        (plain, {"dtype": "int32"}, "dtype is 'int32', expected the name of a float dtype of numpy"),
+        (plain, {"dtype": 32}, "dtype is 32, expected the name of a float dtype of numpy"),
         (plain, {"library": "cupy"}, "library is 'cupy', expected one that is installed"),
         (plain, {"gammas": ()}, "gammas is (), expected a sequence of at least one"),
         (plain, {"vocabularies": (3,)}, "a vocabulary of (3,) is 3, expected an integer of at least 5"),
-        (plain, {"rows": 20}, "rows is 10, expected at least 22: one table of 2 drafts takes so many"),
+        (plain, {"rows": 20}, "rows leave 10 for gamma=2, expected at least 22, which one table takes"),
         (plain, {"on_fail": "warn"}, "on_fail is 'warn', expected one of 'raise', None"),
         (
             lambda p, q, drafts, lengths, cu_num_draft_tokens, a, f: 0,

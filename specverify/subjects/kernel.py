@@ -40,6 +40,7 @@ Ends = Literal["padding", "emitted", "accepted"]
 Library = Literal["numpy", "torch", "jax", "cupy"]
 
 MODULES = {"numpy": "array_api_compat.numpy", "torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
+FLOATS = ("float64", "float32", "bfloat16", "float16")
 NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
@@ -118,7 +119,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
         xp = import_module(MODULES.get(given.library, "jax.numpy"))
     except ImportError as error:
         raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}") from None
-    if not hasattr(xp, str(given.dtype)):
+    if given.dtype not in FLOATS or not hasattr(xp, given.dtype):
         raise argument_error("dtype", given.dtype, f"the name of a float dtype of {given.library}")
     return _with_parameters(Kernel(call, name, given, frozenset()))
 

@@ -78,7 +78,7 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int) -> Round
             cases += new
             cells += [cell for part in parts for cell in part]
     if not cases:
-        raise ValueError(f"rows is {budget}, expected at least {least}: one table of {gamma} drafts takes so many")
+        raise ValueError(f"rows leave {budget} for gamma={gamma}, expected at least {least}, which one table takes")
     ids = ids_of(vocabulary)
     return Rounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
 
