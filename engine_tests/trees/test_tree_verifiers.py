@@ -16,6 +16,7 @@ from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check, verify_subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import tree_subject
+from specverify.testing import check_verifier
 
 LAW, JOINT, ACCEPTANCE = "law_is_target", "rows_are_independent", "acceptance_is_optimal"
 WITH, WITHOUT, TOP_K = "with_replacement", "without_replacement", "top_k"
@@ -137,6 +138,16 @@ def test_a_wrong_batch_is_refuted(name):
     verdict = verdict_of(tree_batch_subject(verify, name, TOP_K), check)
     assert verdict.status is Status.REFUTED, verdict.statement
     assert verdict.counterexample.because
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*RIGHT, *RIGHT_BATCHES])
+def test_a_right_verifier_holds_under_every_exact_check(name):
+    verify, drafts, *same = (RIGHT | RIGHT_BATCHES)[name]
+    form = {"form": "batched_tree", "same_tree": same[0]} if same else {"form": "tree"}
+    verdicts = check_verifier(verify, drafts=drafts, seconds=1200, **form)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+    assert len(verdicts) == 12 + len(same)
 
 
 def test_the_shape_of_the_first_tree_shows_where_shapes_differ_alone():

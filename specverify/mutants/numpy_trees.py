@@ -25,7 +25,7 @@ Choose = Callable[[Any, Any, Sequence[int], int], tuple[int | None, int]]
 
 TREES: dict[Drafts, Tokens] = {
     "with_replacement": (-1, -1, 0),
-    "without_replacement": (-1, -1, 0),
+    "without_replacement": (-1, -1, 0, 0),
     "top_k": (-1, -1, 0, 1, 1, 3),
 }
 """Parents, small enough for many runs: an earlier sibling with children beside a later one without."""
@@ -55,13 +55,13 @@ def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
-        left = np.ones(len(p))
         for node in nodes:
-            law = q[node] * left / (q[node] * left).sum()
+            law = q[node].copy()
+            law[[tokens[other] for other in nodes if without and other < node]] = 0
+            law = law / law.sum()
             if rng.random() * law[tokens[node]] < p[tokens[node]]:
                 return node, -1
             p = owed(p, law) / owed(p, law).sum()
-            left[tokens[node]] = not without
         return None, drawn(rng, p)
 
     return choose

@@ -28,6 +28,6 @@ MUTANT = planted_tree(
     "siblings-by-leaf",
     "tries siblings in the order of leaves",
     "without_replacement",
-    citation="plausible; EAGLE sorts its paths against it",
+    citation="EAGLE before commit b09a256",
     killed_by="law_is_target",
 )
