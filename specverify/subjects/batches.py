@@ -114,11 +114,8 @@ def _arrays(rows: Sequence[Row], ragged: bool) -> dict[str, Any]:
 
 
 def _padded(pmfs: Any, length: int, padding: Any) -> Any:
-    return (
-        pmfs
-        if len(pmfs) == length
-        else np.concatenate([pmfs, np.broadcast_to(padding, (length - len(pmfs), len(padding)))])
-    )
+    missing = length - len(pmfs)
+    return np.concatenate([pmfs, np.broadcast_to(padding, (missing, len(padding)))]) if missing else pmfs
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:
