@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from samplers import loop, numpy_loop, numpy_owed, owed
+from samplers import at_once, first_rejection, loop, numpy_loop, owed
 
 BLOCK = 8192
 
@@ -82,11 +82,6 @@ def in_int16(draw=raced):
     return lambda weights: draw(weights).to(torch.int16)
 
 
-def looked_at_in_int16(weights):
-    """Wrong: the same, of a number that Python looks at."""
-    return torch.tensor(int(raced(weights)) % 2**16 - 2**16 * (int(raced(weights)) >= 2**15))
-
-
 def residual_in_float16(p, q):
     """Wrong: entries below 6e-8 are nothing in float16."""
     left = torch.clamp(p.half() - q.half(), min=0)
@@ -143,20 +138,23 @@ def numpy_in_float16(p, q):
 
 RIGHT = {
     "race": with_residual(owed),
-    "blocked race": with_draw(by_blocks),
-    "blocked sum": with_residual(mass_of_whole_blocks),
+    "multinomial of all at once": at_once(),
+    "multinomial, looked at": loop(),
+    "race, looked at": first_rejection(),
+    "sum by blocks": with_residual(mass_of_whole_blocks),
     "sorted": with_draw(sorted_first),
-    "multinomial": loop(),
+    "race by blocks": with_draw(by_blocks),
 }
 WRONG = {
     "last block left out": with_draw(whole_blocks_alone),
     "first of each block left out": with_residual(one_short(owed)),
     "ids in int16": with_draw(in_int16()),
     "residual in float16": with_residual(residual_in_float16),
-    "floor": with_residual(floored),
     "1024 candidates": with_draw(best_1024),
     "numpy ids in int16": numpy_loop(draw=numpy_in_int16),
     "numpy last block left out": numpy_loop(draw=numpy_whole_blocks),
     "numpy residual in float16": numpy_loop(residual=numpy_in_float16),
+    "floor": with_residual(floored),
 }
-__all__ = ["RIGHT", "WRONG", "numpy_owed"]
+SHOWS_EVERYWHERE = {"floor"}
+"""It gives mass to tokens that are none, in small rows as well."""

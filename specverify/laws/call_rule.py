@@ -84,11 +84,11 @@ def added_up(epsilon: float, count: int) -> Floats:
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return floats whose sums are made one by one, in float32 where they are coarser, and may have been looked up.
+    """Return floats whose sums are made one by one, in float32 where they are coarser, or in pairs; or looked up.
 
     ``given`` is the spacing of the dtype that the rows are given in: what that can hold need not be lost.
     """
-    sums = count * min(epsilon, FLOAT32) + epsilon
+    sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
 
 

@@ -162,29 +162,30 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Pair]] = {
 
 
 def _made(spec: HardCall) -> Call | LogitsCall:
-    rng = np.random.default_rng(zlib.crc32(repr(tuple(spec)[:3] + spec[5:]).encode()))
+    rng = np.random.default_rng(zlib.crc32(repr((spec.shape, spec.vocabulary, spec.gamma, spec.seed)).encode()))
     pairs = [SHAPES[spec.shape](rng, spec.vocabulary) for _ in range(spec.gamma + 1)]
     p, q = (np.stack([row / row.sum() for row in rows]) for rows in zip(*pairs, strict=True))
-    drafts = _drafts(rng, p, q)
     if spec.form == "logits":
         with np.errstate(divide="ignore"):
             target, drafter = (_stored(np.log(rows) + np.log(spec.vocabulary) / 2, spec.dtype) for rows in (p, q[:-1]))
-        return LogitsCall(target, drafter, _tokens(drafts, spec.dtype), name=spec.name)
-    p, q = (_stored(rows, spec.dtype) for rows in (p, q[:-1]))
-    return Call(p, q, _tokens(drafts, spec.dtype), spec.name)
+        return LogitsCall(target, drafter, _tokens(_drafts(rng, p, q), spec.dtype), name=spec.name)
+    stored = _stored(p, spec.dtype), _stored(q, spec.dtype)
+    drafts = _drafts(rng, *(rows.double().numpy() if spec.dtype == "bfloat16" else np.float64(rows) for rows in stored))
+    return Call(stored[0], stored[1][:-1], _tokens(drafts, spec.dtype), spec.name)
 
 
 def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
-    """Return drafts that q can give, one of them the last token where it can be, the others kept now and then."""
-    at_end = int(rng.integers(len(q) - 1))
+    """Return drafts that q can give: where they can be, one the last token, one forbidden by p, some kept at times."""
+    gamma = len(q) - 1
+    at_end = int(rng.integers(gamma))
     found = []
     for place, row in enumerate(q[:-1]):
         if place == at_end and row[-1] > 1e-6:
             found.append(len(row) - 1)
             continue
         ratio = p[place] / np.maximum(row, 1e-30)
-        either = np.where((ratio > 0.2) & (ratio < 0.8), row, 0.0)
-        weights = either if either.any() else row
+        wanted = ratio == 0 if 0 < place == gamma - 1 else (ratio > 0.2) & (ratio < 0.8)
+        weights = np.where(wanted, row, 0.0) if (wanted & (row > 1e-6)).any() else row
         found.append(int(rng.choice(len(row), p=weights / weights.sum())))
     return np.array(found)
 
