@@ -62,23 +62,24 @@ WINNERS = {
     "multinomial": lambda: torch.multinomial(P, 1)[0],
     "of rows": lambda: torch.multinomial(torch.stack([P, P.flip(0)]), 1)[0, 0],
     "race": lambda: (P / noise()).argmax(dim=-1),
-    "race in float32": lambda: (P.float() / noise(P.float())).argmax(),
+    "race in float32": lambda: (P.float() / noise(P.float())).argmax(-1),
     "race in place": in_place,
     "race of rows": lambda: (torch.stack([P.flip(0), P]) / noise(torch.empty(2, SIZE))).argmax(-1)[1],
     "noise by rows": into_an_array,
     "smallest": smallest,
     "best of blocks": by_blocks,
     "topk of one": lambda: (P / noise()).topk(1).indices[0],
-    "gumbel": lambda: (P.log() - torch.log(-torch.log(uniforms()))).argmax(),
-    "gumbel with a guard": lambda: (P.log() - torch.log(-torch.log(uniforms() + 1e-20))).argmax(),
+    "gumbel": lambda: (P.log() - torch.log(-torch.log(uniforms()))).argmax(-1),
+    "gumbel with a guard": lambda: (P.log() - torch.log(-torch.log(uniforms() + 1e-20))).argmax(-1),
     "exponentiated": lambda: torch.exp(P.log() - noise().log()).argmax(),
     "masked": masked,
-    "power": lambda: (uniforms() ** (1 / P.clamp(min=1e-300))).argmax(),
+    "power": lambda: (uniforms() ** (1 / P.clamp(min=1e-300))).argmax(-1),
     "searchsorted": lambda: torch.searchsorted(CDF, torch.rand(1, dtype=torch.float64), right=True)[0],
     "bucketize": lambda: torch.bucketize(torch.rand((), dtype=torch.float64) * CDF[-1], CDF, right=True),
     "first above": lambda: (torch.rand(1, dtype=torch.float64) < CDF).int().argmax(),
-    "count below": lambda: (CDF <= torch.rand((), dtype=torch.float64)).sum(),
-    "not above": lambda: (~(CDF > torch.rand((), dtype=torch.float64))).to(torch.int64).sum(-1),
+    "count below": lambda: (torch.rand((), dtype=torch.float64) >= CDF).sum(-1),
+    "count of few": lambda: torch.le(CDF, torch.rand((), dtype=torch.float64)).sum(0),
+    "not above": lambda: (~(torch.rand((), dtype=torch.float64) < CDF)).to(torch.int64).sum(-1),
     "distribution": lambda: torch.distributions.Categorical(P).sample(),
 }
 
@@ -91,7 +92,9 @@ def test_a_token_has_its_law_and_is_never_looked_at(draw):
 
 
 @pytest.mark.parametrize("draw", ["multinomial", "race", "searchsorted"])
-@pytest.mark.parametrize("look", [int, lambda token: token.item(), lambda token: token.tolist(), lambda t: int(t.numpy())])
+@pytest.mark.parametrize(
+    "look", [int, lambda token: token.item(), lambda token: token.tolist(), lambda t: int(t.numpy())]
+)
 def test_a_token_that_is_looked_at_has_the_same_law_in_some_tens_of_runs(draw, look):
     found, runs = kept_open(lambda: look(WINNERS[draw]()), SIZE)
     assert np.allclose(found, PMF, atol=1e-12)
@@ -252,7 +255,9 @@ def test_the_state_of_a_generator_is_one_noise():
     refused(lambda: (int(seeded(SIZE).argmin()), int(seeded(SIZE + 1).argmin())), "draws? (twice )?from one state")
 
 
-@pytest.mark.parametrize("program", [lambda u: u.sum(), lambda u: u.numpy(), lambda u: u.softmax(0), lambda u: u.sort()[1][3].item()])
+@pytest.mark.parametrize(
+    "program", [lambda u: u.sum(), lambda u: u.numpy(), lambda u: u.softmax(0), lambda u: u.sort()[1][3].item()]
+)
 def test_what_needs_the_numbers_is_refused(program):
     refused(lambda: program(torch.rand(SIZE)), "random number|order of")
 

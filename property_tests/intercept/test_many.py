@@ -11,10 +11,10 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.unknowns import races
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many import Block, Many, as_many, joined, uniforms
+from specverify.intercept.unknowns.many import Many, NoiseBlock, as_many, joined, uniforms
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Clocks, Race, law_of
-from specverify.intercept.unknowns.many_steps import Apart, Steps
+from specverify.intercept.unknowns.many_steps import NotTogether, Steps
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Wide
 
@@ -28,16 +28,18 @@ class Asked:
     """Keeps the pmf of every question, and answers with the first possible outcome."""
 
     def __init__(self):
+        """Nothing was asked."""
         self.pmfs = []
 
-    def categorical(self, pmf, site):
+    def categorical(self, pmf, site):  # noqa: ARG002 - as enumerators have it
+        """Return the first possible outcome."""
         self.pmfs.append(np.asarray(pmf))
         return int(np.flatnonzero(np.asarray(pmf) > 0)[0])
 
 
 def block(draws=None, size=SIZE):
     site = ("noise", "here.py:1")
-    return Block(draws or Asked(), site, Draw(site), size)
+    return NoiseBlock(draws or Asked(), site, Draw(site), size)
 
 
 def noise(kind="uniform", draws=None, size=SIZE):
@@ -72,7 +74,7 @@ CHAINS = {
 
 
 def built(chain, values, apply):
-    kind, operations = CHAINS[chain]
+    _kind, operations = CHAINS[chain]
     for name, *operands in operations:
         values = apply(name, *(values if operand is None else operand for operand in operands))
     return values
@@ -145,7 +147,9 @@ def clocks(rng):
     ends = start + rng.choice([0.2, 0.5, 1.0, 2.0], count) * 1.001
     end = np.where(rng.random(count) < 0.3, ends, np.inf)
     never = (rng.random(count) < 0.2) & (np.arange(count) > 0)
-    return Clocks(*(np.where(never, other, own) for own, other in ((rate, 0), (start, np.inf), (at_once, 0), (end, np.inf))))
+    return Clocks(
+        *(np.where(never, other, own) for own, other in ((rate, 0), (start, np.inf), (at_once, 0), (end, np.inf)))
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -166,7 +170,9 @@ def test_the_best_of_a_block_races_against_the_best_of_another():
     """As a kernel does it: the law of the block, times that inside the block, is the law of the whole."""
     draws = Asked()
     scores = applied_to_many("divide", W, noise("exponential", draws))
-    halves = [Race(scores.taken(lambda array, part=part: array[part]), largest=True) for part in (slice(0, 3), slice(3, 7))]
+    halves = [
+        Race(scores.taken(lambda array, part=part: array[part]), largest=True) for part in (slice(0, 3), slice(3, 7))
+    ]
     races.winner([half.best() for half in halves])
     of_block = draws.pmfs[-1]
     whole = np.concatenate([mass * half.law() for mass, half in zip(of_block, halves, strict=True)])
@@ -185,7 +191,9 @@ def test_noise_races_once():
 def test_a_race_that_nobody_looks_at_leaves_the_noise_to_another():
     """One noise for all positions is right as long as one of them is emitted."""
     shared = noise("exponential")
-    first, second = (Race(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1]))
+    first, second = (
+        Race(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1])
+    )
     assert isinstance(first, Wide)
     assert np.allclose(second.drawn.masses(), W[::-1] / W.sum())
     with pytest.raises(NeedsValue, match="second race"):
@@ -211,14 +219,14 @@ def test_arrays_are_joined_with_numbers_and_not_with_another_chain():
     assert padded.shape == (10,)
     assert [padded.element(place) for place in (7, 8, 9)] == [-1.0] * 3
     assert np.allclose(Race(padded, largest=True).law()[:SIZE], W / W.sum())
-    with pytest.raises(Apart):
+    with pytest.raises(NotTogether):
         joined([scores, noise()], np.concatenate)
 
 
 def test_what_is_not_one_function_for_all_is_left_to_the_elements():
     found = noise("gumbel")
     for name, *operands in (("sin", found), ("multiply", found, found), ("reciprocal", found), ("log", found)):
-        with pytest.raises(Apart):
+        with pytest.raises(NotTogether):
             applied_to_many(name, *operands)
 
 

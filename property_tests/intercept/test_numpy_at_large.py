@@ -33,7 +33,7 @@ IDIOMS = {
     "choice": lambda: rng().choice(SIZE, p=PMF),
     "legacy choice": lambda: int(np.random.choice(SIZE, p=PMF)),  # noqa: NPY002 - what is tested
     "multinomial": lambda: rng().multinomial(1, PMF).argmax(),
-    "race": lambda: (PMF / rng().exponential(size=SIZE)).argmax(),
+    "race": lambda: int((PMF / rng().exponential(size=SIZE)).argmax()),
     "race of the smallest": lambda: int(np.argmin(rng().standard_exponential(SIZE)[PMF > 0] / PMF[PMF > 0])),
     "gumbel": lambda: int(np.argmax(forbidden(rng().gumbel(size=SIZE)))),
     "gumbel of uniforms": lambda: forbidden(-np.log(-np.log(rng().random(SIZE)))).argmax(),
@@ -41,7 +41,7 @@ IDIOMS = {
     "searchsorted": lambda: np.searchsorted(CDF, rng().random()),
     "method searchsorted": lambda: CDF.searchsorted(rng().random() * CDF[-1], side="right"),
     "digitize": lambda: np.digitize(rng().random(), CDF),
-    "first above": lambda: int((CDF > rng().random()).argmax()),
+    "first above": lambda: int((rng().random() < CDF).argmax()),
     "count below": lambda: int((rng().random() >= CDF).sum()),
     "choices": lambda: random.choices(range(SIZE), weights=PMF)[0],
     "choices of sums": lambda: random.choices(range(SIZE), cum_weights=CDF.tolist())[0],
@@ -73,7 +73,7 @@ def test_noise_of_one_state_is_one_noise_and_another_draw_from_it_is_refused():
 
     with pytest.raises(NeedsValue, match="second race"):
         run(lambda: twice(lambda rng: (PMF / rng.exponential(size=SIZE)).argmax()))
-    with pytest.raises(NeedsValue, match="draws? (twice )?from one state"):
+    with pytest.raises(NeedsValue, match=r"draws? (twice )?from one state"):
         run(lambda: twice(lambda rng: rng.exponential(size=SIZE + 1).argmax()))
 
 

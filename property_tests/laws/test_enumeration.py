@@ -14,7 +14,7 @@ from reference.algorithms import nasd_seed_rule, speculative_sampling
 from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law, whole_run
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
-from specverify.laws.paths import estimated_paths, first_outcomes, paths
+from specverify.laws.paths import estimated_paths, first_outcomes, heaviest_paths, paths
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.strategies import pmfs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
@@ -53,6 +53,33 @@ def test_outcomes_of_probability_zero_open_no_path():
 
 def test_a_program_without_draws_has_one_path():
     assert [path[:3] for path in paths(lambda draws: "answer")] == [("answer", 1, ())]
+
+
+@given(st.lists(st.integers(1, 3).flatmap(pmfs), min_size=1, max_size=5), st.integers(1, 4))
+def test_the_heaviest_paths_are_those_of_all_paths_and_the_others_are_not_run(rows, number):
+    runs = []
+
+    def program(draws):
+        runs.append(tuple(draws.categorical(row, (i,)) for i, row in enumerate(rows)))
+        return sum(runs[-1]) % 2
+
+    everything = [(path.weight / (1 + path.outcome), path) for path in paths(program)]
+    expected = sorted(everything, key=lambda item: -item[0])[:number]
+    runs.clear()
+    assert heaviest_paths(program, lambda odd: Fraction(1, 1 + odd), number, most=1000) == expected
+    assert len(runs) <= len(everything)
+
+
+def test_paths_that_weigh_less_than_what_was_found_are_not_run():
+    likely, runs = pmf("9/10", "1/10"), []
+
+    def program(draws):
+        runs.append(tuple(draws.categorical(likely, (i,)) for i in range(10)))
+        return runs[-1]
+
+    [(weight, path)] = heaviest_paths(program, lambda _: 1, 1, most=1024)
+    assert (weight, path.choices) == (Fraction(9, 10) ** 10, (0,) * 10)
+    assert len(runs) == 1
 
 
 @given(st.lists(st.integers(1, 3).flatmap(pmfs), max_size=4))

@@ -1,4 +1,4 @@
-"""Calls at the caller's own size: what is refused in one sentence, what is made here, and what a row of logits means."""
+"""Calls at the caller's own size: what is refused, what is made here, and what a row of logits means."""
 
 from __future__ import annotations
 
@@ -42,10 +42,19 @@ def with_entry(array, place, value):
         (GOOD._replace(p=with_entry(P, (1, 2), np.nan)), r"p\[1, 2\] is NaN, expected numbers"),
         (GOOD._replace(q=with_entry(Q, (0, 0), -0.25)), r"q\[0\]\[0\] is -0.25, expected probabilities >= 0"),
         (GOOD._replace(p=P * 1.01), r"p\[0\] sums to 1.01, expected probabilities of float64 that sum to 1"),
-        (GOOD._replace(draft_tokens=np.array([1, 3])), r"draft_tokens\[1\] is 3, expected a token of the vocabulary of 3"),
+        (
+            GOOD._replace(draft_tokens=np.array([1, 3])),
+            r"draft_tokens\[1\] is 3, expected a token of the vocabulary of 3",
+        ),
         (GOOD._replace(draft_tokens=np.array([2, 0])), r"draft_tokens\[0\] is 2, which q\[0\] gives probability 0"),
-        (GOOD._replace(draft_tokens=np.array([1.0, 0.0])), r"draft_tokens is .*, expected a row of at least one token id"),
-        (GOOD._replace(draft_tokens=np.array([[1, 0]])), r"draft_tokens is .*, expected a row of at least one token id"),
+        (
+            GOOD._replace(draft_tokens=np.array([1.0, 0.0])),
+            r"draft_tokens is .*, expected a row of at least one token id",
+        ),
+        (
+            GOOD._replace(draft_tokens=np.array([[1, 0]])),
+            r"draft_tokens is .*, expected a row of at least one token id",
+        ),
         (LOGITS._replace(temperature=-1.0), "temperature is -1.0, expected a number >= 0"),
         (LOGITS._replace(top_k=0), "top_k is 0, expected at least 1"),
         (LOGITS._replace(target_logits=np.full((3, 3), -np.inf)), r"the largest of target_logits\[0\] is -inf"),
@@ -62,7 +71,10 @@ def test_a_call_that_is_none_is_refused_in_one_sentence(call, sentence):
     [
         (BATCH._replace(q=Q), r"q has the shape \[2, 3\], expected \[batch, rows, vocabulary\]"),
         (BATCH._replace(draft_tokens=DRAFTS), "expected as many rows in each"),
-        (BATCH._replace(lengths=[2, 3]), r"lengths is \[2, 3\], expected a number of drafts from 0 to 2 for each of 2 rows"),
+        (
+            BATCH._replace(lengths=[2, 3]),
+            r"lengths is \[2, 3\], expected a number of drafts from 0 to 2 for each of 2 rows",
+        ),
     ],
 )
 def test_a_batch_that_is_none_is_refused_in_one_sentence(call, sentence):
@@ -71,6 +83,8 @@ def test_a_batch_that_is_none_is_refused_in_one_sentence(call, sentence):
 
 
 class Something(NamedTuple):
+    """No call."""
+
     name: str = "something"
 
 
@@ -91,7 +105,7 @@ def test_cases_that_are_none_are_refused(cases, sentence):
 def test_cases_tell_the_form_and_a_parameter_must_be_taken():
     with pytest.raises(ValueError, match="cases are given with form, gammas or sampled"):
         check_verifier(one_row, cases=[GOOD], gammas=(2,))
-    verdicts = check_verifier(lambda p, q, d: one_row(p, q, d), cases=[LOGITS._replace(top_k=2)], on_fail=None)
+    verdicts = check_verifier(one_row, cases=[LOGITS._replace(top_k=2)], on_fail=None)
     assert "the call has top_k=2, expected a verifier with a parameter top_k" in verdicts[0].statement
 
 
@@ -160,7 +174,9 @@ def test_the_rows_of_a_batch_have_their_own_lengths():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0, 1.5])
-@pytest.mark.parametrize("cut", [{}, {"top_k": 3}, {"top_p": 0.8}, {"min_p": 0.2}, {"top_k": 5, "top_p": 0.9, "min_p": 0.05}])
+@pytest.mark.parametrize(
+    "cut", [{}, {"top_k": 3}, {"top_p": 0.8}, {"min_p": 0.2}, {"top_k": 5, "top_p": 0.9, "min_p": 0.05}]
+)
 def test_a_row_of_logits_is_what_the_reference_makes_of_it(temperature, cut):
     for seed in range(10):
         logits = np.random.default_rng(seed).normal(0, 2, 12)
@@ -187,7 +203,9 @@ def test_a_mass_that_top_p_meets_within_rounding_is_doubtful():
     assert not np.any(processed_row(logits, 1.0, None, 0.6, None, FLOAT32).doubtful)
 
 
-@pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0.0}]
+)
 def test_a_verifier_of_logits_is_judged_with_its_parameters(options):
     given = hard_calls(600, 2, "float64", form="logits")[1].call()._replace(**options)
     drafts = [int(row.argmax()) for row in np.asarray(given.draft_logits)]

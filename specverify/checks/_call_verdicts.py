@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Tokens
-from specverify.checks._explain import shown
+from specverify.checks._explain import readable
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
 from specverify.laws.call_law import Behind, CallLaw
 from specverify.laws.call_rule import EXACT, Between, Floats, Rows, added_up, behind, kept, one_by_one
@@ -70,7 +70,7 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
         if fault.mass > NEGLIGIBLE:
-            where = f"where token {fault.token} is drawn (probability {shown(fault.mass)})"
+            where = f"where token {fault.token} is drawn (probability {readable(fault.mass)})"
             return f"{_behind(len(fault.kept))} {fault.said}, {where}"
     for prefix, found in law.behind.items():
         said = _wrong_drafts(prefix, found.weight, rows, spare) or _wrong_tokens(len(prefix), found, rows, spare)
@@ -84,12 +84,10 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
     if not weight > spare:
         return None
     if prefix != rows.drafts[: len(prefix)]:
-        return (
-            f"it emits {prefix} and one token more with probability {shown(weight)}, but the drafts are {rows.drafts}"
-        )
+        return f"it emits {prefix} and one token more with probability {readable(weight)}, the drafts are {rows.drafts}"
     for position, token in enumerate(prefix):
         if not rows.p[position].pmf[token] > 0:
-            said = f"draft {position + 1} (token {token}) is kept with probability {shown(weight)}"
+            said = f"draft {position + 1} (token {token}) is kept with probability {readable(weight)}"
             return f"{said}, and has target probability 0"
     return None
 
@@ -99,13 +97,13 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
     for number, mass in found.outside.items():
         if mass > spare:
             what = int(number) if number == int(number) else number
-            said = f"{what} is emitted with probability {shown(mass)}"
+            said = f"{what} is emitted with probability {readable(mass)}"
             return f"{_behind(position)} {said}, and is no token of the vocabulary of {rows.vocabulary}"
     forbidden = np.where(rows.p[position].pmf > 0, 0.0, found.masses)
     if not forbidden.sum() > spare:
         return None
     token = int(forbidden.argmax())
-    said = f"token {token} is emitted with probability {shown(float(forbidden[token]))}"
+    said = f"token {token} is emitted with probability {readable(float(forbidden[token]))}"
     return f"{_behind(position)} {_many(forbidden)}{said}, and has target probability 0"
 
 
@@ -120,7 +118,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
     unread = next((each.unread for each in law.behind.values() if each.unread), "")
     known = not unread and not law.missing
     if known and single.total <= NOISE and fine.distance <= LARGEST / 4:
-        close = f", TV = {shown(fine.distance)}: sums in float32" if fine.total > NOISE else ", token by token"
+        close = f", TV = {readable(fine.distance)}: sums in float32" if fine.total > NOISE else ", token by token"
         return Finding(f"the law is the rule's{close}"), {**figures, "rounding": fine.slack}
     seen = max(law.rounding.epsilon, given, FLOAT32)
     coarse = _outside(law, rows, one_by_one(seen, given, count, looked_up=looked_up))
@@ -128,9 +126,9 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
     if coarse.gross > NOTICEABLE or coarse.total > LARGEST:
         return Finding(coarse.told, refuted=True, of_rule=True), figures
     if not known:
-        return Finding(unread or f"probability {shown(law.missing)} was not followed", unknown=True), figures
+        return Finding(unread or f"probability {readable(law.missing)} was not followed", unknown=True), figures
     if given > FLOAT32 and _computed_in(law, rows, dtype):
-        said = f"the law is the rule's as {dtype} computes it, TV = {shown(fine.distance)} from what float64 does"
+        said = f"the law is the rule's as {dtype} computes it, TV = {readable(fine.distance)} from what float64 does"
         return Finding(said), figures
     return Finding(_too_coarse(fine, coarse, seen), unknown=True), figures
 
@@ -202,13 +200,13 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
     if part.is_draft:
         token = rows.drafts[part.position]
         return (
-            f"draft {part.position + 1} (token {token}) is kept with probability {shown(float(part.found))}, "
-            f"the rule gives {shown(float(expected))}"
+            f"draft {part.position + 1} (token {token}) is kept with probability {readable(float(part.found))}, "
+            f"the rule gives {readable(float(expected))}"
         )
     token, most = int(np.argmax(outside)), "at least " if part.partial else ""
     return (
         f"{_behind(part.position)} {_many(outside)}token {token} is emitted with probability "
-        f"{most}{shown(float(part.found[token]))}, the rule gives {shown(float(expected[token]))}"
+        f"{most}{readable(float(part.found[token]))}, the rule gives {readable(float(expected[token]))}"
     )
 
 
@@ -219,7 +217,7 @@ def _behind(count: int) -> str:
 def _many(outside: Any) -> str:
     """Say how many tokens are wrong, where they are more than one."""
     number = int(np.count_nonzero(outside))
-    return f"{number} tokens are wrong by {shown(float(outside.sum()))} together: " if number > 1 else ""
+    return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
@@ -241,10 +239,10 @@ def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
 def _too_coarse(fine: _Outside, coarse: _Outside, epsilon: float) -> str:
     if coarse.total > NOISE:
         return (
-            f"{coarse.told}: more than rounding, and too little ({shown(coarse.total)} in all) to tell a defect from a "
-            "small number that is added against a division by 0"
+            f"{coarse.told}: more than rounding, too little ({readable(coarse.total)} in all) to tell a defect from "
+            "a small number that is added against a division by 0"
         )
     return (
-        f"TV = {shown(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "
+        f"TV = {readable(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "
         f"it can be {coarse.slack:.1g}, in float64 {fine.slack * FLOAT64 / FLOAT32:.1g}; {fine.told}"
     )

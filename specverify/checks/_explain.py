@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 from reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.base.verdict import Counterexample
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import whole_run
-from specverify.laws.paths import outcomes_of, paths
+from specverify.laws.paths import heaviest_paths, outcomes_of
 from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario
 
+SHOWN = 3
+"""How many paths a counterexample tells."""
 MOST_PATHS = 20_000
 """How many paths are searched for the heaviest ones."""
 
@@ -34,28 +35,26 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def program_counterexample(
-    name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
     """Explain the same for an engine: the calls of its library are the decisions."""
     worst, then = _most_beyond(law, expected)
-    found = [
-        (path.weight * share, path)
-        for path in islice(paths(program), MOST_PATHS)
-        for outcome, share in outcomes_of(path.outcome)
-        if outcome == worst
-    ]
-    heaviest = sorted(found, key=lambda item: -item[0])[:3]
+
+    def share(end: Any) -> Any:
+        return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
+
+    heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
     return Counterexample(
-        let=(f"setting {name}",),
+        let=(described(program), *_rows(program.rows(worst))),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
+        because=tuple(f"{_story(path.decisions)}   contributes {readable(weight)}" for weight, path in heaviest),
     )
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
     """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
-    should, does = shown(expected.get(worst, 0)), shown(law.get(worst, 0))
+    should, does = readable(expected.get(worst, 0)), readable(law.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
 
 
@@ -63,15 +62,14 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
     """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    offending = [path for path in islice(paths(program), MOST_PATHS) if offends(path.outcome)]
-    heaviest = sorted(offending, key=lambda path: -path.weight)[:3]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {shown(path.weight)}" for path in heaviest),
+        because=tuple(f"{_story(path.decisions)}   contributes {readable(path.weight)}" for path in heaviest),
     )
 
 
@@ -85,14 +83,14 @@ def described(here: InScenario | EngineProgram) -> str:
     return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
 
 
-def shown(value: Any) -> str:
+def readable(value: Any) -> str:
     """Return a probability for a reader: a rational as it is, a float to six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:
     """Return a pmf as ``(1/2, 1/2)``."""
-    return "(" + ", ".join(shown(value) for value in pmf.tolist()) + ")"
+    return "(" + ", ".join(readable(value) for value in pmf.tolist()) + ")"
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
@@ -100,7 +98,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
     for decision in decisions:
         phrase = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)
         weight = decision.weights[decision.outcome]
-        parts.append(phrase(decision) + (f" ({shown(weight)})" if weight != 1 else ""))
+        parts.append(phrase(decision) + (f" ({readable(weight)})" if weight != 1 else ""))
     return ", ".join(parts) or "without any draw"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from reference import Draws, Tokens
 from specverify.checks._call_verdicts import compared
-from specverify.checks._explain import shown
+from specverify.checks._explain import readable
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
@@ -75,7 +75,7 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
     rows, gamma = opened.rows, len(opened.rows.drafts)
     masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
-        f"draft {i + 1} is token {token}: p = {shown(p)}, q = {shown(q)}"
+        f"draft {i + 1} is token {token}: p = {readable(p)}, q = {readable(q)}"
         for i, (token, (p, q)) in enumerate(zip(rows.drafts, masses, strict=True))
     ]
     return (f"call {given.name!r}: vocabulary {rows.vocabulary}, gamma {gamma}, rows in {opened.dtype}", *at)

@@ -1,4 +1,4 @@
-"""Drafts are accepted as often as they can be: draft x with mass min(p(x), q(x)), at every position of every round.
+"""Drafts are accepted as often as they can be: draft x with probability min(p(x), q(x)), wherever one is reached.
 
 No decoder whose output follows p can emit a draft drawn from q more often (2211.17192, section 3.4), and "always
 reject" passes every test of the law alone. q is what the engine was seen to draft, p is read off the promised law, so
@@ -16,35 +16,37 @@ from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
     Seen,
-    needs_watching,
+    needs_told,
     refuted,
     seen_in,
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
-from specverify.laws.rounding import allowed, holds_within, worst
+from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
-Place = tuple[tuple[int, ...], Tokens]
+DraftContext = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
 
 
 def examine(observable: Observable, _: Conditions) -> Examination:
-    """Compare, wherever a draft was reached, the mass emitted with the most that could be."""
+    """Compare, wherever a draft was reached, how often it is emitted with how often it could be."""
     program, seen = observable.program, seen_in(observable.watch)
     promised = _prefix_masses(program.law())
     drafted, emitted = _masses(seen)
-    bound = allowed(reduce(worst, (run.rounding for run in seen.runs)))
+    bound = _of_position(reduce(worst, (run.rounding for run in seen.runs)))
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
     farthest = 0.0
     for (rounds, prefix), masses in sorted(drafted.items()):
+        if not promised[prefix]:
+            continue  # the promised law has no p there; that it is reached is the matter of other checks
         reached = sum(masses.values())
         for token, mass in sorted(masses.items()):
-            p, q = promised.get((*prefix, token), 0.0) / promised[prefix], mass / reached
+            p, q = promised[*prefix, token] / promised[prefix], mass / reached
             rate = emitted[rounds, prefix][token] / reached
-            distance = abs(rate - min(p, q)) * min(reached, promised[prefix])
+            distance = abs(rate - min(p, q))
             farthest = max(farthest, distance)
             if distance > bound:
                 then = (
@@ -53,15 +55,23 @@ def examine(observable: Observable, _: Conditions) -> Examination:
                 )
                 return refuted(program, then, f"rounds begin at new tokens {rounds}", figures)
     if not holds_within(farthest, bound):
-        said = f"a mass is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
+        said = f"a rate is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
-    return Examination("every draft is emitted with mass min(p, q)", rational=False, figures=figures)
+    return Examination("every draft is emitted with probability min(p, q)", rational=False, figures=figures)
 
 
-def _masses(seen: Seen) -> tuple[dict[Place, dict[int, float]], dict[Place, dict[int, float]]]:
+def _of_position(rounding: Rounding) -> float:
+    """Return how far a rate at one position may be off: by its coin and by the draw of p it is compared with.
+
+    What came before is in the mass of the draft and in that of the place alike, so that it cancels.
+    """
+    return allowed(rounding._replace(decisions=2))
+
+
+def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
     """Return place -> draft -> mass with which it was reached, and with which it was emitted."""
-    drafted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    emitted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         for new, mass in run.ends:
             rounds: tuple[int, ...] = ()
@@ -89,9 +99,9 @@ def _prefix_masses(law: Mapping[Tokens, float]) -> dict[Tokens, float]:
 
 CHECK = Check(
     name="acceptance_law",
-    summary="every draft of an engine is emitted with mass min(p, q), q being what it was seen to draft",
+    summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=needs_watching,
-    cases=watched_cases(examine),
+    obstacle=needs_told("forwards"),
+    cases=watched_cases("forwards", examine),
 )

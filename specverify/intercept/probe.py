@@ -18,7 +18,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specverify.intercept.caller import caller, is_ours, standard_library
+from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
@@ -85,7 +85,7 @@ def _operations() -> Any:
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:
-    if is_ours(frame.f_code.co_filename):
+    if is_ours_or_answered(frame.f_code.co_filename):
         return
     owner = getattr(function, "__self__", None)
     source = _SOURCES.get(function) if isinstance(function, type(len)) else None

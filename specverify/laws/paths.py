@@ -6,9 +6,9 @@ the error names the site that changed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -83,11 +83,14 @@ class Enumerated:
         return branch.outcome
 
 
-def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> Iterator[Path[Outcome]]:
+def paths(
+    program: Callable[[Draws], Outcome], first: tuple[int, ...] = (), least: Callable[[], Any] | None = None
+) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
 
-    ``first`` restricts to the paths whose first draws have these outcomes. A path of floats that ends in an exception
-    and has less probability than float64 rounding makes is passed over.
+    ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
+    not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
+    and has less probability than float64 rounding makes is passed over too.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
@@ -99,25 +102,55 @@ def paths(program: Callable[[Draws], Outcome], first: tuple[int, ...] = ()) -> I
         except Exception:
             if draws.failure is not None or not _happens_by_rounding(branches):
                 raise
-            if not _next_branch(branches, first):
+            if not _next_branch(branches, first, least):
                 return
             continue
         if draws.failure is not None:
             raise draws.failure
         if draws.depth < len(branches):
             branches[draws.depth].question.check_made(draws.depth)
-        weight: Any = 1
-        for branch in branches:
-            weight = weight * branch.weights[branch.outcome]
         decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
         choices = tuple(branch.outcome for branch in branches)
-        yield Path(outcome, weight, choices, decisions, seen.rounding())
-        if not _next_branch(branches, first):
+        yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
+        if not _next_branch(branches, first, least):
             return
 
 
-def _next_branch(branches: list[_Branch], first: tuple[int, ...]) -> bool:
-    """Turn to the next path. Return whether there is one."""
+def heaviest_paths(
+    program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
+) -> list[tuple[Any, Path[Outcome]]]:
+    """Return the ``number`` paths that weigh most, each with its weight times ``share`` of its outcome (at most 1).
+
+    Paths of share 0 are left out, and those that cannot be among the heaviest are not run. At most ``most`` are.
+    """
+    found: list[tuple[Any, Path[Outcome]]] = []
+
+    def least() -> Any:
+        return found[-1][0] if len(found) == number else 0
+
+    for path in islice(paths(program, least=least), most):
+        part = share(path.outcome)
+        if part:
+            found = sorted([*found, (path.weight * part, path)], key=lambda item: -item[0])[:number]
+    return found
+
+
+def _weight(branches: list[_Branch]) -> Any:
+    weight: Any = 1
+    for branch in branches:
+        weight = weight * branch.weights[branch.outcome]
+    return weight
+
+
+def _next_branch(branches: list[_Branch], first: tuple[int, ...], least: Callable[[], Any] | None) -> bool:
+    """Turn to the next path that weighs more than ``least``. Return whether there is one."""
+    while _advanced(branches, first):
+        if least is None or _weight(branches) > least():
+            return True
+    return False
+
+
+def _advanced(branches: list[_Branch], first: tuple[int, ...]) -> bool:
     while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
         branches.pop()
     if len(branches) <= len(first):
@@ -131,7 +164,7 @@ def _happens_by_rounding(branches: list[_Branch]) -> bool:
 
     An inverse CDF whose last bound is 1 - 2**-53 has a run in which it finds nothing.
     """
-    weight: Any = math.prod(branch.weights[branch.outcome] for branch in branches)
+    weight = _weight(branches)
     return isinstance(weight, float) and weight < NEGLIGIBLE
 
 

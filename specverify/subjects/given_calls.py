@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from reference import Claim, Draws, Tokens
-from specverify.base.arguments import refusal
+from specverify.base.arguments import argument_error
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.call_paths import Ending
-from specverify.subjects.arrays import Verify, takes_tensors
+from specverify.subjects.arrays import BareVerifier, takes_tensors
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
 from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
-def calls_subject(verify: Verify, name: str, calls: Sequence[Any]) -> Subject:
+def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
     """Return the subject of a verifier that is examined on these calls alone; see ``given_calls``."""
     return Subject(
         name=name,
@@ -37,7 +37,7 @@ def calls_subject(verify: Verify, name: str, calls: Sequence[Any]) -> Subject:
     )
 
 
-def given_calls(verify: Verify, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
+def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
     """Return what is examined of calls: each row, and of a batch the first, the last and the middle one.
 
     A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
@@ -61,16 +61,16 @@ def given_calls(verify: Verify, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
         elif callable(getattr(call, "call", None)):
             found.append(GivenCall(call.name, partial(_made, verify, call)))
         else:
-            raise refusal("a case", call, "a Call, a LogitsCall, a BatchedCall or one of hard_calls")
+            raise argument_error("a case", call, "a Call, a LogitsCall, a BatchedCall or one of hard_calls")
     return tuple(found)
 
 
-def _made(verify: Verify, spec: Any) -> OpenedCall:
+def _made(verify: BareVerifier, spec: Any) -> OpenedCall:
     call = spec.call()
     return given_calls(verify, [call])[0].open()
 
 
-def _of_row(verify: Verify, call: Call | LogitsCall) -> OpenedCall:
+def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
     rows, dtype = rows_of(call), dtype_of(call[0])
     named = _parameters(verify, call) if isinstance(call, LogitsCall) else {}
     invoke = partial(verify, **named)
@@ -78,7 +78,7 @@ def _of_row(verify: Verify, call: Call | LogitsCall) -> OpenedCall:
     return OpenedCall(run, rows, dtype, partial(_alike, verify, call))
 
 
-def _alike(verify: Verify, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
+def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
     """Return a call of another row in the form, the kind of array and the dtype of ``like``."""
     tensors = sys.modules["torch"] if hasattr(like[0], "detach") else None
 
@@ -99,7 +99,7 @@ def _alike(verify: Verify, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> Ope
 
 
 def _run(
-    verify: Verify, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
+    verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
     """Make a call, its random calls answered, and read the answer with its last token open."""
     given = arrays.fresh()
@@ -111,7 +111,7 @@ def _run(
 class _Arrays:
     """Arguments as the verifier takes them, as they were before every call."""
 
-    def __init__(self, verify: Verify, given: Sequence[Any]) -> None:
+    def __init__(self, verify: BareVerifier, given: Sequence[Any]) -> None:
         self._given = tuple(map(_owned, given))
         in_numpy = not any(hasattr(array, "detach") for array in self._given)
         if in_numpy and takes_tensors(verify, self._given):
@@ -144,7 +144,7 @@ def _bits(array: Any) -> Any:
     return np.ascontiguousarray(array).view(np.int16)
 
 
-def _parameters(verify: Verify, call: LogitsCall) -> dict[str, Any]:
+def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
     """Return every sampling parameter that the verifier takes. Raises ``ValueError`` for one that it does not take."""
     taken = set(inspect.signature(verify).parameters)
     neutral = {"temperature": 1.0, "top_k": call.target_logits.shape[-1], "top_p": 1.0, "min_p": 0.0}
@@ -158,7 +158,7 @@ def _parameters(verify: Verify, call: LogitsCall) -> dict[str, Any]:
     return found
 
 
-def _of_batch(verify: Verify, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
+def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
     """Return the call of a batch in which one row is as it was, and the others are certain: they add no path."""
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))

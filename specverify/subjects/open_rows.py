@@ -7,7 +7,7 @@ from typing import Any
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.wide import Wide, resolved
 from specverify.laws.call_paths import Ending
-from specverify.subjects.emitted import check_type, described, number_of
+from specverify.subjects.emitted import check_type, number_of, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -20,7 +20,7 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
         check_type(answer, who)
         elements = [element for item in _items(answer) for element in _elements(item)]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {described(answer)}, expected a row of integer tokens") from None
+        raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
     tokens: list[Any] = []
     last: Wide | None = None
     for place, element in enumerate(elements):

@@ -120,6 +120,27 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
     return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
 
 
+def _initial_uniform_(run: TorchDraws, tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    with torch.no_grad():
+        return _uniform_(run, tensor, a, b, generator=generator)
+
+
+def _kaiming_uniform_(
+    run: TorchDraws,
+    tensor: Any,
+    a: float = 0,
+    mode: Any = "fan_in",
+    nonlinearity: Any = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """Answer what a new linear layer holds, between the ends that torch gives it."""
+    if 0 in tensor.shape:
+        return tensor
+    fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
+    end = torch.nn.init.calculate_gain(nonlinearity, a) * math.sqrt(3.0 / fan)
+    return _initial_uniform_(run, tensor, -end, end, generator)
+
+
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
         raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
@@ -224,6 +245,8 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.rand_like: _rand_like,
     torch.Tensor.uniform_: _uniform_,
     torch.Tensor.exponential_: _exponential_,
+    torch.nn.init.uniform_: _initial_uniform_,
+    torch.nn.init.kaiming_uniform_: _kaiming_uniform_,
     torch.randint: _randint,
     torch.randint_like: _randint_like,
     torch.Tensor.random_: _random_,
