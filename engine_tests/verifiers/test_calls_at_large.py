@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import re
 
 import numpy as np
@@ -216,14 +216,13 @@ def test_a_forbidden_token_at_the_end_of_a_random_number_is_refuted(verify, shap
 
 
 def test_a_hidden_draw_is_noticed():
-    hidden = random.SystemRandom()
-
     def verify(p, q, draft_tokens):
-        if id(object()) % 3 == 0 and hidden.getrandbits(64) % 2:
-            return draft_tokens[:1]
-        return loop()(p, q, draft_tokens)
+        return draft_tokens[:1] if os.urandom(1)[0] < 64 else loop()(p, q, draft_tokens)
 
-    assert judged(verify, shapes("flat", size=500), "program_is_its_draws").status is not Status.HOLDS
+    verdict = judged(verify, shapes("flat", size=500), "program_is_its_draws")
+    assert verdict.status is Status.UNKNOWN
+    assert "it is not a function of the draws that are answered" in verdict.statement
+    assert judged(loop(), shapes("flat", size=500), "program_is_its_draws").status is Status.HOLDS
 
 
 def batch(rows, size, gamma=2):

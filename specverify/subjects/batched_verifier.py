@@ -78,7 +78,7 @@ def build(
         if not count and not (company and ragged):
             return (draws.categorical(p[0], ("bonus",)),)
         rows = company_of(mine, ragged) if company else (mine,)
-        return emitted(verify, rows, answered(draws))[2 if company else 0]
+        return emitted(verify, rows, draws, answered)[2 if company else 0]
 
     return rounds(task, gamma, decide)
 
@@ -110,7 +110,7 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
 
     def run(draws: Draws) -> Undecided:
         batch = [row(draws, place) for place in range(len(rows))]
-        texts = emitted(verify, batch, answered_everywhere(draws))
+        texts = emitted(verify, batch, draws, answered_everywhere)
         ends = [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(texts, rows, strict=True)
