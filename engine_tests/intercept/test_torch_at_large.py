@@ -62,22 +62,23 @@ WINNERS = {
     "multinomial": lambda: torch.multinomial(P, 1)[0],
     "of rows": lambda: torch.multinomial(torch.stack([P, P.flip(0)]), 1)[0, 0],
     "race": lambda: (P / noise()).argmax(dim=-1),
-    "race in float32": lambda: (P.float() / noise(P.float())).argmax(),  # noqa: PLW0108
+    "race in float32": lambda: (P.float() / noise(P.float())).argmax(-1),
     "race in place": in_place,
     "race of rows": lambda: (torch.stack([P.flip(0), P]) / noise(torch.empty(2, SIZE))).argmax(-1)[1],
     "noise by rows": into_an_array,
     "smallest": smallest,
     "best of blocks": by_blocks,
     "topk of one": lambda: (P / noise()).topk(1).indices[0],
-    "gumbel": lambda: (P.log() - torch.log(-torch.log(uniforms()))).argmax(),  # noqa: PLW0108
-    "gumbel with a guard": lambda: (P.log() - torch.log(-torch.log(uniforms() + 1e-20))).argmax(),  # noqa: PLW0108
+    "gumbel": lambda: (P.log() - torch.log(-torch.log(uniforms()))).argmax(-1),
+    "gumbel with a guard": lambda: (P.log() - torch.log(-torch.log(uniforms() + 1e-20))).argmax(-1),
     "exponentiated": lambda: torch.exp(P.log() - noise().log()).argmax(),
     "masked": masked,
-    "power": lambda: (uniforms() ** (1 / P.clamp(min=1e-300))).argmax(),  # noqa: PLW0108
+    "power": lambda: (uniforms() ** (1 / P.clamp(min=1e-300))).argmax(-1),
     "searchsorted": lambda: torch.searchsorted(CDF, torch.rand(1, dtype=torch.float64), right=True)[0],
     "bucketize": lambda: torch.bucketize(torch.rand((), dtype=torch.float64) * CDF[-1], CDF, right=True),
     "first above": lambda: (torch.rand(1, dtype=torch.float64) < CDF).int().argmax(),
-    "count below": lambda: (torch.rand((), dtype=torch.float64) >= CDF).sum(),  # noqa: PLW0108
+    "count below": lambda: (torch.rand((), dtype=torch.float64) >= CDF).sum(-1),
+    "count of few": lambda: torch.le(CDF, torch.rand((), dtype=torch.float64)).sum(0),
     "not above": lambda: (~(torch.rand((), dtype=torch.float64) < CDF)).to(torch.int64).sum(-1),
     "distribution": lambda: torch.distributions.Categorical(P).sample(),
 }

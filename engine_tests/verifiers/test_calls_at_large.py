@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import re
 
 import numpy as np
@@ -13,7 +13,7 @@ from verifiers_at_large import RIGHT, SHOWS_EVERYWHERE, WRONG, floored, residual
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.given_calls import calls_subject
 from specverify.testing import BatchedCall, Call, SpeculationRefuted, check_verifier, hard_calls
 
@@ -23,7 +23,7 @@ DTYPES = ("float32", "bfloat16", "float64", "float16")
 
 def judged(verify, cases, check="call_law"):
     subject = calls_subject(verify, "it", cases)
-    return run_check(subject, check_named(check), Plan((), Conditions(), 600))
+    return run_check(subject, check_named(check), Checklist((), Conditions(), 600))
 
 
 def shapes(*names, size=LARGE, gamma=GAMMA, dtype="float32", form="row"):
@@ -216,14 +216,13 @@ def test_a_forbidden_token_at_the_end_of_a_random_number_is_refuted(verify, shap
 
 
 def test_a_hidden_draw_is_noticed():
-    hidden = random.SystemRandom()
-
     def verify(p, q, draft_tokens):
-        if id(object()) % 3 == 0 and hidden.getrandbits(64) % 2:
-            return draft_tokens[:1]
-        return loop()(p, q, draft_tokens)
+        return draft_tokens[:1] if os.urandom(1)[0] < 64 else loop()(p, q, draft_tokens)
 
-    assert judged(verify, shapes("flat", size=500), "program_is_its_draws").status is not Status.HOLDS
+    verdict = judged(verify, shapes("flat", size=500), "program_is_its_draws")
+    assert verdict.status is Status.UNKNOWN
+    assert "it is not a function of the draws that are answered" in verdict.statement
+    assert judged(loop(), shapes("flat", size=500), "program_is_its_draws").status is Status.HOLDS
 
 
 def batch(rows, size, gamma=2):

@@ -11,10 +11,10 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.unknowns import races
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many import Block, Many, as_many, joined, uniforms
+from specverify.intercept.unknowns.many import Many, NoiseBlock, as_many, joined, uniforms
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Clocks, Race, law_of
-from specverify.intercept.unknowns.many_steps import Apart, Steps
+from specverify.intercept.unknowns.many_steps import NotTogether, Steps
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Wide
 
@@ -28,18 +28,18 @@ class Asked:
     """Keeps the pmf of every question, and answers with the first possible outcome."""
 
     def __init__(self):
-        """No question was put."""
+        """Nothing was asked."""
         self.pmfs = []
 
-    def categorical(self, pmf, _site):
-        """Return the first token that has any probability."""
+    def categorical(self, pmf, site):  # noqa: ARG002 - as enumerators have it
+        """Return the first possible outcome."""
         self.pmfs.append(np.asarray(pmf))
         return int(np.flatnonzero(np.asarray(pmf) > 0)[0])
 
 
 def block(draws=None, size=SIZE):
     site = ("noise", "here.py:1")
-    return Block(draws or Asked(), site, Draw(site), size)
+    return NoiseBlock(draws or Asked(), site, Draw(site), size)
 
 
 def noise(kind="uniform", draws=None, size=SIZE):
@@ -74,7 +74,7 @@ CHAINS = {
 
 
 def built(chain, values, apply):
-    _, operations = CHAINS[chain]
+    _kind, operations = CHAINS[chain]
     for name, *operands in operations:
         values = apply(name, *(values if operand is None else operand for operand in operands))
     return values
@@ -219,14 +219,14 @@ def test_arrays_are_joined_with_numbers_and_not_with_another_chain():
     assert padded.shape == (10,)
     assert [padded.element(place) for place in (7, 8, 9)] == [-1.0] * 3
     assert np.allclose(Race(padded, largest=True).law()[:SIZE], W / W.sum())
-    with pytest.raises(Apart):
+    with pytest.raises(NotTogether):
         joined([scores, noise()], np.concatenate)
 
 
 def test_what_is_not_one_function_for_all_is_left_to_the_elements():
     found = noise("gumbel")
     for name, *operands in (("sin", found), ("multiply", found, found), ("reciprocal", found), ("log", found)):
-        with pytest.raises(Apart):
+        with pytest.raises(NotTogether):
             applied_to_many(name, *operands)
 
 

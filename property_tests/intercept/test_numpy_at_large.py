@@ -33,7 +33,7 @@ IDIOMS = {
     "choice": lambda: rng().choice(SIZE, p=PMF),
     "legacy choice": lambda: int(np.random.choice(SIZE, p=PMF)),  # noqa: NPY002 - what is tested
     "multinomial": lambda: rng().multinomial(1, PMF).argmax(),
-    "race": lambda: (PMF / rng().exponential(size=SIZE)).argmax(),  # noqa: PLW0108
+    "race": lambda: int((PMF / rng().exponential(size=SIZE)).argmax()),
     "race of the smallest": lambda: int(np.argmin(rng().standard_exponential(SIZE)[PMF > 0] / PMF[PMF > 0])),
     "gumbel": lambda: int(np.argmax(forbidden(rng().gumbel(size=SIZE)))),
     "gumbel of uniforms": lambda: forbidden(-np.log(-np.log(rng().random(SIZE)))).argmax(),

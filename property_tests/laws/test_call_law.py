@@ -1,11 +1,11 @@
-"""The law of one call: coins followed, the last token a vector, what a program does with a token it looks at."""
+"""The law of one call: coins followed, the last token a vector, and what becomes of a token that is looked at."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from specverify.laws.call_law import Fault, call_law, edges
+from specverify.laws.call_law import FailedOutcome, call_law, edges
 from specverify.laws.call_paths import MOST_PATHS, Ending, call_paths
 from specverify.laws.draws import NotAFunctionOfItsDraws
 
@@ -16,8 +16,8 @@ OTHER = PMF[::-1].copy()
 COIN = np.array([0.25, 0.75])
 
 
-class Unanswerable(Exception):  # noqa: N818 - reads as the sentence it is
-    """What a program raises that cannot go on."""
+class UnanswerableError(Exception):
+    """Says nothing of the program."""
 
 
 def kept_or_not(finish):
@@ -68,12 +68,10 @@ def test_of_few_tokens_every_one_is_followed():
 def test_a_token_worked_out_of_a_number_is_known_where_all_are_followed():
     """Drawn among the likely ones, and looked up."""
     tokens = np.argsort(-PMF)[:100]
-    law = call_law(
-        lambda draws: Ending((int(tokens[draws.categorical(PMF[tokens] / PMF[tokens].sum(), ("rank",))]),)), SIZE
-    )
-    found = law.behind[()]
+    few = PMF[tokens] / PMF[tokens].sum()
+    found = call_law(lambda draws: Ending((int(tokens[draws.categorical(few, ("rank",))]),)), SIZE).behind[()]
     assert not found.unread
-    assert np.allclose(found.masses[tokens], PMF[tokens] / PMF[tokens].sum())
+    assert np.allclose(found.masses[tokens], few)
 
 
 def test_a_token_worked_out_of_a_number_is_known_in_part_where_they_are_too_many():
@@ -117,13 +115,13 @@ def raising(error):
 def test_an_error_for_some_tokens_is_a_fault_and_names_one():
     law = call_law(kept_or_not(raising(OverflowError("too  large"))), SIZE)
     assert law.faults
-    assert all(isinstance(fault, Fault) and fault.token >= 512 for fault in law.faults)
+    assert all(isinstance(fault, FailedOutcome) and fault.token >= 512 for fault in law.faults)
     assert law.faults[0].said == "it raises OverflowError: too large"
 
 
 def test_an_error_that_says_nothing_of_the_program_is_raised():
-    with pytest.raises(Unanswerable):
-        call_law(kept_or_not(raising(Unanswerable())), SIZE, said=(Unanswerable,))
+    with pytest.raises(UnanswerableError):
+        call_law(kept_or_not(raising(UnanswerableError())), SIZE, said=(UnanswerableError,))
 
 
 def test_a_token_after_which_nothing_comes_is_a_fault():

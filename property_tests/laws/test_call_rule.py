@@ -1,4 +1,4 @@
-"""The rule of one call: its bounds hold the rule itself and what floats make of it, and are no wider than they need."""
+"""The rule of one call: its bounds hold what floats make of it, and are no wider than they need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept, rounded
 from specverify.laws.call_law import call_law
 from specverify.laws.call_paths import Ending
-from specverify.laws.call_rule import EXACT, Row, Rows, added_up, behind, kept, one_by_one, reached
+from specverify.laws.call_rule import EXACT, PmfRow, Rows, added_up, behind, kept, one_by_one, reached
 from specverify.laws.rounding import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 SIZE, GAMMA = 3000, 3
@@ -29,7 +29,7 @@ def rows(seed, size=SIZE, store=lambda row: row, near=False):
         q = p[:GAMMA] * (1 + rng.uniform(-1, 1, (GAMMA, size)) * 1e-5)
         q /= q.sum(-1, keepdims=True)
     drafts = tuple(int(rng.choice(size, p=row)) for row in q)
-    return Rows(tuple(Row(store(row)) for row in p), tuple(Row(store(row)) for row in q), drafts)
+    return Rows(tuple(PmfRow(store(row)) for row in p), tuple(PmfRow(store(row)) for row in q), drafts)
 
 
 def inside(found, allowed, spare=1e-12):
@@ -60,7 +60,7 @@ def test_without_rounding_the_bounds_are_the_law_of_the_reference(seed):
 
 
 def test_a_draft_that_p_forbids_is_not_kept_and_one_that_q_has_less_of_is():
-    given = Rows((Row(np.array([0.0, 1.0])),) * 2, (Row(np.array([0.5, 0.5])),), (0,))
+    given = Rows((PmfRow(np.array([0.0, 1.0])),) * 2, (PmfRow(np.array([0.5, 0.5])),), (0,))
     assert kept(given, 0, EXACT) == (0.0, 0.0)
     assert kept(given._replace(drafts=(1,)), 0, EXACT) == (1.0, 1.0)
 
@@ -136,7 +136,7 @@ def test_a_token_that_is_lost_is_outside_of_the_bounds_however_large_the_vocabul
 
 def test_p_and_q_apart_by_rounding_may_leave_anything_of_p_and_nothing_else():
     row = pmfs(np.random.default_rng(0), 1, SIZE)[0]
-    given = Rows((Row(row),) * 2, (Row(row),), (int(row.argmax()),))
+    given = Rows((PmfRow(row),) * 2, (PmfRow(row),), (int(row.argmax()),))
     allowed = behind(given, 0, added_up(FLOAT32, SIZE))
     assert (allowed.high[row > 0] == 1).all()
     assert (allowed.high[row == 0] == 0).all()
@@ -145,7 +145,7 @@ def test_p_and_q_apart_by_rounding_may_leave_anything_of_p_and_nothing_else():
 
 
 def test_doubtful_entries_may_be_nothing():
-    given = Rows((Row(np.array([0.5, 0.25, 0.25]), doubtful=np.array([False, True, True])),), (), ())
+    given = Rows((PmfRow(np.array([0.5, 0.25, 0.25]), doubtful=np.array([False, True, True])),), (), ())
     allowed = behind(given, 0, EXACT)
     assert np.allclose(allowed.low, [0.5, 0.0, 0.0])
     assert np.allclose(allowed.high, [1.0, 1 / 3, 1 / 3])

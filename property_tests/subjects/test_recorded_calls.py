@@ -1,4 +1,4 @@
-"""Calls at the caller's own size: what is refused in a sentence, what is made here, what a row of logits means."""
+"""Calls at the caller's own size: what is refused, what is made here, and what a row of logits means."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
     if not weight > spare:
         return None
     if prefix != rows.drafts[: len(prefix)]:
-        but = f"but the drafts are {rows.drafts}"
-        return f"it emits {prefix} and one token more with probability {readable(weight)}, {but}"
+        return f"it emits {prefix} and one token more with probability {readable(weight)}, the drafts are {rows.drafts}"
     for position, token in enumerate(prefix):
         if not rows.p[position].pmf[token] > 0:
             said = f"draft {position + 1} (token {token}) is kept with probability {readable(weight)}"
@@ -240,8 +239,8 @@ def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
 def _too_coarse(fine: _Outside, coarse: _Outside, epsilon: float) -> str:
     if coarse.total > NOISE:
         return (
-            f"{coarse.told}: more than rounding, and too little ({readable(coarse.total)} in all) to tell a defect "
-            "from a small number that is added against a division by 0"
+            f"{coarse.told}: more than rounding, too little ({readable(coarse.total)} in all) to tell a defect from "
+            "a small number that is added against a division by 0"
         )
     return (
         f"TV = {readable(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "

@@ -26,7 +26,7 @@ class FirstRound(NamedTuple):
 @lru_cache(maxsize=4096)
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
     """Return the round after the prompt, and those from a few different unfinished states that it ends in."""
-    decoder = here.decoder
+    decoder = here.remembering
     start = decoder.init(here.prompt)
     if start.remaining <= 0:
         return ()

@@ -94,7 +94,7 @@ def only_sampled(subject: Subject, reason: object) -> str:
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens in a scenario; several checks read the same one."""
-    return decoder_law(here.decoder, here.prompt, runs)
+    return decoder_law(here.remembering, here.prompt, runs)
 
 
 def beyond_reach(case: Case) -> bool:

@@ -46,9 +46,14 @@ def _several_rounds(scenario: Scenario) -> bool:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in a few scenarios of several rounds, and every engine program."""
+    """Return every variant in a few scenarios of several rounds, and every engine program.
+
+    One row of pmfs is looked at with one gamma, the last: what fewer drafts share, they share with it.
+    """
     if subject.intercepted:
-        for here in in_scenarios(_several_rounds)(subject):
+        rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
+        kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
+        for here in in_scenarios(_several_rounds)(subject._replace(variants=kept)):
             yield Case(subject, here, partial(examine, described(here), partial(_opened, here)))
     for program in subject.programs:
         yield Case(subject, program, partial(examine, described(program), program.open))

@@ -22,7 +22,7 @@ from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.deferred import Categorical
-from specverify.intercept.unknowns.many import Block
+from specverify.intercept.unknowns.many import NoiseBlock
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
 _ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
@@ -115,10 +115,10 @@ class Call:
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
-    def block(self, site: Site, shape: tuple[int, ...], digits: str) -> Block:
+    def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
         """Return the very many uniform numbers that the call gives."""
         draw = self._draw(site, ("many", self._function, shape, digits))
-        return Block(self._draws, site, draw, math.prod(shape))
+        return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""

@@ -30,7 +30,7 @@ ONCE_MORE = 2
 """How many are followed where the same draws were followed on another path already."""
 
 
-class Fault(NamedTuple):
+class FailedOutcome(NamedTuple):
     """An outcome of a draw for which the call fails."""
 
     kept: Tokens
@@ -59,7 +59,7 @@ class CallLaw(NamedTuple):
 
     behind: Mapping[Tokens, Behind]
     """By the accepted drafts."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FailedOutcome, ...] = ()
     missing: float = 0.0
     runs: int = 0
     sampled: int = 0
@@ -79,7 +79,7 @@ class _Read(NamedTuple):
     runs: int = 0
     sampled: int = 0
     looked_at: int = 0
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FailedOutcome, ...] = ()
     unread: str = ""
 
 
@@ -154,7 +154,7 @@ class _Reader:
         deciding = []
         for number in range(len(self._path.wide)):
             endings = [self._ending(number, self._another(number, time)) for time in range(others)]
-            faults = tuple(found for found in endings if isinstance(found, Fault))
+            faults = tuple(found for found in endings if isinstance(found, FailedOutcome))
             unread = next((found for found in endings if isinstance(found, str)), read.unread)
             read = read._replace(faults=read.faults + faults, unread=unread)
             if any(isinstance(found, Ending) and not _same(found, ending) for found in endings):
@@ -177,7 +177,7 @@ class _Reader:
             again_for = [int(token) for token in moved if 0 <= token < len(draw.pmf) and draw.pmf[int(token)] > 0]
             more, others = self._tried(number, [token for token in again_for if token not in emitted], read.kept)
             emitted, problems = emitted | more, problems + others
-        faults = tuple(found for found in problems if isinstance(found, Fault))
+        faults = tuple(found for found in problems if isinstance(found, FailedOutcome))
         unread = next((found for found in problems if isinstance(found, str)), "")
         followed = np.array(list(emitted), dtype=np.int64)
         values, masses = np.array(list(emitted.values())), draw.pmf[followed]
@@ -189,10 +189,12 @@ class _Reader:
             values=values, masses=masses, sampled=sampled, looked_at=1, faults=read.faults + faults, unread=unread
         )
 
-    def _tried(self, number: int, outcomes: Sequence[int], kept: Tokens) -> tuple[dict[int, float], list[Fault | str]]:
+    def _tried(
+        self, number: int, outcomes: Sequence[int], kept: Tokens
+    ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
         """Return the last token for outcomes of a draw, and what happened where none came."""
         emitted: dict[int, float] = {}
-        problems: list[Fault | str] = []
+        problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
             found = self._ending(number, outcome)
             if not isinstance(found, Ending):
@@ -205,7 +207,7 @@ class _Reader:
                 emitted[outcome] = found.tokens[-1]
         return emitted, problems
 
-    def _ending(self, number: int, outcome: int) -> Ending | Fault | str:
+    def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
         """Return what the path ends with when a draw has another outcome, or what happens instead."""
         self._runs += 1
         try:
@@ -217,8 +219,8 @@ class _Reader:
         except Exception as error:  # noqa: BLE001 - it raises for one token and not for another: that is a finding
             return self._fault(number, outcome, f"it raises {type(error).__name__}: {' '.join(str(error).split())}")
 
-    def _fault(self, number: int, outcome: int, said: str) -> Fault:
-        return Fault(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
+    def _fault(self, number: int, outcome: int, said: str) -> FailedOutcome:
+        return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
         """Return another outcome of a draw than that of the path."""

@@ -15,7 +15,7 @@ the rows lies between known numbers, but for the rounding of the sums (``Floats.
 So an entry whose p and q are well apart is known to a few e, whatever the vocabulary, and one whose p and q are as good
 as equal may be nothing. A look-up in a cumulated row moves e from cell to cell, for each partial sum is rounded once.
 Small floats of 16 bits are spaced evenly: their rounding is no part of the number, but a number (``Floats.least``).
-Probabilities that the program made of logits are off by more: each row says by how many e (``Row.off``).
+Probabilities that the program made of logits are off by more: each row says by how many e (``PmfRow.off``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reference import Tokens
 from specverify.laws.rounding import FLOAT16, FLOAT32, UNDERFLOW
 
 
-class Row(NamedTuple):
+class PmfRow(NamedTuple):
     """A row of probabilities."""
 
     pmf: Any
@@ -44,8 +44,8 @@ class Row(NamedTuple):
 class Rows(NamedTuple):
     """The rows of one call."""
 
-    p: tuple[Row, ...]
-    q: tuple[Row, ...]
+    p: tuple[PmfRow, ...]
+    q: tuple[PmfRow, ...]
     drafts: Tokens
 
     @property
@@ -84,11 +84,11 @@ def added_up(epsilon: float, count: int) -> Floats:
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return floats whose sums are made one by one, in float32 where they are coarser, and may have been looked up.
+    """Return floats whose sums are made one by one, in float32 where they are coarser, or in pairs; or looked up.
 
     ``given`` is the spacing of the dtype that the rows are given in: what that can hold need not be lost.
     """
-    sums = count * min(epsilon, FLOAT32) + epsilon
+    sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
 
 
@@ -128,7 +128,7 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
     yield Between(low, high)
 
 
-def _entries(row: Row, where: Any, floats: Floats) -> Between:
+def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
     """Return what entries may be: the row may be scaled to 1, or not, and its entries rounded."""
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful

@@ -15,6 +15,8 @@ import numpy as np
 from specverify.mutants.mutant import Mutant
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.given_calls import calls_subject
+from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
@@ -143,6 +145,11 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
     """Return the subject of a verifier of batches, examined among other rows: alone it is a verifier of one row."""
     subject = batched_subject(verify, name, gammas)
     return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+
+
+def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
+    """Return the subject of a verifier on hard calls of a vocabulary that int16 does not hold."""
+    return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 
 def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:

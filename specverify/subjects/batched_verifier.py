@@ -78,7 +78,7 @@ def build(
         if not count and not (company and ragged):
             return (draws.categorical(p[0], ("bonus",)),)
         rows = company_of(mine, ragged) if company else (mine,)
-        return emitted(verify, rows, answered(draws))[2 if company else 0]
+        return emitted(verify, rows, draws, answered)[2 if company else 0]
 
     return rounds(task, gamma, decide)
 
@@ -106,7 +106,7 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
 
     def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [row(draws, place) for place in range(len(rows))]
-        return emitted(verify, batch, answered_everywhere(draws))
+        return emitted(verify, batch, draws, answered_everywhere)
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return of_two_rows(name, task, rows, decide)

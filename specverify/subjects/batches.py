@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
+from reference import Draws, Tokens
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row, type_and_shape
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.remembered import answer_of
+from specverify.subjects.subject import Context, UnusableSubject
 
 
 class Row(NamedTuple):
@@ -72,14 +72,14 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
     return np.array(pmfs).reshape(len(pmfs), vocabulary)
 
 
-def emitted(verify: BareVerifier, rows: Sequence[Row], answered: AbstractContextManager[None]) -> tuple[Tokens, ...]:
-    """Return what ``verify`` emits for each row of one call, which is made inside ``answered``.
+def emitted(verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: Context) -> tuple[Tokens, ...]:
+    """Return what ``verify`` emits for each row of one call, which is made inside ``answered(draws)``.
 
     Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
     """
     given, convert = _arrays(rows, takes_lengths(verify)), arrays_of(verify, _attempt)
-    with answered:
-        found: tuple[Tokens, ...] = called(convert, given, partial(invoked, verify), partial(_read, rows))
+    call = partial(called, convert, given, partial(invoked, verify), partial(_read, rows))
+    found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call)
     return found
 
 

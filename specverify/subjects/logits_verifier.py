@@ -28,6 +28,7 @@ from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.processed import Processed, bare
+from specverify.subjects.remembered import answer_of
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
     pmf_rows,
@@ -152,8 +153,8 @@ def build(
         target, drafter = (np.stack([model(prefix) for prefix in prefixes]) for model in models)
         given, convert = _given(target, drafter[:-1], draft.tokens), arrays_of(verify, _attempt)
         invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
-        with answered(draws):
-            emitted: Tokens = called(convert, given, invoke, read)
+        call = partial(called, convert, given, invoke, read)
+        emitted: Tokens = answer_of(draws, answered, verify, given, call, setting)
         return emitted
 
     return rounds(task, gamma, decide)

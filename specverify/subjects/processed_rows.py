@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from specverify.laws.call_rule import Row
+from specverify.laws.call_rule import PmfRow
 from specverify.laws.rounding import FLOAT32
 
 
 def processed_row(
     logits: Any, temperature: float, top_k: int | None, top_p: float | None, min_p: float | None, epsilon: float
-) -> Row:
+) -> PmfRow:
     """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
 
     ``epsilon`` is the spacing at 1 of the dtype that the logits are given in.
@@ -28,7 +28,7 @@ def processed_row(
     if temperature == 0:
         best = logits == logits.max()
         pmf = best / best.sum()
-        return Row(pmf if best.sum() == 1 else best.astype(np.float64), doubtful=best if best.sum() > 1 else False)
+        return PmfRow(pmf if best.sum() == 1 else best.astype(np.float64), doubtful=best if best.sum() > 1 else False)
     scaled = (logits - logits.max()) / temperature
     weights = np.exp(scaled)
     pmf, possible = weights / weights.sum(), weights > 0
@@ -42,7 +42,7 @@ def processed_row(
             inside, beside = cut(pmf, value, 2 * near)
             kept = np.where(inside | beside, pmf, 0.0) / pmf[inside].sum()
             pmf, doubtful = kept, (doubtful | beside) & (kept > 0)
-    return Row(pmf, off, doubtful if doubtful.any() else False)
+    return PmfRow(pmf, off, doubtful if doubtful.any() else False)
 
 
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:

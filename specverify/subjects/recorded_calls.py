@@ -5,8 +5,8 @@
     BatchedCall(p, q, draft_tokens, lengths)
 
 Shapes are those of ``verifier``, ``logits_verifier`` and ``batched_verifier``. Arrays are NumPy's or torch's, in
-float64, float32, float16 or (torch) bfloat16. What is recorded is looked at before anything runs: what is wrong with it
-is one ``ValueError`` in one sentence.
+float64, float32, float16 or (torch) bfloat16. What is recorded is looked at before anything runs: ``ValueError`` says
+in one sentence what is wrong with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from reference import Tokens
 from reference.warpers import check_min_p, check_temperature, check_top_k, check_top_p
 from specverify.base.arguments import argument_error
-from specverify.laws.call_rule import Row, Rows
+from specverify.laws.call_rule import PmfRow, Rows
 from specverify.laws.rounding import spacing
 from specverify.subjects.processed_rows import processed_row
 
@@ -89,8 +89,8 @@ def rows_of(call: Call | LogitsCall) -> Rows:
         target = tuple(_of_logits(row, call, f"{p_name}[{i}]") for i, row in enumerate(p))
         drafter = tuple(_of_logits(row, call, f"{q_name}[{i}]") for i, row in enumerate(q))
     else:
-        target = tuple(Row(_pmf(row, f"p[{i}]", dtype_of(call.p))) for i, row in enumerate(p))
-        drafter = tuple(Row(_pmf(row, f"q[{i}]", dtype_of(call.q))) for i, row in enumerate(q))
+        target = tuple(PmfRow(_pmf(row, f"p[{i}]", dtype_of(call.p))) for i, row in enumerate(p))
+        drafter = tuple(PmfRow(_pmf(row, f"q[{i}]", dtype_of(call.q))) for i, row in enumerate(q))
     _check_drafts(drafts, drafter, q_name)
     return Rows(target, drafter, drafts)
 
@@ -135,7 +135,7 @@ def _pmf(row: Any, name: str, dtype: str) -> Any:
     return row
 
 
-def _of_logits(row: Any, call: LogitsCall, name: str) -> Row:
+def _of_logits(row: Any, call: LogitsCall, name: str) -> PmfRow:
     check_temperature(call.temperature)
     for value, check in ((call.top_k, check_top_k), (call.top_p, check_top_p), (call.min_p, check_min_p)):
         if value is not None:
@@ -148,7 +148,7 @@ def _of_logits(row: Any, call: LogitsCall, name: str) -> Row:
     return processed_row(row, call.temperature, call.top_k, call.top_p, call.min_p, coarse)
 
 
-def _check_drafts(drafts: Tokens, q: tuple[Row, ...], q_name: str) -> None:
+def _check_drafts(drafts: Tokens, q: tuple[PmfRow, ...], q_name: str) -> None:
     for i, (token, row) in enumerate(zip(drafts, q, strict=True)):
         if not 0 <= token < len(row.pmf):
             raise ValueError(f"draft_tokens[{i}] is {token}, expected a token of the vocabulary of {len(row.pmf)}")

@@ -42,6 +42,8 @@ class Variant(NamedTuple):
     """For a verifier of batches: its row after the prompt and a different row in one call, their texts the outcome."""
     intercepted: Intercepted | None = None
     """For a verifier: how its random calls are answered."""
+    remembered: Callable[[Task], Decoder] | None = None
+    """For a verifier: the same decoder, which works out once what a call emits for the same arguments."""
     process: Callable[[Task], Task] | None = None
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
     best: Callable[[Task], Decoder] | None = None
@@ -263,6 +265,11 @@ class InScenario(NamedTuple):
     def decoder(self) -> Decoder:
         """The decoder of that task."""
         return self.variant.build(self.task)
+
+    @property
+    def remembering(self) -> Decoder:
+        """The same decoder for laws: it may draw what was worked out before, and tell less of how it came about."""
+        return (self.variant.remembered or self.variant.build)(self.task)
 
     @property
     def prompt(self) -> Tokens:

@@ -46,6 +46,7 @@ from specverify.subjects.algorithm import PROMPT, float_task
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
+from specverify.subjects.remembered import answer_of, remembered
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
@@ -69,7 +70,8 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
     """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
-    return Variant(label, make, intercepted=Intercepted(make, answered_everywhere), **more)
+    intercepted = Intercepted(make, answered_everywhere)
+    return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)
 
 
 def setting_of_decoder(
@@ -123,8 +125,7 @@ def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answ
             return (draws.categorical(p[0], ("bonus",)),)
         given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
         read = partial(emitted_row, drafts=len(draft.tokens))
-        with answered(draws):
-            emitted: Tokens = called(convert, given, verify, read)
+        emitted: Tokens = answer_of(draws, answered, verify, given, partial(called, convert, given, verify, read))
         return emitted
 
     return rounds(task, gamma, decide)

@@ -19,7 +19,7 @@ from specverify.intercept.unknowns import finite
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.lazy_numbers import LazyArray, LazyFloat
 from specverify.intercept.unknowns.many import uniforms
-from specverify.intercept.unknowns.many_arrays import shown
+from specverify.intercept.unknowns.many_arrays import as_array
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY, large
 
@@ -60,7 +60,7 @@ class NumpyGenerator:
             return LazyFloat(Continuous(call.uniform(site, digits)))
         if large(math.prod(shape), MANY):
             call, site = self._asked(function, self._call(one, size=shape))
-            return shown(uniforms(call.block(site, shape, digits), shape))
+            return as_array(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
             call, site = self._asked(function, self._call(one))

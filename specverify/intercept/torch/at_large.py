@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specverify.intercept.torch import many_operations, wide_operations
-from specverify.intercept.unknowns.many_steps import Apart
+from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import at_large_now
 
 Handler = Callable[..., Any]
@@ -26,7 +26,7 @@ def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler
         for wide in known if at_large_now() else ():
             try:
                 found = wide(function, *args, **kwargs)
-            except Apart:
+            except NotTogether:
                 continue
             if found is not NotImplemented:
                 return found

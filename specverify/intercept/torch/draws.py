@@ -17,7 +17,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.streams import TorchStreams
 from specverify.intercept.unknowns.continuous import Continuous, exponential
 from specverify.intercept.unknowns.deferred import Categorical
-from specverify.intercept.unknowns.many import Block, uniforms
+from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
 from specverify.intercept.unknowns.uniform import Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, large
@@ -62,7 +62,7 @@ class TorchDraws:
         advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
         state = self.streams.state(generator, like.device, advance)
         draw = self.streams.draw(site, state and (state, 0), ("many", site[0], tuple(like.shape), like.dtype))
-        found = uniforms(Block(self.draws, site, draw, like.numel()), tuple(like.shape))
+        found = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
         many = found if image is Continuous else found.then(LOGS).then(Steps("times", -1.0))
         return LazyTensor(many, like.dtype, like.device)
 

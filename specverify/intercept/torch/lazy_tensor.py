@@ -24,7 +24,7 @@ from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.lookups import Crossing
 from specverify.intercept.unknowns.many import Many, joined
-from specverify.intercept.unknowns.many_steps import Apart
+from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
 
@@ -194,7 +194,7 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
         return whole.reshape(tuple(base.shape))
 
     if isinstance(values, Many):
-        with suppress(Apart, TypeError):
+        with suppress(NotTogether, TypeError):
             return joined([base.content if isinstance(base.content, Many) else np.float64(base.elements), values], put)
         values = values.elements()
     return put([base.elements, values])

@@ -15,7 +15,7 @@ from specverify.intercept.torch.lazy_operations import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Deferred, known
-from specverify.intercept.unknowns.many_steps import Apart
+from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import Selected, Wide
 
 Handler = Callable[..., Any]
@@ -44,7 +44,7 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
     """Return what ``one`` makes of the elements of the tensors among the operands, broadcast, place by place."""
     tensors = _tensors(operands)
     if any(isinstance(each, LazyTensor) and not _is_few(each) for each in tensors):
-        raise Apart
+        raise NotTogether
     arrays = np.broadcast_arrays(*(elements_of(each) for each in tensors))
     found = np.empty(arrays[0].shape, dtype=object)
     for place in np.ndindex(found.shape):
@@ -66,7 +66,7 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
         given = iter(zip(elements, tensors, strict=True))
         wide = {id(element.drawn): element for element in elements if _is_wide(element)}
         if len(wide) > 1 or any(isinstance(each, Deferred) and not _is_wide(each) for each in elements):
-            raise Apart
+            raise NotTogether
         args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
         found = function(*args, **named)
         dtypes.add(found.dtype)
@@ -95,7 +95,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
         pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
         wide = [element for element in pair if _is_wide(element)]
         if len(wide) != 1 or any(isinstance(each, Deferred) and each is not wide[0] for each in pair):
-            raise Apart
+            raise NotTogether
 
         def question(values: Any) -> Any:
             return function(*(torch.tensor(values if each is wide[0] else each) for each in pair)).numpy()

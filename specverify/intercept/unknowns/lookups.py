@@ -12,7 +12,7 @@ import numpy as np
 
 from specverify.intercept.audit import Raced, place
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many_steps import Apart, Steps, back
+from specverify.intercept.unknowns.many_steps import NotTogether, Steps, back
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Drawn, Wide
 from specverify.laws import rounding
@@ -21,10 +21,10 @@ from specverify.laws import rounding
 def lookup(value: Continuous, bounds: Any) -> Drawn:
     """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
 
-    Raises ``Apart`` for a number that is clamped, ``NeedsValue`` for bounds that are not sorted.
+    Raises ``NotTogether`` for a number that is clamped, ``NeedsValue`` for bounds that are not sorted.
     """
     if value.clamped:
-        raise Apart
+        raise NotTogether
     found, where = np.asarray(bounds, dtype=np.float64), place()
     if (np.diff(found) < 0).any() or np.isnan(found).any():
         raise NeedsValue("a random number is looked up in bounds that are not sorted")

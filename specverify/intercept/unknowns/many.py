@@ -16,7 +16,7 @@ import numpy as np
 from reference import Draws, Site
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.unknowns.continuous import Continuous, MonotoneStep, pushed
-from specverify.intercept.unknowns.many_steps import Apart, Steps, chained, grows, of
+from specverify.intercept.unknowns.many_steps import NotTogether, Steps, chained, grows, of
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
 
 _FIRST = count()
@@ -25,7 +25,7 @@ _FIRST = count()
 # The uniform numbers
 
 
-class Block:
+class NoiseBlock:
     """The uniform numbers that one call draws."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
@@ -55,7 +55,7 @@ class _Place(Draw):
 
     __slots__ = ("block", "number")
 
-    def __init__(self, site: Site, block: Block, number: int) -> None:
+    def __init__(self, site: Site, block: NoiseBlock, number: int) -> None:
         super().__init__(site)
         self.block, self.number = block, number
 
@@ -77,7 +77,7 @@ class _Place(Draw):
 class Many(NamedTuple):
     """``steps`` of uniform numbers, applied in order, and then clamped; or numbers."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[NoiseBlock, ...]
     ids: Any
     """Which uniform number each element is made of; -1 for a number."""
     numbers: Any
@@ -153,7 +153,7 @@ class Many(NamedTuple):
             look(block.draw)
 
 
-def uniforms(block: Block, shape: tuple[int, ...]) -> Many:
+def uniforms(block: NoiseBlock, shape: tuple[int, ...]) -> Many:
     """Return the numbers of a block as an array."""
     ids = block.known.first + np.arange(block.size, dtype=np.int64).reshape(shape)
     return Many((block,), ids, np.zeros(shape))
@@ -177,7 +177,7 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Return what ``join`` makes of arrays, each a ``Many`` or numbers. Raises ``Apart`` for different chains."""
+    """Return what ``join`` makes of arrays, each a ``Many`` or numbers. Raises ``NotTogether`` for different chains."""
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
     whole = [
@@ -187,7 +187,7 @@ def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
         for part in parts
     ]
     if any([step.name for step in part.steps] != names for part in whole):
-        raise Apart
+        raise NotTogether
 
     def together(found: list[Any]) -> Any:
         if all(np.ndim(each) == 0 for each in found) and len(set(map(float, found))) == 1:

@@ -1,7 +1,7 @@
 """What can be done with many random numbers at once: ``algebra`` in arrays.
 
 An operation is known here if it takes every random number of an array to a random number or to a number. Otherwise it
-raises ``Apart``, and is done element by element, where it is answered or refused.
+raises ``NotTogether``, and is done element by element, where it is answered or refused.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.unknowns.many import Many
-from specverify.intercept.unknowns.many_steps import EXPS, LOGS, Apart, Steps
+from specverify.intercept.unknowns.many_steps import EXPS, LOGS, NotTogether, Steps
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
     """Return what an operation of ``algebra.ALGEBRA`` gives of arrays, one of which at least is a ``Many``.
 
-    Raises ``Apart`` for what is not known here.
+    Raises ``NotTogether`` for what is not known here.
     """
     if name not in MANY:
-        raise Apart
+        raise NotTogether
     shape = np.broadcast_shapes(*(each.shape if isinstance(each, Many) else np.shape(each) for each in operands))
     with np.errstate(all="ignore"):
         return MANY[name](*(_spread(operand, shape) for operand in operands))
@@ -37,7 +37,7 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
 def _apart(left: Any, right: Any) -> tuple[Many, Any]:
     value, number = (left, right) if isinstance(left, Many) else (right, left)
     if isinstance(number, Many):
-        raise Apart
+        raise NotTogether
     return value, number
 
 
@@ -63,13 +63,13 @@ def _negative(value: Many) -> Many:
 
 
 def _sign(value: Many) -> float:
-    """Return the sign of the random numbers. Raises ``Apart`` where it is not one for all of them."""
+    """Return the sign of the random numbers. Raises ``NotTogether`` where it is not one for all of them."""
     low, high = value.ends()
     if np.all(low >= 0):
         return 1.0
     if np.all(high <= 0):
         return -1.0
-    raise Apart
+    raise NotTogether
 
 
 def _multiply(left: Any, right: Any) -> Many:
@@ -83,7 +83,7 @@ def _multiply(left: Any, right: Any) -> Many:
 def _divide(left: Any, right: Any) -> Many:
     if isinstance(right, Many):
         if isinstance(left, Many):
-            raise Apart
+            raise NotTogether
         return _multiply(_reciprocal(right), left)
     zero = np.equal(right, 0)
     if not zero.any():
@@ -102,16 +102,16 @@ def _reciprocal(value: Many) -> Many:
 def _powered(base: Any, exponent: Any) -> Many:
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
-            raise Apart
+            raise NotTogether
         return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
     if not np.all((base > 0) & (base < np.inf)):
-        raise Apart
+        raise NotTogether
     return _exp(_multiply(exponent, np.log(base)))
 
 
 def _nonnegative(value: Many) -> Many:
     if not np.all(value.ends()[0] >= 0):
-        raise Apart
+        raise NotTogether
     return value
 
 

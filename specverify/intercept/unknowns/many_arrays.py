@@ -18,7 +18,7 @@ from specverify.intercept.unknowns.lazy_numbers import KNOWN, LazyArray, LazyFlo
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
-from specverify.intercept.unknowns.many_steps import Apart
+from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY
 from specverify.laws import rounding
@@ -51,9 +51,9 @@ class ManyArray(LazyArray):
             rounding.saw(getattr(value, "dtype", None))
         out = kwargs.pop("out", (None,))
         if method == "__call__" and ufunc in KNOWN and not kwargs:
-            with suppress(Apart, TypeError):
+            with suppress(NotTogether, TypeError):
                 found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
-                return shown(found) if out[0] is None else _written(out[0], found)
+                return as_array(found) if out[0] is None else _written(out[0], found)
         if out[0] is not None:
             raise refusal("many random numbers are changed in place in a way that is not known")
         return LazyArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
@@ -70,7 +70,7 @@ class ManyArray(LazyArray):
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
         """Return a view or a copy of the elements: whichever it is, neither is written to from now on."""
-        found = shown(_of(self).taken(take))
+        found = as_array(_of(self).taken(take))
         self.shared = True
         if isinstance(found, ManyArray):
             found.shared = True
@@ -97,12 +97,12 @@ class ManyArray(LazyArray):
 
     def copy(self, *_: Any, **__: Any) -> Any:
         """Return the same elements."""
-        return shown(_of(self))
+        return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
         """Return the same elements for another floating type."""
         if np.issubdtype(dtype, np.floating):
-            return shown(_of(self))
+            return as_array(_of(self))
         raise refusal("random numbers are converted to something that is no float")
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
@@ -147,7 +147,7 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def shown(many: Many) -> Any:
+def as_array(many: Many) -> Any:
     """Return random numbers as NumPy knows them: very many, a few, or one."""
     if not many.shape:
         found = many.element(0)

@@ -1,6 +1,7 @@
 """Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
 
-The rules are those of ``continuous``, and hold for all elements together: where they would not, ``Apart`` is raised.
+The rules are those of ``continuous``, and hold for all elements together: where they would not, ``NotTogether`` is
+raised.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _UNSEEN = 2.0**-60
 """A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
 
 
-class Apart(Exception):  # noqa: N818 - never leaves this package
+class NotTogether(Exception):  # noqa: N818 - never leaves this package
     """The elements do not go together in arrays: each has to be looked at by itself."""
 
 
@@ -64,17 +65,17 @@ def back(step: Steps, bounds: Any) -> Any:
 
 
 def grows(step: Steps) -> bool:
-    """Return whether a step keeps the order of numbers, of all in one way. Raises ``Apart`` if not."""
+    """Return whether a step keeps the order of numbers, of all in one way. Raises ``NotTogether`` if not."""
     if step.name not in NEUTRAL:
         return True
     positive = np.asarray(step.number) > 0
     if positive.any() != positive.all():
-        raise Apart
+        raise NotTogether
     return bool(positive.all())
 
 
 def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
-    """Return the chain of ``steps`` and one more, in the form of ``continuous``. Raises ``Apart`` for mixed signs."""
+    """Return the chain of ``steps`` and one more, in the form of ``continuous``; ``NotTogether`` for mixed signs."""
     if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
         return steps
     if step.name in {"plus", *NEUTRAL}:

@@ -1,0 +1,104 @@
+"""What a verifier emits for arguments that it was given before: its law is worked out once, and drawn from after that.
+
+Scenarios, numbers of drafts and checks put the same rows and drafts to it again and again. A call is a function of its
+arguments and its draws (``program_is_its_draws`` looks whether it is), so one enumeration of it does for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Draws
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws import rounding
+from specverify.laws.paths import paths
+from specverify.laws.rounding import Rounding, worst
+from specverify.subjects.subject import Context
+
+MOST_PATHS = 2000
+"""A call of more paths is not worked out apart."""
+_DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BFLOAT16: "bfloat16"}
+
+
+class _Emitted(NamedTuple):
+    """One thing that a call may emit."""
+
+    answer: Any
+    mass: float
+    rounding: Rounding
+
+
+class _Memory:
+    """The laws of the calls of one verifier, the last one that was asked for."""
+
+    def __init__(self) -> None:
+        self.verify: Any = None
+        self.laws: dict[Any, tuple[_Emitted, ...]] = {}
+
+    def of(self, verify: Any) -> dict[Any, tuple[_Emitted, ...]]:
+        """Return the laws of a verifier, those of another one forgotten."""
+        if self.verify is not verify:
+            self.verify, self.laws = verify, {}
+        return self.laws
+
+
+_MEMORY = _Memory()
+
+
+def remembered(draws: Draws) -> AbstractContextManager[None]:
+    """Answer the random calls of a verifier, and remember what comes of them: see ``answer_of``."""
+    return answered_everywhere(draws)
+
+
+def answer_of(
+    draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
+) -> Any:
+    """Return what ``call()`` returns inside ``answered(draws)``, hashable; if that is ``remembered``, drawn from its law.
+
+    ``given`` are the arguments of ``verify`` by name, NumPy arrays, and ``more`` what else the call depends on.
+    """
+
+    def made(draws: Draws) -> Any:
+        with answered(draws):
+            return call()
+
+    if answered is not remembered:
+        return made(draws)
+    key = (*((name, array.dtype.str, array.shape, array.tobytes()) for name, array in given.items()), more)
+    laws = _MEMORY.of(verify)
+    if key not in laws:
+        laws[key] = _worked_out(made)
+    if not laws[key]:
+        return made(draws)
+    masses = np.array([each.mass for each in laws[key]])
+    found = laws[key][draws.categorical(masses / masses.sum(), ("verified", len(masses)))]
+    _note(found.rounding)
+    return found.answer
+
+
+def _worked_out(call: Callable[[Draws], Any]) -> tuple[_Emitted, ...]:
+    """Return the law of a call; nothing for one of too many paths."""
+    followed = list(islice(paths(call), MOST_PATHS + 1))
+    if len(followed) > MOST_PATHS:
+        return ()
+    found: dict[Any, _Emitted] = {}
+    for path in followed:
+        before = found.get(path.outcome, _Emitted(path.outcome, 0.0, Rounding()))
+        seen = worst(before.rounding, path.rounding)
+        found[path.outcome] = _Emitted(path.outcome, before.mass + float(path.weight), seen)
+    return tuple(found.values())
+
+
+def _note(seen: Rounding) -> None:
+    """Note what the call computes with, as if it were made; one draw stands for it already."""
+    rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
+    for _ in range(seen.decisions - 1):
+        rounding.drew(seen.support)
+    rounding.looked_up(seen.cells)
+    for _ in range(seen.uniforms):
+        rounding.asked(again=False)
