@@ -82,16 +82,16 @@ def test_counts_are_of_the_tensors_device_and_type():
 
 @pytest.mark.thorough
 def test_a_hundred_million_rows():
-    """A total variation of 1/2000 is seen; a bias of one part in 256 of every coin is refuted."""
+    """A total variation of 1/2200 is seen; a bias of one part in 64 of every coin is refuted with fewer."""
 
     def biased(p, q, drafts, seed, offset):
         u = kernels.numbers(drafts, seed, offset)
-        return kernels.decide(p, q, drafts, u[:, :-1] * (1 + 2.0**-8), u[:, -1])
+        return kernels.decide(p, q, drafts, u[:, :-1] * (1 + 2.0**-6), u[:, -1])
 
     options = dict(uniforms="seed", vocabularies=(), gammas=(2,), seconds=3000, library="torch")
-    right = {verdict.check: verdict for verdict in check_kernel(kernels.keyed, tv=5e-4, **options)}
+    right = {verdict.check: verdict for verdict in check_kernel(kernels.keyed, tv=4.5e-4, **options)}
     law = right["samples_fit_law"].figures
     assert law["samples"] >= 10**8
-    assert law["tv_detectable"] <= 5e-4
-    wrong = check_kernel(biased, tv=1e-3, on_fail=None, **options)
+    assert law["tv_detectable"] <= 4.5e-4
+    wrong = check_kernel(biased, tv=2e-3, on_fail=None, **options)
     assert next(verdict for verdict in wrong if verdict.check == "samples_fit_law").status is Status.REFUTED
