@@ -8,7 +8,7 @@ import numpy as np
 
 from reference.algorithms import autoregressive, egag, nasd, speculative_sampling
 from reference.arguments import argument_error, check_integer, check_integers, checked_tokens
-from reference.pmf import check_pmf
+from reference.pmf import check_pmf, is_plainly_pmf
 from reference.rounds import AcceptanceStatistics, acceptance_statistics
 from reference.types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
 
@@ -22,7 +22,8 @@ class Sampled:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return an outcome of ``pmf``; raises ``ValueError`` if it is not a probability vector."""
-        return inverse_cdf(check_pmf(pmf, f"the pmf at {site}"), self._uniform())
+        checked = pmf if is_plainly_pmf(pmf) else check_pmf(pmf, f"the pmf at {site}")
+        return inverse_cdf(checked, self._uniform())
 
 
 def inverse_cdf(pmf: Pmf, uniform: float) -> int:

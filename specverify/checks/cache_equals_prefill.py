@@ -51,7 +51,7 @@ def _misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
 
 
 def _differs(forward: Forward, plain: tuple[Any, ...]) -> str | None:
-    if not forward.held or not plain or not forward.entries or forward.spacing > COARSEST:
+    if not forward.held or not plain or forward.spacing > COARSEST:
         return None
     if len(plain) != len(forward.entries):
         return f"{len(forward.entries)} arrays of keys and values are held, expected {len(plain)}"

@@ -17,13 +17,16 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.intercept import answers
+from specverify.intercept.native_types import once
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
+from specverify.intercept.unknowns.lazy_numbers import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     **numpy_calls.METHODS,
@@ -52,19 +55,53 @@ class Alias(NamedTuple):
 _found: list[Alias] = []
 
 
-def find_aliases(everything: list[Any]) -> None:
+GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, types.FunctionType, type, *GENERATORS)
+_ATTRIBUTES = type.__dict__["__dict__"].__get__
+"""What ``vars`` returns of a class, whatever its own class says."""
+
+
+class Everything:
+    """The objects there are of the types that are looked for: a few of millions, at times."""
+
+    def __init__(self) -> None:
+        """Ask the garbage collector for them."""
+        self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
+
+    def of(self, *kinds: type) -> list[Any]:
+        """Return those of some of the types."""
+        return _of_kinds(self.objects, kinds)
+
+    @functools.cached_property
+    def classes(self) -> dict[int, type]:
+        """The classes, by the identity of the dictionary of their attributes."""
+        found = self.of(type)
+        return {id(item): kind for kind in found for item in gc.get_referents(_ATTRIBUTES(kind))}
+
+
+def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
+    of_them = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+    return list(compress(objects, map(of_them.__contains__, map(type, objects))))
+
+
+def find_aliases(everything: Everything) -> None:
     """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
     _found.clear()
-    bound = {types.MethodType, types.BuiltinMethodType}
-    items = [item for item in everything if type(item) in bound and _answer_of(item) is not None]
+    items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
     elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
-    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(elsewhere, (everything, items))]
+    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(elsewhere, everything, items)]
     watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
     answers.watched[:] = [
         (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
     ]
+
+
+def _answered_methods(everything: Everything) -> list[Any]:
+    bound = everything.of(types.MethodType, types.BuiltinMethodType)
+    owners = {kind for kind in {type(item.__self__) for item in bound} if issubclass(kind, tuple(_METHODS))}
+    return [item for item in bound if type(item.__self__) in owners and _answer_of(item) is not None]
 
 
 def _held_by_libraries() -> Counter[int]:
@@ -73,10 +110,21 @@ def _held_by_libraries() -> Counter[int]:
     return Counter(id(item) for module in modules for item in vars(module).values())
 
 
+@once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
     """Exchange what was found inside the block."""
     with exchanged(_found):
+        yield
+
+
+@contextmanager
+def libraries_replaced() -> Iterator[None]:
+    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
+
+    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
+    """
+    with random_calls.random_replaced(), numpy_calls.numpy_replaced(), aliases_answered(), math_answers():
         yield
 
 
@@ -106,26 +154,26 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def places_of(items: list[Any], apart: tuple[Any, ...] = ()) -> Iterator[tuple[Place, Any, Any]]:
+def places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[Place, Any, Any]]:
     """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it.
 
-    The list ``items`` itself is none, and those in ``apart`` are others that are not.
+    The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
     """
     wanted = {id(item) for item in items}
-    found, none = gc.get_referrers(*items) if items else [], {id(items), *map(id, apart)}
+    found, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
     holders = [holder for holder in found if id(holder) not in none]
-    tuples = [holder for holder in holders if isinstance(holder, tuple)]
-    functions = [item for item in gc.get_referrers(*tuples) if type(item) is types.FunctionType] if tuples else []
-    for holder in (*holders, *functions):
-        for place in _places(holder, wanted):
+    tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
+    functions = everything.of(types.FunctionType) if tuples else []
+    for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):
+        for place in _places(holder, wanted, everything):
             yield place, place.look(), holder
 
 
-def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
+def _places(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
             keys = [key for key, item in list(holder.items()) if id(item) in wanted]
-            yield from (_entry(holder, key) for key in keys)
+            yield from (_entry(holder, key, everything) for key in keys)
     elif isinstance(holder, list):
         yield from (_item(holder, index) for index, item in enumerate([*holder]) if id(item) in wanted)
     elif isinstance(holder, types.CellType):
@@ -133,7 +181,7 @@ def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
     elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
         yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
     elif isinstance(holder, staticmethod):
-        yield from _static(holder)
+        yield from _static(holder, everything)
     elif isinstance(holder, types.FunctionType):
         defaults = holder.__defaults__ or ()
         yield from (_default(holder, index) for index, item in enumerate(defaults) if id(item) in wanted)
@@ -141,11 +189,11 @@ def _places(holder: Any, wanted: set[int]) -> Iterator[Place]:
         yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
 
 
-def _static(holder: Any) -> Iterator[Place]:
+def _static(holder: Any, everything: Everything) -> Iterator[Place]:
     """Yield the places of a static method in the classes that have it."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
-            yield _within(_entry(attributes, key), holder)
+            yield _within(_entry(attributes, key, everything), holder)
 
 
 def _within(place: Place, holder: Any) -> Place:
@@ -155,12 +203,11 @@ def _within(place: Place, holder: Any) -> Place:
     )
 
 
-def _entry(holder: dict[Any, Any], key: Any) -> Place:
+def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> Place:
     """Return a place in a dictionary; the attributes of a class are set as such, so that its cache is told."""
-    if "__module__" in holder:  # perhaps the attributes of a class
-        for owner in gc.get_referrers(holder):
-            if isinstance(owner, type) and any(item is holder for item in gc.get_referents(vars(owner))):
-                return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
+    owner = everything.classes.get(id(holder)) if "__module__" in holder else None
+    if owner is not None:
+        return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
     return Place(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
 
 

@@ -9,7 +9,7 @@ before, whoever made them and when. Generators are given back as they were. A gl
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -127,16 +127,22 @@ class Call:
 _ANSWERING: dict[str, list[Answers | None]] = {}
 
 
-@contextmanager
-def nobody_answers() -> Iterator[None]:
-    """Let the libraries draw for themselves inside the block: their methods call each other."""
-    for stack in _ANSWERING.values():
-        stack.append(None)
-    try:
-        yield
-    finally:
+class _Nobody:
+    def __enter__(self) -> None:
+        for stack in _ANSWERING.values():
+            stack.append(None)
+
+    def __exit__(self, *_: object) -> None:
         for stack in _ANSWERING.values():
             stack.pop()
+
+
+_NOBODY = _Nobody()
+
+
+def nobody_answers() -> AbstractContextManager[None]:
+    """Let the libraries draw for themselves inside the block: their methods call each other."""
+    return _NOBODY
 
 
 def answering(library: str) -> Answers | None:

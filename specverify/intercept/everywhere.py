@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from reference import Draws
+from reference import Draws, Pmf, Site
 from specverify.intercept.aliases import aliases_answered
+from specverify.intercept.answers import nobody_answers
 from specverify.intercept.block import open_block
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
@@ -27,7 +28,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
-    forced_uniform = boundary_of(forced_uniform)
+    draws, forced_uniform = _Unanswered(draws), boundary_of(forced_uniform)
     torch = "torch" in sys.modules
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
@@ -54,6 +55,17 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
             raise NeedsValue(
                 "torch was imported in the middle of a run, after it had begun unanswered: import it before"
             )
+
+
+class _Unanswered:
+    """Draws that are asked while nobody answers: an interpreter has random numbers of its own."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        with nobody_answers():
+            return self._draws.categorical(pmf, site)
 
 
 @contextmanager

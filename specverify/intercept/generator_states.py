@@ -1,7 +1,7 @@
 """States of the generators of NumPy and ``random``: read, put back, and the ones a program is started with.
 
-Read at every draw, so the way matters: the twister and the PCG of NumPy are copied from their memory (``state``
-takes up to thirty microseconds), the twister of ``random`` by the method written in C.
+Read at every draw, so the way matters: the twisters of both and the PCG of NumPy are copied from their memory. The
+methods for it take up to thirty microseconds.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ _STATE = {
 _ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
 """Likewise."""
 
+_HEAD = object.__basicsize__
+"""Bytes of a generator of ``random`` before its twister: the place of the next word, and the words."""
+
 _FIRST = 0x5BEC7E11
 """The first of the seeds that states here come from. Nobody else would choose them."""
 
@@ -54,7 +57,7 @@ def start() -> int:
 def read(generator: Any) -> Hashable | None:
     """Return the state of a ``Generator``, ``RandomState``, bit generator or ``random.Random``; None if it has none."""
     if isinstance(generator, random.Random):
-        return None if isinstance(generator, random.SystemRandom) else _random.Random.getstate(generator)
+        return None if isinstance(generator, random.SystemRandom) else _of_random(generator)
     bits = bits_of(generator)
     if type(bits) is np.random.MT19937:
         return ctypes.string_at(_memory(bits), TWISTER)
@@ -70,7 +73,10 @@ def read(generator: Any) -> Hashable | None:
 def write(generator: Any, state: Any) -> None:
     """Put back what ``read`` returned."""
     if isinstance(generator, random.Random):
-        _random.Random.setstate(generator, state)
+        if isinstance(state, bytes):
+            ctypes.memmove(id(generator) + _HEAD, state, TWISTER)
+        else:
+            _random.Random.setstate(generator, state)
         return
     bits = bits_of(generator)
     if type(bits) is np.random.MT19937:
@@ -87,7 +93,7 @@ def state_in_world(generator: Any, seed: int) -> Any:
     """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
-        return _twister(seed)
+        return _moved_random(seed)
     kind: Any = type(bits_of(generator))
     if kind is np.random.MT19937:  # the same words, all of them still to come
         return _words_of_twister(seed)
@@ -119,16 +125,36 @@ def _pcgs() -> frozenset[type]:
     return frozenset({np.random.PCG64, np.random.PCG64DXSM}) if alike else frozenset()
 
 
+def _of_random(generator: _random.Random) -> Hashable:
+    if _twister_is_known():
+        return ctypes.string_at(id(generator) + _HEAD, TWISTER)
+    return _random.Random.getstate(generator)
+
+
 @cache
-def _twister(seed: int) -> Any:
+def _twister_is_known() -> bool:
+    """Return whether the memory of a generator of ``random`` is as it is known here."""
+    made = _twister(1)
+    if sys.implementation.name != "cpython" or _random.Random.__basicsize__ < _HEAD + TWISTER:
+        return False
+    *words, place = made.getstate()
+    return ctypes.string_at(id(made) + _HEAD, TWISTER) == np.array([place, *words], dtype=np.uint32).tobytes()
+
+
+def _twister(seed: int) -> _random.Random:
     made = _random.Random()
     made.seed(seed)
-    return _random.Random.getstate(made)
+    return made
+
+
+@cache
+def _moved_random(seed: int) -> Hashable:
+    return _of_random(_twister(seed))
 
 
 @cache
 def _words_of_twister(seed: int) -> bytes:
-    return np.array(_twister(seed), dtype=np.uint32).tobytes()
+    return np.array(_twister(seed).getstate(), dtype=np.uint32).tobytes()
 
 
 @cache

@@ -6,7 +6,6 @@ time and the operating system gives other bytes. A program whose draws are all a
 
 from __future__ import annotations
 
-import gc
 import random
 import sys
 import zlib
@@ -14,11 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from specverify.intercept import aliases, generator_states, outside
 
-_KINDS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _generators: list[Any] = []
 _modules = [0]
 """How many modules there were when the clocks were looked for."""
@@ -27,17 +23,12 @@ _modules = [0]
 def look_around() -> None:
     """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
     outside.watch_outside()
+    everything = aliases.Everything()
     if _modules[0] != len(sys.modules):
-        outside.find_sources()
+        outside.find_sources(everything)
         _modules[0] = len(sys.modules)
-    everything = gc.get_objects()
     aliases.find_aliases(everything)
-    kinds = {kind: _draws(kind) for kind in set(map(type, everything))}
-    _generators[:] = [item for item in everything if kinds[type(item)]]
-
-
-def _draws(kind: type) -> bool:
-    return issubclass(kind, _KINDS) and not issubclass(kind, random.SystemRandom)
+    _generators[:] = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, wraps
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +43,27 @@ def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
         _modified(kind)
 
 
+def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
+    """Return the same block, entered once: inside itself it does nothing."""
+    inside = False
+
+    @wraps(block)
+    @contextmanager
+    def entered() -> Iterator[None]:
+        nonlocal inside
+        if inside:
+            yield
+            return
+        with block():
+            inside = True
+            try:
+                yield
+            finally:
+                inside = False
+
+    return entered
+
+
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
     """Give a module or class other attributes inside the block, and what it had before after it."""
@@ -53,9 +74,10 @@ def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _give(target, before)
-        for name in values.keys() - before.keys():
-            if name in own:
-                delattr(target, name)
+        if len(before) < len(values):
+            for name in values.keys() - before.keys():
+                if name in own:
+                    delattr(target, name)
 
 
 def _give(target: Any, values: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from specverify.intercept.aliases import Alias, Place, exchanged, places_of
+from specverify.intercept.aliases import Alias, Everything, Place, exchanged, places_of
 from specverify.intercept.block import current
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -52,12 +52,14 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 def _seen(event: str, details: Any) -> None:
     """Refuse, inside a block, what brings numbers from outside."""
+    if event != "open" and event not in _EVENTS:
+        return
     block = current()
     if block is None or block.suspended:
         return
     if event in _EVENTS:
         raise NeedsValue(f"{_EVENTS[event]} at {caller()}: what it draws cannot be answered")
-    if event == "open" and isinstance(details[0], (str, bytes)):
+    if isinstance(details[0], (str, bytes)):
         path = os.path.normpath(os.fsdecode(details[0]))
         if path in _DEVICES:
             raise NeedsValue(f"{path} is read at {caller()}: its bytes cannot be answered")
@@ -83,13 +85,13 @@ def elsewhen(number: int) -> Iterator[None]:
         yield
 
 
-def find_sources() -> None:
-    """Look anew for the modules that hold clocks and sources of random bytes."""
+def find_sources(everything: Everything) -> None:
+    """Look anew, among ``everything`` there is, for the modules that hold clocks and sources of random bytes."""
     _PLACES.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     _PLACES[:] = [
         (place, item)
-        for place, item, holder in places_of(items)
+        for place, item, holder in places_of(items, everything)
         if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
     ]
 

@@ -11,11 +11,13 @@ import _random
 import datetime as dt
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
@@ -44,13 +46,14 @@ class Found(NamedTuple):
 def probed() -> Iterator[Callable[[], Found]]:
     """Yield what returns everything that was seen inside the block, in all threads it starts."""
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
+    known: dict[Hashable, _Told | None] = {}
 
     def note(kind: str, call: str) -> None:
         seen[kind][f"{call} at {caller()}"] = None
 
     def profile(frame: Any, event: str, arg: Any) -> None:
         if event == "c_call":
-            _look(frame, arg, note)
+            _look(frame, arg, note, known)
         elif event == "call" and _is_other_library(frame.f_code.co_filename):
             note("unanswered", f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
 
@@ -84,23 +87,45 @@ def _operations() -> Any:
     return import_module("specverify.intercept.torch.operations").drawing_operations()
 
 
-def _look(frame: Any, function: Any, note: Callable[[str, str], None]) -> None:
-    if is_ours_or_answered(frame.f_code.co_filename):
+class _Told(NamedTuple):
+    """What a call of a function written in C is told as."""
+
+    kind: str
+    call: str
+    anywhere: bool = True
+    """Also where the standard library calls it."""
+
+
+def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _Told | None]) -> None:
+    """Tell of a call; ``known`` holds what was found out of functions, by what makes them alike for ``_told``."""
+    filename = frame.f_code.co_filename
+    if is_ours_or_answered(filename):
         return
     owner = getattr(function, "__self__", None)
+    alike: Hashable = function
+    if owner is not None and type(owner) is not ModuleType:
+        kind = owner if isinstance(owner, type) else type(owner)
+        alike = kind, isinstance(owner, type), function.__name__, getattr(function, "__module__", None)
+    if alike not in known:
+        known[alike] = _told(function, owner)
+    told = known[alike]
+    if told is not None and (told.anywhere or not standard_library(filename)):
+        note(told.kind, told.call)
+
+
+def _told(function: Any, owner: Any) -> _Told | None:
+    name = function.__name__
     source = _SOURCES.get(function) if isinstance(function, type(len)) else None
     if source:
-        note("sources", f"{function.__name__} ({source})")
-    elif isinstance(owner, _random.Random) and function.__name__ in _DRAWS:
-        note("unanswered", f"random.{function.__name__}")
-    elif isinstance(owner, type) and issubclass(owner, dt.datetime) and function.__name__ in {"now", "utcnow", "today"}:
-        note("sources", f"datetime.{function.__name__} (clock)")
-    elif not standard_library(frame.f_code.co_filename):
-        module = _module_of(function, owner)
-        if module.startswith(_OTHER_MODULES):
-            note("unanswered", f"{module}.{function.__name__}")
-        elif _is_native(module):
-            note("native", f"{module}.{function.__name__}")
+        return _Told("sources", f"{name} ({source})")
+    if isinstance(owner, _random.Random) and name in _DRAWS:
+        return _Told("unanswered", f"random.{name}")
+    if isinstance(owner, type) and issubclass(owner, dt.datetime) and name in {"now", "utcnow", "today"}:
+        return _Told("sources", f"datetime.{name} (clock)")
+    module = _module_of(function, owner)
+    if module.startswith(_OTHER_MODULES):
+        return _Told("unanswered", f"{module}.{name}", anywhere=False)
+    return _Told("native", f"{module}.{name}", anywhere=False) if _is_native(module) else None
 
 
 def _module_of(function: Any, owner: Any) -> str:
@@ -117,6 +142,7 @@ def _is_native(module: str) -> bool:
     return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
 
 
+@cache
 def _is_other_library(filename: str) -> bool:
     path = Path(filename)
     return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)

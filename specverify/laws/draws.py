@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
+from reference.pmf import is_plainly_pmf
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
@@ -42,10 +43,11 @@ class Question:
         """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
-        pmf = check_pmf(pmf, f"the pmf at {site}")
+        if not is_plainly_pmf(pmf):
+            pmf = check_pmf(pmf, f"the pmf at {site}")
         self.site, self.depth = site, depth
         self._content = pmf.copy() if isinstance(pmf, np.ndarray) else np.array(pmf.tolist())
-        self._bytes = self._content.tobytes()
+        self._bytes, self._dtype = self._content.tobytes(), self._content.dtype
         self._weights: tuple[Any, ...] | None = None
         self._possible: tuple[int, ...] | None = None
 
@@ -70,17 +72,17 @@ class Question:
 
     def check_repeated(self, pmf: Pmf, site: Site) -> None:
         """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
-        pmf = as_pmf(pmf)
-        if site != self.site or not self._has_content(pmf):
-            weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
-            raise NotAFunctionOfItsDraws(
-                f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
-                f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
-            )
+        if site == self.site and self._has_content(as_pmf(pmf)):
+            return
+        weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
+        raise NotAFunctionOfItsDraws(
+            f"draw {self.depth} was at {self.site} with pmf {_shown(self.weights)} and is at {site} with "
+            f"pmf {_shown(weights)} on replay, although all draws before it were answered alike"
+        )
 
     def _has_content(self, pmf: Pmf) -> bool:
         """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
-        if isinstance(pmf, np.ndarray) and pmf.dtype == self._content.dtype and pmf.tobytes() == self._bytes:
+        if isinstance(pmf, np.ndarray) and pmf.dtype == self._dtype and pmf.tobytes() == self._bytes:
             return True
         return self.weights == tuple(pmf.tolist())
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from functools import reduce
+from operator import sub
 from typing import Any, NamedTuple
 
 from reference import Decoder, Draws, State, Tokens
@@ -36,6 +38,9 @@ class _Reached(NamedTuple):
     rounding: Rounding = Rounding()
 
 
+_NOWHERE = _Reached()
+
+
 def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, first: tuple[int, ...] = ()) -> Law:
     """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs.
 
@@ -43,7 +48,7 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
-    found: Any = 0
+    followed: list[Any] = []
     runs = decisions = 0
     exhausted = False
     share: Any = 1
@@ -53,14 +58,15 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
         for outcome, part in outcomes_of(path.outcome):
-            law[outcome] = law.get(outcome, 0) + path.weight * part
-        found = found + path.weight
+            mass = path.weight if isinstance(part, int) else path.weight * part  # the whole of it is 1
+            law[outcome] = law[outcome] + mass if outcome in law else mass
+        followed.append(path.weight)
         decisions = max(decisions, len(path.choices))
         rounding = worst(rounding, path.rounding)
         if runs == budget:
             exhausted = True
             break
-    return Law(law, share - found if exhausted else 0, runs, decisions, rounding=rounding)
+    return Law(law, share - sum(followed) if exhausted else 0, runs, decisions, rounding=rounding)
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
@@ -101,21 +107,22 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 decisions, coverage = max(decisions, drawn), _wider(coverage, seen)
                 rounding = worst(rounding, rounded)
                 continue
-            left: Any = 1
+            followed: list[Any] = []
             for path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
                 if runs == few and state == start:
                     _refuse_if_hopeless(decoder, start, budget)
                 if runs == budget:
-                    missing = missing + weight * left
+                    missing = missing + weight * reduce(sub, followed, 1)
                     break
                 runs += 1
-                left = left - path.weight
+                followed.append(path.weight)
                 after, done = path.outcome
                 if len(after.tokens) <= length and after.remaining > 0:
                     raise ValueError(f"a round committed no token after {state.tokens}, expected at least one")
                 through = _after_round(seen, len(done.draft), done.accepted)
-                before = waiting[len(after.tokens)].get(after, _Reached())
-                waiting[len(after.tokens)][after] = _Reached(
+                there = waiting[len(after.tokens)]
+                before = there.get(after, _NOWHERE)
+                there[after] = _Reached(
                     before.weight + weight * path.weight,
                     max(before.draws, drawn + len(path.choices)),
                     _wider(before.coverage, through),
@@ -152,6 +159,10 @@ def _after_round(coverage: Coverage, drafted: int, accepted: int) -> Coverage:
 
 
 def _wider(one: Coverage, other: Coverage) -> Coverage:
-    return Coverage(
-        max(one.rounds, other.rounds), max(one.rounds_of_two, other.rounds_of_two), one.outcomes | other.outcomes
+    return (
+        one
+        if one == other
+        else Coverage(
+            max(one.rounds, other.rounds), max(one.rounds_of_two, other.rounds_of_two), one.outcomes | other.outcomes
+        )
     )

@@ -16,7 +16,7 @@ import numpy as np
 from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 from specverify.base.arguments import check_callable, check_integer, check_seed
 from specverify.laws.draws import Decision, Question, support
-from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew, saw
+from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew
 
 Outcome = TypeVar("Outcome")
 
@@ -43,13 +43,18 @@ class Undecided(NamedTuple):
 class _Branch:
     """A draw on the current path, and which of its possible outcomes is being followed."""
 
-    def __init__(self, question: Question, index: int) -> None:
-        self.question, self.index = question, index
-        self.site, self.weights, self.possible = question.site, question.weights, question.possible
+    __slots__ = ("_before", "decision", "index", "outcome", "possible", "question", "weight")
 
-    @property
-    def outcome(self) -> int:
-        return self.possible[self.index]
+    def __init__(self, question: Question, index: int, before: Any) -> None:
+        """``before`` is the probability of the draws before it."""
+        self.question, self.possible, self._before = question, question.possible, before
+        self.follow(index)
+
+    def follow(self, index: int) -> None:
+        """Turn to an outcome; what all paths through it have in common is worked out here, once."""
+        self.index, self.outcome, weights = index, self.possible[index], self.question.weights
+        self.weight = self._before * weights[self.outcome]
+        self.decision = Decision(self.question.site, weights, self.outcome)
 
 
 class Enumerated:
@@ -65,22 +70,25 @@ class Enumerated:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
         try:
-            return self._outcome(as_pmf(pmf), site)
+            pmf = as_pmf(pmf)
+            if self.depth < len(self._branches):
+                branch = self._branches[self.depth]
+                branch.question.check_repeated(pmf, site)
+            else:
+                branch = self._opened(pmf, site)
         except Exception as error:
             self.failure = error
             raise
-
-    def _outcome(self, pmf: Pmf, site: Site) -> int:
-        saw(pmf.dtype)
-        if self.depth < len(self._branches):
-            self._branches[self.depth].question.check_repeated(pmf, site)
-        else:
-            question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
-            self._branches.append(_Branch(question, question.possible.index(*fixed) if fixed else 0))
         self.depth += 1
-        branch = self._branches[self.depth - 1]
-        drew(len(branch.possible))
+        drew(len(branch.possible), pmf.dtype)
         return branch.outcome
+
+    def _opened(self, pmf: Pmf, site: Site) -> _Branch:
+        """Add a draw to the path."""
+        question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
+        index = question.possible.index(*fixed) if fixed else 0
+        self._branches.append(_Branch(question, index, _weight(self._branches)))
+        return self._branches[-1]
 
 
 def paths(
@@ -109,8 +117,8 @@ def paths(
             raise draws.failure
         if draws.depth < len(branches):
             branches[draws.depth].question.check_made(draws.depth)
-        decisions = tuple(Decision(branch.site, branch.weights, branch.outcome) for branch in branches)
-        choices = tuple(branch.outcome for branch in branches)
+        decisions = tuple([branch.decision for branch in branches])
+        choices = tuple([branch.outcome for branch in branches])
         yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
         if not _next_branch(branches, first, least):
             return
@@ -136,10 +144,7 @@ def heaviest_paths(
 
 
 def _weight(branches: list[_Branch]) -> Any:
-    weight: Any = 1
-    for branch in branches:
-        weight = weight * branch.weights[branch.outcome]
-    return weight
+    return branches[-1].weight if branches else 1
 
 
 def _next_branch(branches: list[_Branch], first: tuple[int, ...], least: Callable[[], Any] | None) -> bool:
@@ -155,7 +160,7 @@ def _advanced(branches: list[_Branch], first: tuple[int, ...]) -> bool:
         branches.pop()
     if len(branches) <= len(first):
         return False
-    branches[-1].index += 1
+    branches[-1].follow(branches[-1].index + 1)
     return True
 
 

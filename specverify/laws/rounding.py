@@ -38,10 +38,8 @@ a uniform number that is compared with one bound after another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 2.0**-52, 2.0**-23, 2.0**-10, 2.0**-7
 """Spacings of the floats at 1."""
@@ -74,14 +72,18 @@ class Rounding(NamedTuple):
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
     """Return what bounds both."""
-    counts = (max(mine, its) for mine, its in zip(one[1:], other[1:], strict=True))
-    return Rounding(max(one.epsilon, other.epsilon), *counts)
+    return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
     """Return what bounds a run that goes through both, one after the other."""
-    sums = (mine + its for mine, its in zip(one[1:], other[1:], strict=True))
-    return Rounding(max(one.epsilon, other.epsilon), *sums)._replace(support=max(one.support, other.support))
+    return Rounding(
+        max(one.epsilon, other.epsilon),
+        one.decisions + other.decisions,
+        one.cells + other.cells,
+        one.uniforms + other.uniforms,
+        max(one.support, other.support),
+    )
 
 
 def of_decision(epsilon: float, support: int) -> float:
@@ -126,9 +128,18 @@ def left_on_nothing(rounding: Rounding) -> float:
 
 
 class _Seen:
+    __slots__ = ("again", "cells", "draws", "epsilon", "support", "uniforms")
+
     def __init__(self) -> None:
         self.epsilon, self.support = FLOAT64, 1
         self.draws = self.cells = self.uniforms = self.again = 0
+
+    def __enter__(self) -> Self:
+        _COLLECTING.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _COLLECTING.remove(self)
 
     def rounding(self) -> Rounding:
         """Return what was seen of a run."""
@@ -139,22 +150,16 @@ _COLLECTING: list[_Seen] = []
 _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
-@contextmanager
-def collected() -> Iterator[_Seen]:
-    """Collect what a run computes with."""
-    seen = _Seen()
-    _COLLECTING.append(seen)
-    try:
-        yield seen
-    finally:
-        _COLLECTING.remove(seen)
+def collected() -> _Seen:
+    """Return what a run inside it, as a context, computes with."""
+    return _Seen()
 
 
 def saw(dtype: Any) -> None:
     """Note that numbers of a dtype of NumPy or torch reach a decision, or are made on the way there."""
     if _COLLECTING:
-        epsilon = spacing(dtype)
-        _COLLECTING[-1].epsilon = max(_COLLECTING[-1].epsilon, epsilon)
+        seen, epsilon = _COLLECTING[-1], spacing(dtype)
+        seen.epsilon = max(seen.epsilon, epsilon)
 
 
 @cache
@@ -163,11 +168,13 @@ def spacing(dtype: Any) -> float:
     return _DTYPES.get(str(dtype).removeprefix("torch."), FLOAT64)
 
 
-def drew(support: int) -> None:
-    """Note a draw among so many tokens of positive probability, looked at or not."""
+def drew(support: int, dtype: Any = None) -> None:
+    """Note a draw among so many tokens of positive probability, looked at or not; ``dtype`` is that of the pmf."""
     if _COLLECTING:
-        _COLLECTING[-1].draws += 1
-        _COLLECTING[-1].support = max(_COLLECTING[-1].support, support)
+        seen = _COLLECTING[-1]
+        seen.draws += 1
+        seen.support = max(seen.support, support)
+        seen.epsilon = max(seen.epsilon, spacing(dtype))
 
 
 def looked_up(cells: int) -> None:

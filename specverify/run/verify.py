@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
+from specverify.intercept.aliases import libraries_replaced
 from specverify.intercept.moved import look_around
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
@@ -130,10 +132,12 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
     """Return the verdict of ``examine``, or what kept it from having one, and what became of the process."""
+    foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
     def examined() -> Verdict:
         try:
-            return examine()
+            with libraries_replaced() if foreign else nullcontext():
+                return examine()
         except _SAID as reason:
             status = Status.REFUSED if isinstance(reason, SettingRefused) else Status.UNKNOWN
             return verdict_of(subject.name, check, status, _why(subject, reason))

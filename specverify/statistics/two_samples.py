@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final, NamedTuple
 
-from scipy.special import chdtrc
-
 from specverify.base.arguments import check_probability
 from specverify.statistics.confirmation import FitVerdict, Sampler, multinomial_counts, sampled_counts, stage_level
 from specverify.statistics.goodness_of_fit import MOST_SAMPLES
@@ -92,6 +90,8 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 
     Raises ``ValueError`` if the sizes differ.
     """
+    from scipy.special import chdtrc  # noqa: PLC0415 - a tenth of a second, and only where something is sampled
+
     samples = sum(one.values())
     if samples != sum(other.values()):
         raise ValueError(f"{samples} samples and {sum(other.values())} were given, expected as many of each")

@@ -99,15 +99,19 @@ def _arrays(rows: Sequence[Row], ragged: bool) -> dict[str, Any]:
     width, vocabulary = max(len(row.drafts) for row in rows), rows[0].p.shape[1]
     first, last = np.eye(vocabulary)[[0, -1]]
     given = {
-        "p": np.stack([_padded(row.p, width + 1, first) for row in rows]),
-        "q": np.stack([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows]),
+        "p": np.array([_padded(row.p, width + 1, first) for row in rows]),
+        "q": np.array([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows]),
         "draft_tokens": np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows]),
     }
     return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given
 
 
 def _padded(pmfs: Any, length: int, padding: Any) -> Any:
-    return np.concatenate([pmfs, np.broadcast_to(padding, (length - len(pmfs), len(padding)))])
+    return (
+        pmfs
+        if len(pmfs) == length
+        else np.concatenate([pmfs, np.broadcast_to(padding, (length - len(pmfs), len(padding)))])
+    )
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:

@@ -15,7 +15,7 @@ What the other forms (``batched_verifier``, ``logits_verifier``) share with this
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -73,25 +73,33 @@ def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant
 
 
 def setting_of_decoder(
-    make: Callable[[Task, Context], Decoder], label: str, process: Callable[[Task], Task] = lambda task: task
+    make: Callable[[Task, Context], Decoder], label: str, process: Callable[[Task], Task] | None = None
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` with its own randomness, for what cannot be enumerated.
 
     ``process`` turns the models into those the verifier is to follow; the law is that of the target it returns.
     """
-
-    def task() -> Task:
-        return process(float_task(vocabulary=8, temperature=1.0, horizon=3))
-
     return SampledSetting(
         name=f"{label}, its own random numbers",
-        sample=lambda number, seed: _sample(make(task(), _not_answered), number, seed),
-        law=lambda: target_law(task(), PROMPT),
+        sample=partial(_sample, make, process),
+        law=partial(_law, process),
         detect=0.05,
     )
 
 
-def _sample(decoder: Decoder, number: int, seed: int) -> Counter[Tokens]:
+def _sampled_task(process: Callable[[Task], Task] | None) -> Task:
+    task = float_task(vocabulary=8, temperature=1.0, horizon=3)
+    return task if process is None else process(task)
+
+
+def _law(process: Callable[[Task], Task] | None) -> Mapping[Tokens, float]:
+    return target_law(_sampled_task(process), PROMPT)
+
+
+def _sample(
+    make: Callable[[Task, Context], Decoder], process: Callable[[Task], Task] | None, number: int, seed: int
+) -> Mapping[Tokens, int]:
+    decoder = make(_sampled_task(process), _not_answered)
     with seeded(seed):  # what it finds out at its first call, with a draw or two, is no part of the sample
         generate(decoder, PROMPT, Sampled(seed))
     draws = Sampled(seed)
@@ -143,7 +151,7 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     """Return p ``[drafts + 1, vocabulary]`` after the prefix and the drafts, and q ``[drafts, vocabulary]``."""
-    p = np.stack([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
+    p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 

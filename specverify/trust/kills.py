@@ -7,9 +7,10 @@ projects get the mutants that their tests can express.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status, Verdict
@@ -108,7 +109,8 @@ def kill_matrix(
     ``progress`` is told the name of each that is done.
     """
     names, rows_named = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
-    works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers) for name in chosen]
+    run = uuid4().hex
+    works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers, run) for name in chosen]
     works += [partial(control_row, name, names, conditions) for name in rows_named[len(chosen) :]]
     rows = list(in_parallel(works, jobs, lambda index: progress(rows_named[index])))
     return KillMatrix(
@@ -118,18 +120,48 @@ def kill_matrix(
     )
 
 
-def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
-    """Return what every check says of one mutant, and what the named one says of its control."""
+def mutant_row(
+    name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False, run: str = ""
+) -> MutantRow:
+    """Return what every check says of one mutant, and what the named one says of its control.
+
+    Rows of one ``run``, where it has a name, share the verdicts on controls that are made of the same.
+    """
     mutant = next(item for item in mutants() if item.name == name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
     some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), checklist)
     cells = tuple(_cell(_in_all(subject, verdict, killer, checklist)) for verdict in some)
-    control = run_check(_thinned(mutant.control()), killer, checklist._replace(checks=(killer,))).status
+    control = _control_status(_thinned(mutant.control()), killer, checklist, run)
     outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
     return MutantRow(
-        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control.value, outside
+        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control, outside
     )
+
+
+def _control_status(control: Subject, killer: Check, checklist: Checklist, run: str) -> str:
+    known = _known_controls(run) if run else {}
+    key = _made_of((control, killer, checklist))
+    if key not in known:
+        known[key] = run_check(control, killer, checklist._replace(checks=(killer,))).status.value
+    return known[key]
+
+
+@lru_cache(maxsize=1)
+def _known_controls(run: str) -> dict[Hashable, str]:
+    """Return what the rows of one run, in this process, know of controls."""
+    return {}
+
+
+def _made_of(value: Any) -> Hashable:
+    """Return what a value is made of. A function is itself, and what cannot be told from others is like no other."""
+    if isinstance(value, partial):
+        return partial, _made_of((value.func, value.args, value.keywords))
+    if isinstance(value, Mapping):
+        return type(value), frozenset((name, _made_of(item)) for name, item in value.items())
+    if isinstance(value, (tuple, list)):
+        return type(value), *map(_made_of, value)
+    return (type(value), value) if isinstance(value, Hashable) else object()
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:

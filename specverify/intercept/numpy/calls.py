@@ -23,7 +23,7 @@ from reference import Draws
 from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.native_types import methods_replaced, own_methods, replaced
+from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
 from specverify.intercept.unknowns.finite import seed_name
 from specverify.intercept.unknowns.uniform import refusal
@@ -134,12 +134,10 @@ def _exchanged(bits: Any) -> None:
 MODULE = _module()
 
 
+@once
 @contextmanager
-def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
-    """Answer NumPy's random calls by ``draws`` inside the block.
-
-    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
-    """
+def numpy_replaced() -> Iterator[None]:
+    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
@@ -149,11 +147,19 @@ def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = No
             answers.call_it(made, f"np.random.default_rng({seed_name(seed)})")
         return made
 
-    answers = Answers(draws, forced_uniform, OWNER, "np.random")
     with ExitStack() as stack:
-        stack.enter_context(answers_of(LIBRARY, answers))
         for kind, methods in (METHODS | _BITS).items():
             stack.enter_context(methods_replaced(kind, methods))
         stack.enter_context(replaced(np.random, MODULE | {"default_rng": default_rng}))
         stack.enter_context(replaced(np.random.mtrand, MODULE))
+        yield
+
+
+@contextmanager
+def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+    """Answer NumPy's random calls by ``draws`` inside the block.
+
+    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    """
+    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

@@ -115,6 +115,8 @@ class NumpyGenerator:
             raise refusal(f"{site[0]} is asked for an order that is not random")
         else:
             found = finite.one_by_one(draws, site, pmf, count)
+        if size is None and np.ndim(a) == 0:
+            return np.int64(found[0])
         places = found[0] if size is None else np.array(found, dtype=np.int64).reshape(size)
         return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
 

@@ -15,7 +15,7 @@ import _random
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -27,7 +27,7 @@ from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
-from specverify.intercept.native_types import replaced
+from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, seed_name
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
@@ -182,15 +182,19 @@ SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items()
 MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
 
 
+@once
+@contextmanager
+def random_replaced() -> Iterator[None]:
+    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    with replaced(random.Random, METHODS), replaced(random.SystemRandom, SYSTEM), replaced(random, MODULE):
+        yield
+
+
 @contextmanager
 def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    with ExitStack() as stack:
-        stack.enter_context(answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")))
-        stack.enter_context(replaced(random.Random, METHODS))
-        stack.enter_context(replaced(random.SystemRandom, SYSTEM))
-        stack.enter_context(replaced(random, MODULE))
+    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield

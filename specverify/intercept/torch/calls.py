@@ -54,10 +54,11 @@ class _Answers(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        args, named = (self.run.filled.standing_for(given) for given in (tuple(args), dict(kwargs or {})))
+        standing_for = self.run.filled.standing_for
+        args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
         if func in ANSWERS and not _on_meta(args, named):
             return self._answered(func, args, named)
-        args, named = (_of_tensors(given) for given in (args, named))
+        args, named = _of_tensors(args), _of_tensors(named)
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
             return _TAKES_OUT[func](args[0])
         if func in _IN_PLACE and holds(Continuous, *args) and args[0].dtype.is_floating_point:
@@ -98,7 +99,7 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 def _of_tensors(given: Any) -> Any:
     """Return arguments with tensors of one number for floats that have no value, in the dtype of the other tensors."""
     values = list(given.values()) if isinstance(given, dict) else given
-    if not any(isinstance(value, LazyFloat) for value in values):
+    if LazyFloat not in map(type, values):
         return given
     floats = [value.dtype for value in values if isinstance(value, torch.Tensor) and value.dtype.is_floating_point]
     dtype = floats[0] if floats else torch.get_default_dtype()

@@ -11,12 +11,13 @@ import enum
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
-_PLAIN = (
+_PLAIN = {
     int,
     float,
     complex,
@@ -29,7 +30,9 @@ _PLAIN = (
     torch.device,
     torch.Size,
     range,
-)
+}
+_OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
+"""Types of entries that NumPy has as well, without conjugates."""
 
 
 _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
@@ -50,12 +53,17 @@ def digest(value: Any) -> bytes:
     return found.digest()
 
 
-def _feed(found: Any, value: Any, inside: tuple[int, ...]) -> None:
-    if id(value) in inside:
-        _part(found, "again", str(inside.index(id(value))).encode())
+def _feed(found: Any, value: Any, inside: tuple[Any, ...]) -> None:
+    of: type = type(value)
+    kind = _name_of(of)
+    if of in _PLAIN:
+        _part(found, kind, value if isinstance(value, bytes) else repr(value).encode())
         return
-    inside = (*inside, id(value))
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    for place, around in enumerate(inside):
+        if around is value:
+            _part(found, "again", str(place).encode())
+            return
+    inside = (*inside, value)
     if isinstance(value, torch.Tensor):
         _part(found, kind, f"{value.dtype}{tuple(value.shape)}{value.device}".encode())
         _part(found, "bytes", _bytes_of(value, kind))
@@ -71,22 +79,28 @@ def _feed(found: Any, value: Any, inside: tuple[int, ...]) -> None:
         _part(found, "class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
     elif isinstance(value, enum.Enum):
         _part(found, kind, value.name.encode())
-    elif type(value) in _PLAIN:
-        _part(found, kind, value if isinstance(value, bytes) else repr(value).encode())
     else:
         _feed_parts(found, kind, value, inside)
+
+
+@lru_cache(maxsize=4096)
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _bytes_of(tensor: torch.Tensor, kind: str) -> bytes:
     readable = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
     if not readable or type(tensor) not in (torch.Tensor, torch.nn.Parameter) or vars(tensor):
         raise NoContent(f"the content of a {kind} cannot be read")
+    if tensor.dtype in _OF_NUMPY and tensor.device.type == "cpu" and not tensor.is_neg():
+        return tensor.detach().numpy().tobytes()
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
     return plain.view(torch.uint8).numpy().tobytes()
 
 
-def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[int, ...]) -> None:
+def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> None:
     attributes = getattr(value, "__dict__", None)
+    of: type = type(value)
     if isinstance(value, OrderedDict):
         _several(found, kind, [item for pair in value.items() for item in pair], inside)
     elif isinstance(value, dict):
@@ -98,23 +112,24 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[int, ...]) -> N
         _several(found, kind, sorted(digest(item) for item in value), inside)
     elif attributes is None:
         raise NoContent(f"the content of a {kind} cannot be read")
-    if callable(value) or _holds_more(value):
+    if callable(value) or _holds_more(of):
         raise NoContent(f"the content of a {kind} cannot be read")
     if attributes:
         _several(found, f"attributes of {kind}", [item for name in sorted(attributes) for item in
                                                   (name, attributes[name])], inside)  # fmt: skip
 
 
-def _holds_more(value: Any) -> bool:
-    """Return whether an object has a state beside attributes and items: of a type that is written in C, or slots."""
-    return any(vars(kind).get("__slots__") or not _in_python(kind) for kind in set(type(value).__mro__) - _READ)
+@lru_cache(maxsize=4096)
+def _holds_more(kind: type) -> bool:
+    """Return whether objects have a state beside attributes and items: of a type that is written in C, or slots."""
+    return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
 
 
 def _in_python(kind: type) -> bool:
     return bool(kind.__flags__ & (1 << 9))  # a heap type: made by a class statement
 
 
-def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[int, ...]) -> None:
+def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[Any, ...]) -> None:
     listed = list(parts)
     _part(found, kind, str(len(listed)).encode())
     for part in listed:

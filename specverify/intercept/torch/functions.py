@@ -28,9 +28,9 @@ def _multinomial(
     """Answer each row by categorical draws; without replacement the row is renormalised after each."""
     weights = look_at(input)
     rows = weights.reshape(-1, weights.shape[-1]).double().cpu().numpy()
-    if not np.isfinite(rows).all() or (rows < 0).any() or (rows.sum(-1) <= 0).any():
+    if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
-    if not replacement and (np.count_nonzero(rows, -1) < num_samples).any():
+    if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
         raise NeedsValue(f"multinomial at {caller()} takes more outcomes than have positive weight")
     outcome = run.outcomes(
         "torch.multinomial",

@@ -24,10 +24,15 @@ Handler = Callable[..., Any]
 
 
 def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
-    arrays = np.broadcast_arrays(*(elements_of(operand) for operand in operands))
-    result = np.empty(arrays[0].shape, dtype=object)
+    arrays = [elements_of(operand) for operand in operands]
+    if not any(array.ndim for array in arrays):
+        single = np.empty((), dtype=object)
+        single[()] = function(*(array.item() for array in arrays))
+        return single
+    alike = np.broadcast_arrays(*arrays)
+    result = np.empty(alike[0].shape, dtype=object)
     for index in np.ndindex(result.shape):
-        result[index] = function(*(array[index] for array in arrays))
+        result[index] = function(*(array[index] for array in alike))
     return result
 
 

@@ -16,10 +16,9 @@ noticed at the next draw or at the end of the run, whatever the operation is.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -78,7 +77,7 @@ class TorchStreams(Streams):
         with nobody_answers():
             advance()
         self._left[id(real)] = (real, _bytes(real.get_state()))
-        return hashlib.blake2b(before, digest_size=16).digest()
+        return before
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -92,24 +91,21 @@ class TorchStreams(Streams):
         if block is not None:
             block.looks.append(self.look)
         try:
-            with methods_replaced(torch.Generator, {name: self._setting(name) for name in _SETS_STATE}):
+            _RUNS.append(self)
+            with methods_replaced(torch.Generator, _SETTING):
                 yield
                 self.look()
         finally:
+            _RUNS.remove(self)
             for generator, state in self._before.values():
                 generator.set_state(state)
 
-    def _setting(self, name: str) -> Callable[..., Any]:
-        """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
-        real = own_methods(torch.Generator)[name]
-
-        def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
-            self._before.setdefault(id(generator), (generator, generator.get_state()))
-            found = real(generator, *args, **kwargs)
-            self._left[id(generator)] = (generator, _bytes(generator.get_state()))
-            return found
-
-        return method
+    def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
+        """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
+        self._before.setdefault(id(generator), (generator, generator.get_state()))
+        found = change()
+        self._left[id(generator)] = (generator, _bytes(generator.get_state()))
+        return found
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
         """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""
@@ -123,18 +119,40 @@ class TorchStreams(Streams):
             raise NeedsValue(f"random numbers are drawn by {what}")
 
 
+_RUNS: list[TorchStreams] = []
+"""Those of the blocks that are open."""
 _OURS: list[None] = []
 
 
-@contextmanager
-def nobody_answers() -> Iterator[None]:
-    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
-    _OURS.append(None)
-    try:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - or a block around this one would answer it
-            yield
-    finally:
+def _setting(name: str) -> Callable[..., Any]:
+    """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
+    real = own_methods(torch.Generator)[name]
+
+    def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
+        return _RUNS[-1].set_by_program(generator, partial(real, generator, *args, **kwargs))
+
+    return method
+
+
+_SETTING = {name: _setting(name) for name in _SETS_STATE}
+
+
+class _Nobody:
+    def __init__(self) -> None:
+        self._disabled = torch._C.DisableTorchFunction()  # noqa: SLF001 - or a block around this one would answer it
+
+    def __enter__(self) -> None:
+        _OURS.append(None)
+        self._disabled.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._disabled.__exit__(None, None, None)
         _OURS.pop()
+
+
+def nobody_answers() -> AbstractContextManager[None]:
+    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
+    return _Nobody()
 
 
 def advancing() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,19 @@ def masses(p: Any, number: int) -> Any:
     pmf = np.asarray(p, dtype=np.float64)
     if pmf.shape != (number,):
         raise ValueError("'a' and 'p' must have same size")
-    if not (pmf >= 0).all():
+    total = pmf.sum()
+    if min(pmf.tolist()) < 0 or math.isnan(total):
         raise ValueError("probabilities are not non-negative or contain NaN")
-    coarse = np.issubdtype(getattr(p, "dtype", np.int64), np.floating)
-    if abs(pmf.sum() - 1) > math.sqrt(np.finfo(p.dtype if coarse else np.float64).eps):
+    if abs(total - 1) > _tolerance(getattr(p, "dtype", None)):
         raise ValueError("probabilities do not sum to 1")
-    return pmf / pmf.sum()
+    return pmf / total
+
+
+@cache
+def _tolerance(dtype: Any) -> float:
+    """Return how far from 1 NumPy lets probabilities of a dtype sum."""
+    coarse = dtype is not None and np.issubdtype(dtype, np.floating)
+    return math.sqrt(np.finfo(dtype if coarse else np.float64).eps)
 
 
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:

@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify.intercept.native_types import replaced
+from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA, YES_OR_NO, applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.races import winner
@@ -137,6 +137,7 @@ _MATH = {
 }
 
 
+@once
 @contextmanager
 def math_answers() -> Iterator[None]:
     """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``."""
