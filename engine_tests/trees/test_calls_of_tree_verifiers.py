@@ -115,13 +115,14 @@ def one_buffer(p, q, parents, tokens):
     return BUFFER
 
 
-def view_of_the_rows(p, q, parents, tokens):
-    """Wrong: the weights of the next token are a view of the caller's rows."""
+def weights_are_a_view(p, q, parents, tokens):
+    """The caller draws from the row at once, so it may be one of p."""
     return tokens[:0].copy(), p[0]
 
 
-def fresh_weights(p, q, parents, tokens):
-    return tokens[:0].copy(), p[0].copy()
+def tokens_are_a_view(p, q, parents, tokens):
+    """Wrong: the accepted tokens are what is left of the caller's."""
+    return tokens[:1], p[1]
 
 
 def test_what_the_caller_passed_in_and_was_answered_is_left_alone():
@@ -129,9 +130,9 @@ def test_what_the_caller_passed_in_and_was_answered_is_left_alone():
     found = checked(written_to, "inputs_unchanged")
     assert found.status is Status.REFUTED
     assert found.statement.startswith("p[0, ")
-    for verify in (rules.in_numpy, fresh_weights):
+    for verify in (rules.in_numpy, weights_are_a_view):
         assert checked(verify, "outputs_are_fresh").status is Status.HOLDS
-    for verify in (one_buffer, view_of_the_rows):
+    for verify in (one_buffer, tokens_are_a_view):
         assert checked(verify, "outputs_are_fresh").status is Status.REFUTED
 
 

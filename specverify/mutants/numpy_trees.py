@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,7 @@ RIGHT: dict[Drafts, BareVerifier] = {
 }
 
 
+@cache
 def in_batch(verify: BareVerifier) -> BareVerifier:
     """Return the verifier of batches that decides tree by tree."""
 

@@ -28,7 +28,7 @@ from reference.types import never
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batched_verifier import of_two_rows
-from specverify.subjects.calls import Convert, called
+from specverify.subjects.calls import Convert
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answers
 from specverify.subjects.tree_verifier import (
@@ -36,6 +36,7 @@ from specverify.subjects.tree_verifier import (
     Drafts,
     TreeRows,
     all_of,
+    answers_of,
     arrays_given,
     best_decoder,
     drafter_decoder,
@@ -95,8 +96,7 @@ def decided(
     given, convert = arrays_given(tuple(batch), drafts, batched=True), arrays_of(verify, _attempt_of(drafts))
     read = partial(read_answers, trees=[rows.parents for rows in batch], vocabulary=batch[0].p.shape[1])
     with answered(draws):
-        found: tuple[TreeAnswer, ...] = called(convert, given, partial(invoked, verify, drafts), read)
-    return found
+        return answers_of(convert, given, partial(invoked, verify, drafts), read)
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:

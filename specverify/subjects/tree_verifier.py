@@ -11,7 +11,7 @@ Other layouts are made of these by ``reference.tree_layouts``.
 
 Emitted are the tokens on an accepted path and one more. Code that returns the path and the row of the next token leaves
 the draw to its caller: ``weights`` ``[vocabulary]`` are that row, float32 or float64, and the token is drawn here in
-proportion to them.
+proportion to them, at once: they may be a view of p or a buffer, which the tokens may not.
 
 What a rule promises depends on how the tree was drawn, which ``drafts`` says:
 
@@ -43,7 +43,7 @@ from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
-from specverify.subjects.calls import Convert, called
+from specverify.subjects.calls import Convert, Given, called
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answer
 from specverify.subjects.verifier import setting_of_decoder, variant_of
@@ -153,8 +153,7 @@ def build(
         given, convert = arrays_given((rows,), drafts), arrays_of(verify, attempt_of(drafts))
         read = partial(read_answer, parents=rows.parents, vocabulary=rows.p.shape[1])
         with answered(draws):
-            found: TreeAnswer = called(convert, given, partial(invoked, verify, drafts), read)
-        return found
+            return answers_of(convert, given, partial(invoked, verify, drafts), lambda answer: (read(answer),))[0]
 
     return drafter_decoder(task, drafts, shape, verifier_of(task, decide))
 
@@ -203,6 +202,20 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
     columns = [np.stack([np.asarray(row[place]) for row in rows]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if batched else [column[0] for column in columns], strict=True))
     return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
+
+
+def answers_of(
+    convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
+) -> tuple[TreeAnswer, ...]:
+    """Return what is read of the answer to a call. Its tokens are kept with the call, not the weights: see above."""
+    found: list[tuple[TreeAnswer, ...]] = []
+
+    def tokens(answer: Any) -> tuple[Tokens, ...]:
+        found.append(read(answer))
+        return tuple(tree.tokens for tree in found[-1])
+
+    called(convert, given, invoke, tokens)
+    return found[0]
 
 
 def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
