@@ -88,10 +88,10 @@ def median(benchmark):
 
 def compiled(inputs):
     """The verifier compiled whole; skips where no compiler works."""
-    torch.compiler.reset()
-    verify = torch.compile(verify_batched, fullgraph=True, dynamic=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch.compiler.reset()  # it imports the compiler, which is full of what is deprecated
+        verify = torch.compile(verify_batched, fullgraph=True, dynamic=False)
         try:
             verify(*inputs)
         except Exception as error:  # noqa: BLE001 - which error a missing compiler raises differs by platform

@@ -86,6 +86,17 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kernels_that_are_compared() -> None:
+    """No TF32: a float32 product keeps its bits, whatever the environment says; TF32 leaves ten of them.
+
+    No attention by cuDNN: a row that sees nothing, as padding does, may be NaN there, and spoils the rows above it.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> torch.device:
     return torch.device(request.config.getoption("--device"))

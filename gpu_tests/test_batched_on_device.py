@@ -18,9 +18,9 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.
 
 def compiled(function: Callable[..., Batch], backend: str, *arguments: Any) -> Batch:
     """Run ``function`` compiled whole: a graph break is an error. What the compiler advises or deprecates is not."""
-    torch.compiler.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch.compiler.reset()  # it imports the compiler, which is full of what is deprecated
         return torch.compile(function, fullgraph=True, backend=backend, dynamic=False)(*arguments)
 
 

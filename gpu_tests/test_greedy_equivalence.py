@@ -36,7 +36,7 @@ from tiny_models import ABSOLUTE_OR_ROTARY, ANY_MASK, ATTENTIONS
 
 from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
 from reference.algorithms import speculative_sampling
-from specverify.engines.huggingface.models import ARCHITECTURES, build_model
+from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
 
 VOCABULARY = 7
 HORIZON = 9
@@ -86,7 +86,7 @@ def one_hot_rows(logits: Logits) -> LanguageModel:
     return warped(logits, temperature=0)
 
 
-@pytest.fixture(params=ARCHITECTURES, scope="module")
+@pytest.fixture(params=SAMPLED_ARCHITECTURES, scope="module")
 def models(request: pytest.FixtureRequest, device: torch.device) -> dict[int, Logits]:
     """Targets by seed; the drafter of a target is the model of another seed."""
     return {seed: next_logits(request.param, seed, device) for seed in (*SEEDS, len(SEEDS))}

@@ -19,7 +19,7 @@ from tiny_models import VOCABULARY
 from transformers import DynamicCache
 
 from reference import crop, keep_lengths, tokens_to_feed
-from specverify.engines.huggingface.models import ARCHITECTURES, build_model
+from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
 from specverify.engines.huggingface.watch import in_float64
 
 BOUND = 1e-12
@@ -33,7 +33,7 @@ class Fed(NamedTuple):
     logits: torch.Tensor
 
 
-@pytest.fixture(params=ARCHITECTURES, scope="module")
+@pytest.fixture(params=SAMPLED_ARCHITECTURES, scope="module")
 def model(request: pytest.FixtureRequest, device: torch.device) -> Any:
     built = build_model(request.param, VOCABULARY, seed=0).to(device=device, dtype=torch.float64)
     built.forward = in_float64(built.forward)

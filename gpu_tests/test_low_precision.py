@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from batched_speculation import forced_logits
 from batches import tell
 from cached_models import NO_PLANT, PLANTS, Plant, cut, greedy, whole_logits
 from configurations import CONFIGURATIONS, some_configurations
@@ -80,6 +81,9 @@ def test_left_padded_batches_differ_by_near_ties_only(
 ) -> None:
     """Against each row alone: another batch is another kernel, with a rounding of its own."""
     texts = wide_texts(architecture, low_dtype, attention, device, seed_of(attention, low_dtype))
+    plain_rows = forced_logits(texts[0].model, [text.prompt for text in texts], [text.plain for text in texts], 0)
+    if not plain_rows.isfinite().all():
+        pytest.skip("a padded batch is NaN here without speculation: this attention is, for a row that sees nothing")
     rounding = rounding_of(texts, batched=True)
     ledger = Ledger(f"{architecture} {attention} batched", rounding)
     for setting in batched_settings(architecture, low_dtype, texts):

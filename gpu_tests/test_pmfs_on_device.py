@@ -165,8 +165,9 @@ def test_min_p(rng: Any, size: int, ratio: float, dtype: torch.dtype, device: to
 def test_softmax(rng: Any, size: int, temperature: float, dtype: torch.dtype, device: torch.device) -> None:
     """With z = (l - max) / T: a subtraction, T and a division put 3 u |z| into an exponent, hence into a weight.
 
-    The exponential is good to 2 units in the last place (4 u). The sum repeats both errors at most and adds (n - 1) u,
-    the division u: relative error (6 max|z| + 8 + n) u, stated as (3 max|z| + 4 + n) eps.
+    CUDA divides a tensor by a number by multiplying with its reciprocal, which is u more. The exponential is good to 2
+    units in the last place (4 u). The sum repeats both errors at most and adds (n - 1) u, the division u: relative
+    error (8 max|z| + 8 + n) u, stated as (4 max|z| + 4 + n) eps.
     """
     logits = torch.tensor(rng.normal(0, 2, size), dtype=dtype, device=device)
     with localcontext() as context:
@@ -176,7 +177,7 @@ def test_softmax(rng: Any, size: int, temperature: float, dtype: torch.dtype, de
     spread = float(max(abs(value) for value in scaled))
     found = softmax(logits, temperature)
     assert (found.dtype, found.device.type) == (dtype, device.type)
-    assert_relative(found, normalised(weights, set(range(size))), 3 * spread + 4 + size)
+    assert_relative(found, normalised(weights, set(range(size))), 4 * spread + 4 + size)
 
 
 @pytest.mark.parametrize("values", [[1, 1, 1], [0, 2, 2, 1, 2], [5], [-3, -1, -2, -1], [0.0, -0.0]])

@@ -25,7 +25,7 @@ from reference.lengths.accepted_ratio import accepted_ratio
 from reference.lengths.confidence import confidence
 from reference.lengths.constant import constant
 from reference.lengths.entropy_adaptive import entropy_adaptive, entropy_gamma, normalized_entropy
-from reference.pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, top_tokens
+from reference.pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, point_on_argmax, top_tokens
 from reference.rounds import AcceptanceStatistics, acceptance_statistics, assembled, chain_decoder, commit, from_parts
 from reference.types import (
     Algorithm,
@@ -112,6 +112,7 @@ __all__ = [
     "normalized_entropy",
     "one_hot",
     "overlap",
+    "point_on_argmax",
     "prompt_lookup_drafter",
     "repetition_penalty",
     "residual",

@@ -10,7 +10,7 @@ from typing import Any
 from reference.types import Tokens
 
 
-def refusal(name: str, value: Any, expected: str) -> ValueError:
+def argument_error(name: str, value: Any, expected: str) -> ValueError:
     """Return the error to raise: ``name`` is how the message calls the argument."""
     return ValueError(f"{name} is {shown(value)}, expected {expected}")
 
@@ -35,19 +35,19 @@ def check_integers(**values: Any) -> None:
     """Raise ``ValueError`` for the first of ``values`` that is no integer."""
     for name, value in values.items():
         if not is_integer(value):
-            raise refusal(name, value, "an integer")
+            raise argument_error(name, value, "an integer")
 
 
 def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bool]) -> None:
     """Raise ``ValueError`` unless ``value`` is a real number, no NaN and no ``bool``, for which ``holds`` is true."""
     if not is_number(value) or not holds(value):
-        raise refusal(name, value, expected)
+        raise argument_error(name, value, expected)
 
 
 def check_integer(value: Any, name: str, least: int = 1, most: float = float("inf")) -> None:
     """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``."""
     if not is_integer(value) or not least <= value <= most:
-        raise refusal(name, value, f"an integer {range_of(least, most)}")
+        raise argument_error(name, value, f"an integer {range_of(least, most)}")
 
 
 def range_of(least: int, most: float) -> str:
@@ -67,8 +67,8 @@ def checked_tokens(tokens: Any, name: str) -> Tokens:
     try:
         found = tuple(tokens)
     except TypeError:
-        raise refusal(name, tokens, "a sequence of token ids") from None
+        raise argument_error(name, tokens, "a sequence of token ids") from None
     for token in found:
         if not is_integer(token) or token < 0:
-            raise refusal(f"a token of {name}", token, "an integer of at least 0")
+            raise argument_error(f"a token of {name}", token, "an integer of at least 0")
     return found

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from reference.arguments import refusal
+from reference.arguments import argument_error
 
 
 class Batch(NamedTuple):
@@ -122,7 +122,7 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
     """Return B, gamma and V, read off p."""
     if not hasattr(p, "shape"):
-        raise refusal("p", p, "an array [batch, gamma + 1, vocabulary]")
+        raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:
         raise ValueError(f"p has shape {tuple(p.shape)}, expected [batch, gamma + 1, vocabulary]")
     rows, gamma, vocabulary = p.shape[0], p.shape[1] - 1, p.shape[2]
@@ -141,6 +141,6 @@ def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
 
 def _check(name: str, values: Any, shape: tuple[int, ...]) -> None:
     if not hasattr(values, "shape"):
-        raise refusal(name, values, f"an array of shape {shape}")
+        raise argument_error(name, values, f"an array of shape {shape}")
     if tuple(values.shape) != shape:
         raise ValueError(f"{name} has shape {tuple(values.shape)}, expected {shape} to fit p")

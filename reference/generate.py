@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference.algorithms import autoregressive, egag, nasd, speculative_sampling
-from reference.arguments import check_integer, check_integers, checked_tokens, refusal
+from reference.arguments import argument_error, check_integer, check_integers, checked_tokens
 from reference.pmf import check_pmf, is_plainly_pmf
 from reference.rounds import AcceptanceStatistics, acceptance_statistics
 from reference.types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
@@ -33,11 +33,11 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     Raises ``ValueError`` for another uniform, and where no outcome has a positive probability.
     """
     if not 0 <= uniform < 1:
-        raise refusal("the uniform", uniform, "a number in [0, 1)")
+        raise argument_error("the uniform", uniform, "a number in [0, 1)")
     if isinstance(pmf, np.ndarray) and pmf.dtype != object:
         cumulative = pmf.cumsum()
         if not (len(pmf) and cumulative[-1] > 0):
-            raise refusal("the pmf", pmf.tolist(), "an outcome of positive probability")
+            raise argument_error("the pmf", pmf.tolist(), "an outcome of positive probability")
         outcome = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
         return outcome if outcome < len(pmf) and pmf[outcome] > 0 else int(pmf.nonzero()[0][-1])
     total, last = 0, -1
@@ -47,7 +47,7 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
             if uniform < total:
                 break
     if last < 0:
-        raise refusal("the pmf", pmf.tolist(), "an outcome of positive probability")
+        raise argument_error("the pmf", pmf.tolist(), "an outcome of positive probability")
     return last
 
 
@@ -134,7 +134,7 @@ def _task(
     """Return the task, its parts looked at."""
     for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
         if not callable(model) and (model is not None or name == "target"):
-            raise refusal(name, model, "a callable from a tuple of tokens to a pmf")
+            raise argument_error(name, model, "a callable from a tuple of tokens to a pmf")
     check_integers(max_new_tokens=horizon)
     return Task(target, draft, raw_draft, checked_tokens(eos, "eos"), horizon)
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from reference.arguments import check_integer, check_integers, is_integer, refusal
+from reference.arguments import argument_error, check_integer, check_integers, is_integer
 from reference.types import Tokens
 
 
@@ -107,7 +107,7 @@ def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "v
     A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed.
     """
     if isinstance(names, str):
-        raise refusal("the names", names, "a sequence of names")
+        raise argument_error("the names", names, "a sequence of names")
     for name in names:
         if name not in per_token:
             raise ValueError(
@@ -175,7 +175,7 @@ def _positions(entries: Any, axis: int) -> int:
     """Return how many positions keys or values hold along ``axis``."""
     shape = getattr(entries, "shape", None)
     if shape is None:
-        raise refusal("entries", entries, "an array of keys or values")
+        raise argument_error("entries", entries, "an array of keys or values")
     check_integers(axis=axis)
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"axis is {axis}, expected one of the {len(shape)} axes of entries of shape {tuple(shape)}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reference.models import draft_model
-from reference.pmf import argmax, checked_model, one_hot
-from reference.types import LanguageModel, Pmf, Task, Tokens
+from reference.pmf import checked_model, point_on_argmax
+from reference.types import LanguageModel, Task
 
 
 def greedy_target(task: Task) -> Task:
@@ -35,8 +35,4 @@ def constant_draft(task: Task) -> Task:
 
 
 def _greedy(model: LanguageModel) -> LanguageModel:
-    def row(tokens: Tokens) -> Pmf:
-        pmf = model(tokens)
-        return one_hot(argmax(pmf), pmf)
-
-    return row
+    return lambda tokens: point_on_argmax(model(tokens))

@@ -147,6 +147,11 @@ def argmax(pmf: Pmf) -> int:
     return int(found[0])
 
 
+def point_on_argmax(pmf: Pmf) -> Pmf:
+    """Return the point mass on the most probable token, which is what temperature 0 makes of ``pmf`` (or of logits)."""
+    return one_hot(argmax(pmf), pmf)
+
+
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
     """Return the ``count`` most probable tokens with positive probability; ties go to lower ids."""
     check_integer(count, "the number of tokens", least=0)

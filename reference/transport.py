@@ -52,7 +52,7 @@ def optimum(p: Pmf, sets: SetLaw) -> Any:
     )
 
 
-class Plan(NamedTuple):
+class TransportPlan(NamedTuple):
     """An optimal coupling: ``accepted[S][v]`` is the probability of the set S and the answer v in S together."""
 
     accepted: Mapping[TokenSet, Mapping[int, Any]]
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     """What p is still owed, token by token: the answers where no candidate is accepted, unnormalised."""
 
 
-def optimal_plan(p: Pmf, sets: SetLaw) -> Plan:
+def optimal_plan(p: Pmf, sets: SetLaw) -> TransportPlan:
     """Return a maximum flow from ``sets`` into p, by shortest augmenting paths (Edmonds, Karp); exact for rationals."""
     unused, owed = dict(sets), p.tolist()
     flow: dict[TokenSet, dict[int, Any]] = {drawn: dict.fromkeys(sorted(drawn), 0 * p[0]) for drawn in sets}
@@ -75,7 +75,7 @@ def optimal_plan(p: Pmf, sets: SetLaw) -> Plan:
                 flow[drawn][path[step - 1][1]] -= amount
         unused[path[0][0]] -= amount
         owed[path[-1][1]] -= amount
-    return Plan(flow, tuple(owed))
+    return TransportPlan(flow, tuple(owed))
 
 
 def _augmenting_path(

@@ -25,6 +25,7 @@ from reference.types import (
     Tokens,
     Verified,
     Verifier,
+    never,
 )
 
 
@@ -72,7 +73,7 @@ def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
     target = checked_model(task.target, "target")
 
     def propose(draws: Draws, state: State) -> Draft:
-        return check_draft(drafter.propose(draws, state.drafter, state.tokens, state.remaining - 1, _never))
+        return check_draft(drafter.propose(draws, state.drafter, state.tokens, state.remaining - 1, never))
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         check_unfinished(state)
@@ -105,8 +106,3 @@ def _walked(draft: Draft, accepted: Tokens) -> tuple[Tokens, bool]:
         nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
         places.append(nodes[0])
     return tuple(places), bool(children(draft.parents, nodes))
-
-
-def _never(q: Pmf, token: int) -> bool:
-    """A tree is not stopped by what was drawn."""
-    return False

@@ -93,7 +93,7 @@ def merged(paths: Iterable[Tokens]) -> TokenTree:
     return TokenTree(tuple(prefix[-1] for prefix in nodes), tuple(nodes.get(prefix[:-1], -1) for prefix in nodes))
 
 
-def point_draft(tree: TokenTree) -> Draft:
+def deterministic_draft(tree: TokenTree) -> Draft:
     """Return the tree as a deterministic draft: every token a point mass."""
     return Draft(*tree, (None,) * len(tree.tokens))
 

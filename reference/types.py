@@ -52,6 +52,11 @@ def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
     return Draft(tokens, tuple(range(-1, len(tokens) - 1)), pmfs)
 
 
+def never(q: Pmf, token: int) -> bool:
+    """Draft on, whatever was drawn: ``stop_after`` of a length rule that looks at no draft."""
+    return False
+
+
 class Verified(NamedTuple):
     """What a verifier emits: the accepted drafts, then at most one more token."""
 

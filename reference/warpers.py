@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from array_api_compat import array_namespace
 
-from reference.arguments import check_number, checked_token, is_integer, refusal
-from reference.pmf import argmax, check_pmf, one_hot
+from reference.arguments import argument_error, check_number, checked_token, is_integer
+from reference.pmf import check_pmf, point_on_argmax
 from reference.types import LanguageModel, Pmf, Tokens
 
 Logits: TypeAlias = Any
@@ -32,7 +32,7 @@ def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
     if not -float("inf") < float(largest) < float("inf"):
         raise ValueError(f"the largest logit is {float(largest)}, expected at least one finite logit and no NaN")
     if temperature == 0:
-        return one_hot(argmax(logits), logits)
+        return point_on_argmax(logits)
     weights = xp.exp((logits - largest) / temperature)
     return weights / weights.sum()
 
@@ -134,7 +134,7 @@ def check_temperature(temperature: Any) -> None:
 def check_top_k(k: Any) -> None:
     """Raise ``ValueError`` unless it is an integer >= 1."""
     if not is_integer(k) or k < 1:
-        raise refusal("top_k", k, "at least 1, an integer (leave it out to keep every token)")
+        raise argument_error("top_k", k, "at least 1, an integer (leave it out to keep every token)")
 
 
 def check_top_p(mass: Any) -> None:

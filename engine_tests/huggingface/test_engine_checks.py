@@ -15,9 +15,9 @@ from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks import acceptance_law as acceptance
 from specverify.checks._observed import Run, Seen
 from specverify.engines.huggingface.generation import assisted_engine
-from specverify.engines.huggingface.rows import BASE, Row, row_subject, rows
+from specverify.engines.huggingface.rows import BASE, TableRow, row_subject, rows
 from specverify.engines.huggingface.special import table_engine
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.subject import Forward, Observed
 
 LOOP = (utils.GenerationMixin, "_assisted_decoding")
@@ -29,9 +29,9 @@ TOP_K = SMALL._replace(top_k=2)
 
 
 def verdict_of(check, setting=SMALL, build=table_engine, **options):
-    subject = row_subject("planted", Row(build, setting, **options))
+    subject = row_subject("planted", TableRow(build, setting, **options))
     chosen = (check_named(check),)
-    return next(iter(verify_subject(subject, Plan(chosen, Conditions()))))
+    return next(iter(verify_subject(subject, Checklist(chosen, Conditions()))))
 
 
 @cache
@@ -157,7 +157,7 @@ def test_a_documented_change_is_not_a_fault_and_any_other_is():
 
 def test_what_the_library_refuses_is_listed_in_its_words():
     row = rows()["assisted/two-prompts"]
-    verdicts = list(verify_subject(row_subject("assisted/two-prompts", row), Plan(CHECKS)))
+    verdicts = list(verify_subject(row_subject("assisted/two-prompts", row), Checklist(CHECKS)))
     refused = [verdict for verdict in verdicts if verdict.status is Status.REFUSED]
     assert [verdict.statement for verdict in refused] == ["assisted generate is only supported for batch_size = 1"]
     assert {verdict.status for verdict in verdicts} == {Status.REFUSED, Status.NOT_APPLICABLE}
@@ -166,7 +166,7 @@ def test_what_the_library_refuses_is_listed_in_its_words():
 def test_any_other_error_of_the_library_is_a_fault_and_no_refusal():
     row = rows()["assisted/two-prompts"]._replace(refusal="something it does not say")
     subject = row_subject("assisted/two-prompts", row)
-    assert next(iter(verify_subject(subject, Plan(CHECKS[1:2])))).status is Status.UNUSABLE
+    assert next(iter(verify_subject(subject, Checklist(CHECKS[1:2])))).status is Status.UNUSABLE
 
 
 @pytest.mark.parametrize("name", ["ensemble/plain", "ensemble/greedy"])

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers.utils import logging as transformers_logging
 
-from specverify.engines.huggingface.models import ARCHITECTURES, TARGET_SEED, build_model, build_target
+from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, TARGET_SEED, build_model, build_target
 from specverify.engines.huggingface.sampled import (
     SETTINGS,
     EngineSetting,
@@ -33,7 +33,7 @@ def name_of(value: Any) -> str:
     return str(getattr(value, "name", "") or value.__name__)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", SAMPLED_ARCHITECTURES)
 def test_models_are_peaked_and_depend_on_the_whole_context(architecture: str, device: torch.device) -> None:
     """Over all contexts of 3 tokens: the median largest probability, and TV when one context token is changed."""
     target = build_model(architecture, 5, TARGET_SEED).to(device)

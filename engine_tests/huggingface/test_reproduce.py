@@ -14,7 +14,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
-from specverify.base.identifier import Replay, encode
+from specverify.base.identifier import Replay, pack_replay
 from specverify.checks import check_named
 from specverify.cli import app
 from specverify.engines.huggingface.generation import assisted_engine
@@ -104,7 +104,7 @@ def test_the_value_that_is_another_is_named_as_the_engine_names_it():
     ],
 )
 def test_what_no_script_can_show_is_refused_in_a_sentence(name, check, said):
-    identifier = encode(Replay(f"hf:all/{name}", check, setting=name))
+    identifier = pack_replay(Replay(f"hf:all/{name}", check, setting=name))
     printed = CliRunner().invoke(app, ["reproduce", identifier])
     assert printed.exit_code == 2
     assert said in printed.output

@@ -9,7 +9,7 @@ import torch
 import torch_laws
 from torch_laws import close
 
-from specverify.intercept.torch.alternatives import MOST_OUTCOMES, Apart, for_each_outcome, merged
+from specverify.intercept.torch.alternatives import MOST_CARRIED, Apart, for_each_outcome, merged_outcomes
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.memo import Memory, Passes, remembered
 from specverify.intercept.unknowns.deferred import Categorical, Chosen
@@ -155,13 +155,13 @@ def draw(pmf):
 
 def test_numbers_agree_only_bit_for_bit():
     found = {0: torch.tensor([math.nan, 0.0, 1.0]), 1: torch.tensor([math.nan, -0.0, 1.0])}
-    made = merged(draw(P.numpy()), found)
+    made = merged_outcomes(draw(P.numpy()), found)
     assert isinstance(made, LazyTensor)
     nan, zero, one = made.elements
     assert math.isnan(nan)
     assert isinstance(zero, Chosen)
     assert one == 1.0
-    assert not isinstance(merged(draw(P.numpy()), {0: found[0], 1: found[0].clone()}), LazyTensor)
+    assert not isinstance(merged_outcomes(draw(P.numpy()), {0: found[0], 1: found[0].clone()}), LazyTensor)
 
 
 @pytest.mark.parametrize(
@@ -178,17 +178,17 @@ def test_numbers_agree_only_bit_for_bit():
 )
 def test_outcomes_that_differ_in_more_than_numbers_are_not_merged(first, second):
     with pytest.raises(Apart):
-        merged(draw(P.numpy()), {0: first, 1: second})
+        merged_outcomes(draw(P.numpy()), {0: first, 1: second})
 
 
 def test_a_draw_of_many_outcomes_is_looked_at():
-    many = torch.full((MOST_OUTCOMES + 1,), 1 / (MOST_OUTCOMES + 1), dtype=torch.float64)
+    many = torch.full((MOST_CARRIED + 1,), 1 / (MOST_CARRIED + 1), dtype=torch.float64)
 
     def program(model):
         ids = torch.cat([torch.tensor([1]), torch.multinomial(many, 1) % 3])[None]
         return model.forward(input_ids=ids).logits[0]
 
-    assert law_of(program).runs == MOST_OUTCOMES + 1
+    assert law_of(program).runs == MOST_CARRIED + 1
 
 
 def test_impossible_outcomes_are_not_computed():

@@ -246,3 +246,45 @@ def test_what_reads_the_memory_itself_is_no_function_of_its_draws():
     found = check_engine(engine, {(0,): 0.75, (1,): 0.25}, on_fail=None)
     verdict = next(verdict for verdict in found if verdict.check == "program_is_its_draws")
     assert verdict.status is Status.UNKNOWN
+
+
+def a_layer_on_meta():
+    with torch.device("meta"):
+        return torch.nn.Linear(2, 2).weight
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        a_layer_on_meta,
+        lambda: torch.rand(2, device="meta"),
+        lambda: torch.rand_like(zeros(2), device="meta"),
+        lambda: torch.multinomial(zeros(2).to("meta"), 1),
+        lambda: zeros(2).to("meta").exponential_(),
+    ],
+    ids=["layer", "rand", "rand_like", "multinomial", "exponential_"],
+)
+def test_a_tensor_without_numbers_draws_none(made):
+    """A model is built without numbers before its weights are loaded."""
+
+    def shape_and_coin():
+        return (made().is_meta, bool(torch.rand(1, dtype=torch.float64)[0] < 0.25))
+
+    assert close(law_of(shape_and_coin), {(True, True): 0.25, (True, False): 0.75})
+
+
+def test_the_weights_of_a_new_layer_may_be_overwritten():
+    def coin():
+        layer = torch.nn.Linear(2, 2, bias=False, dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.eye(2, dtype=torch.float64))
+            return layer(P[:2]).tolist() == P[:2].tolist()
+
+    assert close(law_of(coin), {True: 1.0})
+
+
+def test_the_weights_of_a_new_layer_are_between_their_ends():
+    def below():
+        return bool(torch.nn.Linear(4, 1, bias=False, dtype=torch.float64).weight[0, 2] < 0.25)
+
+    assert close(law_of(below), {True: 0.75, False: 0.25})

@@ -134,7 +134,7 @@ def engines_are_not_asked(patch):
 
 
 def generators_are_not_moved(patch):
-    patch.setattr(generator_states, "moved", lambda generator, _: generator_states.read(generator))
+    patch.setattr(generator_states, "state_in_world", lambda generator, _: generator_states.read(generator))
 
 
 def a_world_has_other_generators():

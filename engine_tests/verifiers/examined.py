@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.checks import check_named
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 
 
 def verdict_of(subject, name):
@@ -17,4 +17,4 @@ def verdict_of(subject, name):
                 yield case
 
     few = check._replace(cases=cases)
-    return run_check(subject, few, Plan((few,)))
+    return run_check(subject, few, Checklist((few,)))

@@ -15,7 +15,7 @@ from specverify.checks import Conditions, check_named
 from specverify.checks._calls import Called, rounds_after
 from specverify.laws.rounded_tables import ROUNDED
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
 from specverify.testing import check_verifier
 
@@ -24,7 +24,9 @@ CHECK = check_named("support_at_boundary_draws")
 
 def verdict_of(verify, form=None, scenarios=None):
     subject = verifier_subject_of(verify, "verify", form)
-    return run_check(subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, Plan((CHECK,)))
+    return run_check(
+        subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, Checklist((CHECK,))
+    )
 
 
 def float64_coins(p):

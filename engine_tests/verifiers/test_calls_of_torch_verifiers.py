@@ -8,7 +8,7 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
@@ -18,7 +18,7 @@ RIGHT = samplers.at_once()
 
 def verdict_of(verify, name, form=None):
     check = check_named(name)
-    return run_check(verifier_subject_of(verify, "verify", form, (2,)), check, Plan((check,)))
+    return run_check(verifier_subject_of(verify, "verify", form, (2,)), check, Checklist((check,)))
 
 
 def zeroed(p, q, draft_tokens):

@@ -16,14 +16,14 @@ from specverify.checks import Conditions, check_named
 from specverify.checks.draws_are_independent import CHECK, examine
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program
-from specverify.run.verify import Plan, run_case, run_check
+from specverify.run.verify import Checklist, run_case, run_check
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
 
 def verdict_of(verify):
-    return run_check(verifier_subject(verify, verify.__name__, (2,)), CHECK, Plan((CHECK,)))
+    return run_check(verifier_subject(verify, verify.__name__, (2,)), CHECK, Checklist((CHECK,)))
 
 
 def line_of(function, text, number=0):
@@ -103,7 +103,7 @@ def test_two_generators_of_one_seed_are_one_generator():
     assert found.statement == f"torch.rand at {coin} and torch.rand at {lookup} draw from one state of a generator"
     law = check_named("law_is_target")
     subject = verifier_subject(verify, "one seed", (1,))
-    assert run_check(subject, law, Plan((law,))).status is Status.REFUTED
+    assert run_check(subject, law, Checklist((law,))).status is Status.REFUTED
 
 
 def restoring(p, q, draft_tokens):
@@ -129,9 +129,11 @@ def test_a_restored_state_is_named():
 def test_a_refutation_is_found_again_on_its_case_alone():
     subject = verifier_subject(verifiers.one_uniform, "one_uniform", (2,))
     case = next(
-        case for case in CHECK.cases(subject) if run_case(case, CHECK, Plan(()).conditions).status is Status.REFUTED
+        case
+        for case in CHECK.cases(subject)
+        if run_case(case, CHECK, Checklist(()).conditions).status is Status.REFUTED
     )
-    assert run_case(case, CHECK, Plan(()).conditions).statement == verdict_of(verifiers.one_uniform).statement
+    assert run_case(case, CHECK, Checklist(()).conditions).statement == verdict_of(verifiers.one_uniform).statement
 
 
 # Verifiers that do not
@@ -181,7 +183,7 @@ def test_a_verifier_that_draws_afresh_holds(name):
     scenarios = tuple(case.situation.scenario for case in CHECK.cases(subject))
     assert len(scenarios) == 3
     chosen = share_of(scenarios, list(AFRESH).index(name), 3)
-    found = run_check(subject._replace(scenarios=chosen), CHECK, Plan((CHECK,)))
+    found = run_check(subject._replace(scenarios=chosen), CHECK, Checklist((CHECK,)))
     assert found.status is Status.HOLDS
     assert re.fullmatch(r"nothing is used twice in \d+ draws", found.statement)
     assert found.figures["cases"] == len(chosen)

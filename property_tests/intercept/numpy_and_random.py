@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
     before = [generator_states.read(generator) for generator in SEEDED]
     bits = np.random.get_bit_generator()
     for place, generator in enumerate(SEEDED):
-        generator_states.write(generator, generator_states.moved(generator, (seed * 8 + place) % 2**32))
+        generator_states.write(generator, generator_states.state_in_world(generator, (seed * 8 + place) % 2**32))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of calls that are on their way out

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specverify.checks._laws import compared
+from specverify.checks._laws import compare_laws
 from specverify.laws.law import Law, rounding_bound
 from specverify.laws.rounding import (
     BFLOAT16,
@@ -34,7 +34,7 @@ def law_at(distance, rounding=FINE, runs=20, missing=0.0):
 
 
 def verdict(law):
-    found = compared(law, EXPECTED, "the target's")
+    found = compare_laws(law, EXPECTED, "the target's")
     return "refuted" if found.refuted else "unknown" if found.unknown else "holds"
 
 
@@ -64,7 +64,7 @@ ENUMERATED, FINE_BOUND, COARSE_BOUND = (
 )
 def test_every_zone(law, expected, shown):
     assert verdict(law) == expected
-    assert compared(law, EXPECTED, "the target's").figures["rounding"] == pytest.approx(shown)
+    assert compare_laws(law, EXPECTED, "the target's").figures["rounding"] == pytest.approx(shown)
 
 
 def test_the_zones_are_apart():
@@ -72,7 +72,7 @@ def test_the_zones_are_apart():
 
 
 def test_what_may_be_rounding_says_how_much_and_what_float64_would_leave():
-    statement = compared(law_at(1e-6, COARSE), EXPECTED, "the target's").statement
+    statement = compare_laws(law_at(1e-6, COARSE), EXPECTED, "the target's").statement
     fine = rounding_bound(law_at(0, COARSE._replace(epsilon=FLOAT64)), FLOAT64)
     assert statement == (
         f"TV = 1e-06 from the target's may be rounding: that of this subject, in floats with a spacing of 0.008 at 1, "
@@ -83,7 +83,7 @@ def test_what_may_be_rounding_says_how_much_and_what_float64_would_leave():
 def test_probability_that_was_not_enumerated_holds_nothing_and_excuses_nothing():
     part = law_at(0.0)._replace(probabilities={(0,): 0.5, (1,): 0.25}, missing=0.25)
     assert verdict(part) == "unknown"
-    assert "probability 0.25 was not enumerated within 20 runs" in compared(part, EXPECTED, "").statement
+    assert "probability 0.25 was not enumerated within 20 runs" in compare_laws(part, EXPECTED, "").statement
     assert verdict(part._replace(probabilities={(0,): 0.5}, missing=0.5)) == "unknown"
     assert verdict(part._replace(probabilities={(0,): 0.75}, missing=0.25)) == "refuted"
 
@@ -93,7 +93,7 @@ def test_probability_that_was_not_enumerated_holds_nothing_and_excuses_nothing()
 )
 def test_rationals_are_equal_or_not(mass, expected):
     law = Law({(0,): mass, (1,): 1 - mass}, 0, 2, 1)
-    found = compared(law, {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}, "the target's")
+    found = compare_laws(law, {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}, "the target's")
     assert (found.rational, found.figures["rounding"]) == (True, 0)
     assert (found.refuted, found.unknown) == (expected == "refuted", False)
 
@@ -111,7 +111,7 @@ roundings = st.builds(
 @given(roundings, st.floats(-20, -0.31), st.integers(1, 200_000), st.sampled_from([0.0, 1e-18, 1e-3]))
 def test_nothing_holds_by_a_bound_that_allows_it_or_everything(rounding, exponent, runs, missing):
     law = law_at(10**exponent, rounding, runs, missing)
-    found = compared(law, EXPECTED, "the target's")
+    found = compare_laws(law, EXPECTED, "the target's")
     if not found.refuted and not found.unknown:
         assert found.figures["tv"] <= found.figures["rounding"] / 4
         assert found.figures["rounding"] <= LARGEST

@@ -15,7 +15,7 @@ from specverify.checks import check_named
 from specverify.laws.divided import divided_counts, divided_runs, program_counts
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.paths import Undecided
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.external import external_subject
 
@@ -139,6 +139,6 @@ def test_somebody_elses_row_is_sampled_run_by_run_as_well():
     """What is kept from run to run may not show in the few runs of a divided sample."""
     subject = external_subject(f"{__name__}:WORN")
     divided, plain = (subject._replace(settings=(setting,)) for setting in subject.settings)
-    assert run_check(plain, SAMPLED, Plan((SAMPLED,))).status is Status.REFUTED
+    assert run_check(plain, SAMPLED, Checklist((SAMPLED,))).status is Status.REFUTED
     coarse = divided._replace(settings=(divided.settings[0]._replace(detect=0.2),))
-    assert run_check(coarse, SAMPLED, Plan((SAMPLED,))).status is Status.HOLDS
+    assert run_check(coarse, SAMPLED, Checklist((SAMPLED,))).status is Status.HOLDS

@@ -11,7 +11,7 @@ import pytest
 from shares import share_of
 
 from reference import ALGORITHMS
-from specverify.base.identifier import decode
+from specverify.base.identifier import unpack_replay
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, EXACT_CHECKS, check_named
 from specverify.laws.scenarios import SCENARIOS
@@ -19,7 +19,7 @@ from specverify.mutants import CATEGORIES, left_out, mutants, suspects
 from specverify.mutants.randomness import hidden_randomness
 from specverify.report.prose import failure
 from specverify.run.replays import again
-from specverify.run.verify import Plan, run_case, run_check, verify_subject
+from specverify.run.verify import Checklist, run_case, run_check, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
 
 OF_DECODERS = tuple(
@@ -57,7 +57,7 @@ def _seeded(monkeypatch):
 @cache
 def refutation(mutant):
     check = check_named(mutant.killed_by)
-    return run_check(opened(mutant.open), check, Plan((check,)))
+    return run_check(opened(mutant.open), check, Checklist((check,)))
 
 
 def opened(make):
@@ -79,7 +79,7 @@ def status_without_the_bug(subject, check):
     if key in SHARED:
         return SHARED[key]
     fewer = share_with_a_case(subject, CHECKS.index(check), (check,))
-    status = run_check(fewer, check, Plan((check,))).status
+    status = run_check(fewer, check, Checklist((check,))).status
     if subject.name.startswith(("reference:", "correct ")):
         SHARED[key] = status
     return status
@@ -102,7 +102,7 @@ def test_the_named_check_refutes_the_mutant_and_holds_without_the_bug(mutant):
     check, clean = check_named(mutant.killed_by), {Status.HOLDS, Status.DECLARED_BIAS}
     assert status_without_the_bug(control, check) in clean
     if control.variants:
-        wanted = decode(verdict.counterexample.again)
+        wanted = unpack_replay(verdict.counterexample.again)
         assert run_case(*again(control, check, wanted)).status in clean
 
 
@@ -114,7 +114,7 @@ KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant fo
 @pytest.mark.thorough(keep=2)
 @each(KINDS.values())
 def test_the_replay_of_a_counterexample_is_refuted_again(mutant):
-    wanted = decode(refutation(mutant).counterexample.again)
+    wanted = unpack_replay(refutation(mutant).counterexample.again)
     subject = mutant.open()
     assert (wanted.subject, wanted.check) == (subject.name, mutant.killed_by)
     assert run_case(*again(subject, check_named(wanted.check), wanted)).status is Status.REFUTED
@@ -160,14 +160,14 @@ def test_a_mutant_that_keeps_the_law_is_refuted_for_its_acceptance_alone(mutant)
     """Refusing drafts, or drafting about another text, is lossless: only the claim of an optimal coupling falls."""
     law, subject = check_named("law_is_target"), mutant.open()
     fewer = subject._replace(scenarios=share_of(subject.scenarios, mutants().index(mutant), 3))
-    assert run_check(fewer, law, Plan((law,))).status is Status.HOLDS
+    assert run_check(fewer, law, Checklist((law,))).status is Status.HOLDS
 
 
 @pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("control", suspects(), ids=lambda control: control.name)
 def test_no_exact_check_refutes_what_only_looks_wrong(control):
     fewer = share_with_a_case(control.open(), suspects().index(control), EXACT_CHECKS)
-    found = {verdict.check: verdict for verdict in verify_subject(fewer, Plan(EXACT_CHECKS))}
+    found = {verdict.check: verdict for verdict in verify_subject(fewer, Checklist(EXACT_CHECKS))}
     wrong = {name: verdict.statement for name, verdict in found.items() if verdict.status not in CLEAN}
     assert wrong == {}
     assert found["law_is_target"].status is Status.HOLDS
@@ -183,7 +183,7 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""
     chosen = share_of(SCENARIOS, ALGORITHMS.index(row), 8)
-    verdicts = list(verify_subject(algorithm_subject(row)._replace(scenarios=chosen), Plan(EXACT_CHECKS)))
+    verdicts = list(verify_subject(algorithm_subject(row)._replace(scenarios=chosen), Checklist(EXACT_CHECKS)))
     assert [verdict.check for verdict in verdicts] == [check.name for check in EXACT_CHECKS]
     allowed = {Status.HOLDS, Status.NOT_APPLICABLE} | ({Status.DECLARED_BIAS} if row.declared_law else set())
     assert {verdict.check: verdict.statement for verdict in verdicts if verdict.status not in allowed} == {}

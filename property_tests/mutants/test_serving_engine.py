@@ -16,7 +16,7 @@ from specverify.mutants.serving.parts import CORRECT
 from specverify.mutants.serving.request import Parameters, Request, admit
 from specverify.mutants.serving.situations import SITUATIONS
 from specverify.mutants.serving.subject import drafting_subject, promised, serving_subject
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 
 every_situation = pytest.mark.parametrize("name", SITUATIONS)
 NOTHING_TO_DRAW = {"greedy"}
@@ -72,7 +72,7 @@ def test_every_parameter_changes_the_law_it_is_tested_on(name, bare):
 
 @pytest.mark.parametrize("name", ["one request", "penalties", "grammar", "end of sequence", "reports", "window"])
 def test_every_check_of_engines_holds(name):
-    verdicts = list(verify_subject(serving_subject(CORRECT, SITUATIONS[name], "engine"), Plan(OF_ENGINES)))
+    verdicts = list(verify_subject(serving_subject(CORRECT, SITUATIONS[name], "engine"), Checklist(OF_ENGINES)))
     assert {verdict.check: verdict.statement for verdict in verdicts if verdict.status is not Status.HOLDS} == {}
 
 

@@ -22,7 +22,7 @@ from specverify.mutants.serving.model import Entry, context, scan
 from specverify.mutants.serving.plain import follows_grammar
 from specverify.mutants.serving.request import Aborted, Grammar, Parameters, normalised
 from specverify.mutants.serving.setup import HALVES, LETTERS
-from specverify.mutants.serving.situations import BALANCED, SHORT
+from specverify.mutants.serving.situations import BALANCED, SHORT_GRAMMAR
 
 # Cache and models
 
@@ -109,7 +109,7 @@ def test_a_row_of_the_drafter_is_scattered_to_target_ids():
 
 # Grammar
 
-automata = st.sampled_from([BALANCED, SHORT, BALANCED._replace(trigger=1), Grammar(((0, 0, 0),))])
+automata = st.sampled_from([BALANCED, SHORT_GRAMMAR, BALANCED._replace(trigger=1), Grammar(((0, 0, 0),))])
 texts = st.lists(st.integers(0, 2), max_size=6).map(tuple)
 
 
@@ -133,10 +133,10 @@ def test_masks_are_those_of_a_replay(language, text, token):
 
 
 def test_a_finished_matcher_has_no_mask():
-    matcher = grammar.committed(SHORT, grammar.started(SHORT), (0, 2), first=True)
-    assert not grammar.needs_mask(SHORT, matcher)
+    matcher = grammar.committed(SHORT_GRAMMAR, grammar.started(SHORT_GRAMMAR), (0, 2), first=True)
+    assert not grammar.needs_mask(SHORT_GRAMMAR, matcher)
     with pytest.raises(Aborted, match="finished"):
-        grammar.mask(SHORT, matcher)
+        grammar.mask(SHORT_GRAMMAR, matcher)
 
 
 # Parameters, verification, stopping

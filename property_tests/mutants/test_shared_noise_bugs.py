@@ -21,7 +21,7 @@ from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.modes import MODES
 from reference.edge_cloud.shared_noise import DrawnNoise, Races, SeededNoise
 from reference.types import Verified
-from reference.verifiers.gumbel_coupling import agreement, draft_given_target
+from reference.verifiers.gumbel_coupling import agreement_probability, draft_given_target
 from reference.verifiers.sample_and_match import sample_and_match
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
@@ -100,7 +100,7 @@ def test_a_cloud_that_throws_the_mismatch_away_is_biased(monkeypatch):
     law = decoder_law(edge_cloud_gumbel.build(GOLDEN, gamma=1), (0,)).probabilities
     both = {v: mass for (v, d), mass in joint_law(P, Q).items() if v == d}
     first = project(law, lambda new: new[0])
-    assert first == {v: both[v] + (1 - agreement(P, Q)) * P[v] for v in range(3)}
+    assert first == {v: both[v] + (1 - agreement_probability(P, Q)) * P[v] for v in range(3)}
     assert distance(first, as_law(P)) > Fraction(1, 50)
 
 

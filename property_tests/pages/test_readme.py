@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from specverify.checks import EXACT_CHECKS, Conditions
-from specverify.checks.samples_fit_law import rows_of
+from specverify.checks.samples_fit_law import fit_rows
 from specverify.cli import app
 from specverify.report.statistics import cells
 from specverify.run.stats import USUAL, plan_statistics
@@ -67,7 +67,7 @@ def test_rows_of_the_statistics_table_are_those_of_this_code():
         list(cells(row))
         for item in plan.settings
         if item.subject in wanted and not item.control
-        for row in rows_of(item.subject, item.setting, conditions)
+        for row in fit_rows(item.subject, item.setting, conditions)
     ]
     assert divided == computed
     assert len(divided) >= 5

@@ -19,7 +19,7 @@ from specverify.proof.statements import STATEMENTS
 from specverify.proof.subject import ProofSubject, find_rule
 from specverify.proof.text import proof_text
 
-PROVED, REFUTED, UNKNOWN = proof.Status
+PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 
 
 # What is proved
@@ -192,6 +192,6 @@ def test_a_refutation_that_does_not_replay_raises(monkeypatch):
 
 
 def test_a_proof_that_fails_in_a_known_world_raises(monkeypatch):
-    monkeypatch.setattr(search, "decide", lambda *_: sums.Decided(1, None))
+    monkeypatch.setattr(search, "decide_sign", lambda *_: sums.Decided(1, None))
     with pytest.raises(proof.ReplayFailed, match="was proved and is wrong"):
         proof.prove("resample-from-target", 2, 1)

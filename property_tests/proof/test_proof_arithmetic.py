@@ -17,16 +17,16 @@ from specverify.laws.paths import paths
 z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof  # noqa: E402 - after the skip
-from specverify.proof.paths import Run, guarded_paths  # noqa: E402
+from specverify.proof.paths import PathDraws, guarded_paths  # noqa: E402
 from specverify.proof.polynomial import ONE, Polynomial, common_monomial, primitive, quotient  # noqa: E402
 from specverify.proof.solver import Condition, Feasibility, spoken  # noqa: E402
-from specverify.proof.statements import STATEMENTS, Place  # noqa: E402
+from specverify.proof.statements import STATEMENTS, RoundStart  # noqa: E402
 from specverify.proof.subject import find_rule  # noqa: E402
-from specverify.proof.sums import BELOW_ZERO, Guarded, decide  # noqa: E402
+from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign  # noqa: E402
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, NeedsNumber, Real  # noqa: E402
 from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
 
-PROVED, REFUTED, UNKNOWN = proof.Status
+PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 
 
 def asked(vocabulary=2, seconds=60):
@@ -106,14 +106,14 @@ def test_numpy_takes_unknown_numbers_through_its_object_arrays():
     found = list(guarded_paths(program, tables, solver))
     for path in found:
         total, _, largest = path.outcome
-        assert decide([Guarded(total - 1, path.conditions)], solver).failure is None
+        assert decide_sign([ConditionalWeight(total - 1, path.conditions)], solver).failure is None
         assert largest
     assert {path.outcome[1] for path in found} == {0, 1, 2}
 
 
 def test_what_has_no_value_is_refused_and_zero_divides_nothing():
     tables, solver = asked()
-    run = Run(tables, solver, [])
+    run = PathDraws(tables, solver, [])
     first = run.pmf(TARGET, (0,))[0]
     with pytest.raises(NeedsNumber, match="float"):
         float(first)
@@ -131,7 +131,7 @@ def test_what_has_no_value_is_refused_and_zero_divides_nothing():
 
 def test_numbers_of_another_run_are_never_equal_to_those_of_this_one():
     tables, solver = asked()
-    one, other = (Run(tables, solver, []).pmf(TARGET, (0,))[0] for _ in range(2))
+    one, other = (PathDraws(tables, solver, []).pmf(TARGET, (0,))[0] for _ in range(2))
     assert one != other
     assert {one: "remembered"}.get(other) is None
 
@@ -145,7 +145,7 @@ def test_numbers_of_another_run_are_never_equal_to_those_of_this_one():
 )
 def test_at_a_known_world_the_guarded_sum_is_the_enumerated_law(name, vocabulary, gamma):
     tables, solver = asked(vocabulary)
-    rule, place = find_rule(name, gamma), Place((0, 0), gamma + 1)
+    rule, place = find_rule(name, gamma), RoundStart((0, 0), gamma + 1)
     law_of_a_round = STATEMENTS["law"]
     found = list(
         guarded_paths(
@@ -187,8 +187,11 @@ def test_a_condition_that_matters_is_not_dropped():
     drawn = Condition(x, frozenset({POSITIVE}))
 
     def differs(weight, expected):
-        terms = [Guarded(Real(None, weight), (drawn,), (drawn,)), Guarded(Real(None, expected.times(-1)))]
-        return decide(terms, solver).failure
+        terms = [
+            ConditionalWeight(Real(None, weight), (drawn,), (drawn,)),
+            ConditionalWeight(Real(None, expected.times(-1))),
+        ]
+        return decide_sign(terms, solver).failure
 
     assert differs(x, x) is None
     assert differs(x * x, x * x) is None
@@ -201,22 +204,22 @@ def test_a_quotient_without_a_value_keeps_its_condition():
     tables, solver = asked()
     x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
     drawn = tuple(Condition(item, frozenset({POSITIVE})) for item in (x, y))
-    terms = [Guarded(Real(None, x, (y,)), drawn, drawn)]
-    shifted = [*terms, Guarded(Real(None, x.times(-1), (y,)), drawn, drawn)]
-    assert decide(shifted, solver).failure is None
-    assert decide(terms, solver).failure.point is not None
+    terms = [ConditionalWeight(Real(None, x, (y,)), drawn, drawn)]
+    shifted = [*terms, ConditionalWeight(Real(None, x.times(-1), (y,)), drawn, drawn)]
+    assert decide_sign(shifted, solver).failure is None
+    assert decide_sign(terms, solver).failure.point is not None
 
 
 def test_cells_cover_everything_and_inequalities_are_decided():
     tables, solver = asked()
     x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
     more, less = (Condition(x - y, signs) for signs in (frozenset({POSITIVE}), frozenset({NEGATIVE, ZERO})))
-    larger = [Guarded(Real(None, x), (more,)), Guarded(Real(None, y), (less,))]
-    assert decide([*larger, Guarded(Real(None, x.times(-1)))], solver, BELOW_ZERO).failure is None
-    assert decide([*larger, Guarded(Real(None, x.times(-1)))], solver).failure.point is not None
+    larger = [ConditionalWeight(Real(None, x), (more,)), ConditionalWeight(Real(None, y), (less,))]
+    assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver, BELOW_ZERO).failure is None
+    assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver).failure.point is not None
     square = (x - y) * (x - y)
-    assert decide([Guarded(Real(None, square))], solver, BELOW_ZERO).failure is None
-    assert decide([Guarded(Real(None, square.times(-1)))], solver, BELOW_ZERO).failure.point is not None
+    assert decide_sign([ConditionalWeight(Real(None, square))], solver, BELOW_ZERO).failure is None
+    assert decide_sign([ConditionalWeight(Real(None, square.times(-1)))], solver, BELOW_ZERO).failure.point is not None
 
 
 # A second encoding
@@ -251,7 +254,7 @@ def test_the_closed_form_of_one_step_says_the_same(vocabulary):
 def test_the_guarded_sum_in_z3_alone_says_the_same(name, expected):
     """No cells, no polynomial identities, no conditions left out: one nonlinear question for each text."""
     tables, solver = asked()
-    rule, place, law_of_a_round = find_rule(name, 1), Place((0,), 2), STATEMENTS["law"]
+    rule, place, law_of_a_round = find_rule(name, 1), RoundStart((0,), 2), STATEMENTS["law"]
     masses = defaultdict(list)
     for side, program in ((1, law_of_a_round.left), (-1, law_of_a_round.right)):
         for path in guarded_paths(

@@ -19,7 +19,7 @@ from specverify import proof
 from specverify.proof import cache, search
 from specverify.proof.linear import GRID
 
-PROVED, REFUTED, UNKNOWN = proof.Status
+PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 ROOT = Path(__file__).parents[2]
 
 
@@ -109,7 +109,7 @@ def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
 
 
 def test_what_is_open_is_not_kept(tmp_path):
-    found = cache.remembered(tmp_path, {}, lambda: proof.prove("nasd", 2, 1, timeout=0))
+    found = cache.kept_proof(tmp_path, {}, lambda: proof.prove("nasd", 2, 1, timeout=0))
     assert found.status is UNKNOWN
     assert not list(tmp_path.iterdir())
 

@@ -9,10 +9,10 @@ from rational import P, Q, always, as_law, law_of, project
 from reference import Task, constant
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.edge import Edge, EdgeState
-from reference.edge_cloud.messages import Verified
+from reference.edge_cloud.link import Service, in_memory, play_round
+from reference.edge_cloud.messages import VerifiedReply
 from reference.edge_cloud.modes import MODES
 from reference.edge_cloud.shared_noise import DrawnNoise
-from reference.edge_cloud.transport import Service, in_memory, play_round
 from reference.edge_cloud.wire import decode
 from reference.verifiers.gumbel_coupling import draft_given_target
 
@@ -112,7 +112,7 @@ def loses_zeros(service):
     def send(text):
         said = service.respond(text)
         reply = decode(said)
-        lost = isinstance(reply, Verified) and reply.token == 0 and reply.known not in seen
+        lost = isinstance(reply, VerifiedReply) and reply.token == 0 and reply.known not in seen
         seen.update({reply.known} if lost else ())
         return () if lost else (said,)
 

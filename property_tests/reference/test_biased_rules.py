@@ -9,8 +9,8 @@ from rational import P, Q, always, as_law, distance, first_token, law_of, pmf, p
 
 from reference import Task, accept_probability, flip, residual
 from specverify.mutants.acceptance_rule import match_then_fresh_sample
+from specverify.mutants.mutant import accept_or_replace
 from specverify.mutants.proposal import raw_draft_declared
-from specverify.mutants.residual import residual_from_target
 
 
 def rule(accept, fallback, p=P, q=Q):
@@ -34,11 +34,15 @@ def ratio(token):
     return accept_probability(P, Q, token)
 
 
+from_target = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
+"""What planted bugs of residuals are made of, with p in the residual's place."""
+
+
 @pytest.mark.parametrize(
     ("program", "law", "bias"),
     [
         (rule(ratio, lambda _: residual(P, Q)), (".2", ".3", ".5"), "0"),
-        (first_token(residual_from_target.verify, P, Q), (".28", ".42", ".30"), ".2"),
+        (first_token(from_target, P, Q), (".28", ".42", ".30"), ".2"),
         (rule(ratio, lambda _: P), (".28", ".42", ".30"), ".2"),
         (rule(ratio, lambda token: without(P, token)), (".20", ".45", ".35"), ".15"),
         (rule(lambda token: Fraction(bool(P[token] >= Q[token])), lambda _: P), (".12", ".48", ".40"), ".18"),

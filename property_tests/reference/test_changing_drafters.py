@@ -32,7 +32,7 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.algorithm import algorithm_subject
 
 # Learning while drafting: the law at every moment
@@ -106,7 +106,7 @@ def declaring_the_updated_row(task, eta=Fraction(1, 2), gamma=1):
 def law_is_target(build):
     row = online_speculative_decoding.ALGORITHM._replace(build=build, examples=({"gamma": 1},))
     check = check_named("law_is_target")
-    return run_check(algorithm_subject(row), check, Plan((check,)))
+    return run_check(algorithm_subject(row), check, Checklist((check,)))
 
 
 def test_declaring_the_updated_row_for_a_draft_from_the_old_one_is_refuted():

@@ -28,9 +28,9 @@ from reference.edge_cloud import cloud as cloud_side
 from reference.edge_cloud import edge as edge_side
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.edge import EdgeState
-from reference.edge_cloud.messages import Verified
+from reference.edge_cloud.link import Service, play_round, rebuilt
+from reference.edge_cloud.messages import VerifiedReply
 from reference.edge_cloud.over_http import Journal
-from reference.edge_cloud.transport import Service, play_round, rebuilt
 from reference.edge_cloud.wire import decode
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
@@ -82,7 +82,7 @@ def test_both_sides_killed_anywhere_go_on_from_what_they_wrote_down(mode, task, 
             state = saved[-1]
     assert state.tokens[len(prompt) :] == plain
     assert service.sessions["0"] == rebuilt(record)["0"]
-    rounds = [decode(said).known for _, said in record if isinstance(decode(said), Verified)]
+    rounds = [decode(said).known for _, said in record if isinstance(decode(said), VerifiedReply)]
     assert len(rounds) == len(set(rounds))
 
 
@@ -139,7 +139,7 @@ def test_a_rejected_draft_left_in_the_cache_is_seen(mode, monkeypatch):
 
 def test_an_edge_that_drafts_again_on_a_retry_is_refused(monkeypatch):
     monkeypatch.setattr(
-        "reference.edge_cloud.transport.timed_out",
+        "reference.edge_cloud.link.timed_out",
         lambda edge, state: (state._replace(waiting=None, block=None, cache=()), None),
     )
     task = Task(always(P), always(Q), horizon=4)
@@ -164,7 +164,7 @@ def test_an_edge_that_forgets_a_rejection_when_its_session_is_lost_is_biased(mon
         lost = state.block is not None and not state.opened
         return (state._replace(block=state.block._replace(wanted=None)) if lost else state), done
 
-    monkeypatch.setattr("reference.edge_cloud.transport.received", forgets)
+    monkeypatch.setattr("reference.edge_cloud.link.received", forgets)
     task = Task(*table_pair("generic", 2, 5), horizon=3)
     found = law_of(lambda draws: session(draws, task, (0, 1), "two-phase", forgetful))
     assert distance(found, target_law(task, (0, 1))) > Fraction(1, 50)

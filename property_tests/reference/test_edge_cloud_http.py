@@ -11,9 +11,9 @@ from rational import distance
 
 from reference import Sampled, Task
 from reference.algorithms import clamped_scalar_residual
-from reference.edge_cloud.messages import Verified, Verify
+from reference.edge_cloud.link import rebuilt
+from reference.edge_cloud.messages import VerifiedReply, Verify
 from reference.edge_cloud.over_http import HttpLink, Journal
-from reference.edge_cloud.transport import rebuilt
 from reference.edge_cloud.wire import decode, encode
 from specverify.laws.law import target_law
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
@@ -62,8 +62,8 @@ def test_over_http_a_server_killed_in_mid_round_goes_on(tmp_path, fault, at):
     assert len(new) == 12
     pairs = Journal(tmp_path / "journal").pairs
     assert rebuilt(pairs)["0"].tokens == (0, *new)
-    rounds = [decode(said) for _, said in pairs if isinstance(decode(said), Verified)]
-    drafts = [decode(asked).draft for asked, said in pairs if isinstance(decode(said), Verified)]
+    rounds = [decode(said) for _, said in pairs if isinstance(decode(said), VerifiedReply)]
+    drafts = [decode(asked).draft for asked, said in pairs if isinstance(decode(said), VerifiedReply)]
     text = [(*draft[: reply.accepted], reply.token) for draft, reply in zip(drafts, rounds, strict=True)]
     assert sum(text, ()) == new
     assert [reply.known for reply in rounds] == [1 + sum(map(len, text[:i])) for i in range(len(text))]

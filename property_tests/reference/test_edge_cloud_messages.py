@@ -16,9 +16,9 @@ from rational import examples, law_of
 from reference import constant, generate
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.edge import EdgeState
-from reference.edge_cloud.messages import LARGEST_SEED, Row, Verify
+from reference.edge_cloud.link import Service, in_memory, play_round
+from reference.edge_cloud.messages import LARGEST_SEED, SparsePmf, Verify
 from reference.edge_cloud.modes import as_row, from_row
-from reference.edge_cloud.transport import Service, in_memory, play_round
 from reference.edge_cloud.wire import SCHEMA, decode, encode
 from specverify.laws.draws import FromHypothesis, Tape
 from specverify.laws.strategies import prompts, tasks
@@ -61,7 +61,7 @@ def test_floats_arrive_bit_by_bit_and_fractions_stay_fractions(values):
 
 def test_a_pmf_travels_as_its_support():
     row = as_row(np.array([Fraction(0), Fraction(1, 3), Fraction(0), Fraction(2, 3)], dtype=object))
-    assert row == Row(4, (1, 3), (Fraction(1, 3), Fraction(2, 3)))
+    assert row == SparsePmf(4, (1, 3), (Fraction(1, 3), Fraction(2, 3)))
     assert from_row(row).tolist() == [0, Fraction(1, 3), 0, Fraction(2, 3)]
     assert from_row(as_row(np.array([0.25, 0, 0.75]))).dtype == np.float64
     assert as_row(np.array([1, 0], dtype=object)).masses == (Fraction(1),)

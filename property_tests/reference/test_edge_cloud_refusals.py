@@ -13,9 +13,9 @@ from rational import P, Q
 from reference.edge_cloud import edge as edge_side
 from reference.edge_cloud.cloud import CloudState
 from reference.edge_cloud.edge import EdgeState
-from reference.edge_cloud.messages import Open, Refused, Row, Supply, Verified, Verify, Wanted
+from reference.edge_cloud.link import Service, play_round
+from reference.edge_cloud.messages import Open, Refused, SparsePmf, Supply, VerifiedReply, Verify, Wanted
 from reference.edge_cloud.modes import as_row, find_mode
-from reference.edge_cloud.transport import Service, play_round
 from reference.edge_cloud.wire import decode, encode
 from specverify.laws.draws import Tape
 
@@ -39,7 +39,7 @@ ROW = Supply("0", 0, 1, (0,), 0, as_row(Q))
         ((), FIRST._replace(known=2), "misaligned"),
         ((FIRST,), ROW._replace(draft=(1,)), "conflict"),
         ((), ROW._replace(position=1), "conflict"),
-        ((), ROW._replace(row=Row(3, (1,), (Fraction(1),))), "conflict"),
+        ((), ROW._replace(row=SparsePmf(3, (1,), (Fraction(1),))), "conflict"),
         ((Open("0", 1, 1, (0,), (), "match"),), ROW._replace(epoch=1), "conflict"),
         ((FIRST,), FIRST._replace(draft=(1,), masses=(Fraction(3, 10),)), "conflict"),
         ((FIRST,), ROW._replace(position=1), "conflict"),
@@ -82,7 +82,7 @@ def test_an_unknown_mode_is_an_error_on_both_sides():
     ("reply", "sentence"),
     [
         (Refused("0", 0, 1, "misaligned"), "the cloud refuses .* as misaligned"),
-        (Verified("0", 0, 1, 2, 0), "the cloud accepts 2 of 1 drafts"),
+        (VerifiedReply("0", 0, 1, 2, 0), "the cloud accepts 2 of 1 drafts"),
         (Wanted("0", 0, 1, 1), "the cloud asks for row 1 of 1 drafts"),
     ],
 )

@@ -11,7 +11,7 @@ from rational import always, examples, pmf
 from reference import Task, argmax, generate, greedy_law
 from reference.algorithms import autoregressive, cllm, jacobi, lookahead
 from reference.drafters.jacobi import padding, sweep
-from reference.drafters.lookahead import Lookahead, lookahead_drafter, looked_up, remembered
+from reference.drafters.lookahead import Lookahead, lookahead_drafter, phrases_after, with_phrase
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.enumeration import decoder_law
@@ -172,18 +172,18 @@ def test_the_window_moves_one_place_and_drops_its_oldest_row():
 def test_the_pool_keeps_the_phrases_of_a_token_that_were_used_last():
     pool = ()
     for phrase in ((0, 1), (0, 2), (1, 1), (0, 1), (0, 3)):
-        pool = remembered(pool, phrase, most=2)
+        pool = with_phrase(pool, phrase, most=2)
     assert pool == ((1, 1), (0, 1), (0, 3))
-    assert looked_up(pool, 0, 4) == [(1,), (3,)]
-    assert looked_up(pool, 0, 0) == [(), ()]
-    assert looked_up(pool, 2, 4) == []
+    assert phrases_after(pool, 0, 4) == [(1,), (3,)]
+    assert phrases_after(pool, 0, 0) == [(), ()]
+    assert phrases_after(pool, 2, 4) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=20), st.integers(1, 3))
 def test_a_pool_holds_no_phrase_twice_and_not_too_many_of_a_token(phrases, most):
     pool = ()
     for phrase in phrases:
-        pool = remembered(pool, phrase, most)
+        pool = with_phrase(pool, phrase, most)
         assert pool[-1] == phrase
     assert len(set(pool)) == len(pool)
     assert all(sum(phrase[0] == first for phrase in pool) <= most for first in range(3))

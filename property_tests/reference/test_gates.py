@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from rational import P, Q, always, pmf
 
-from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, moved
+from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, threshold_after
 from reference.lengths.gating import Gate, dropout_variance, entropy, gated, hard_ratio, is_hard, margin
 
 HALF = pmf("1/2", "1/2")
@@ -109,12 +109,12 @@ def test_a_threshold_moves_by_the_shares_of_its_schedule():
     schedule = Schedule(Fraction(1, 4), Fraction(1, 2), Fraction(1, 10), Fraction(1, 3))
     state = Threshold(Fraction(2, 5), Fraction(1, 2))
     up, down = Fraction(2, 5) + Fraction(1, 15), Fraction(2, 5) - Fraction(1, 15)
-    assert moved(state, schedule, 2, 0, 4) == Threshold(up, Fraction(1, 8))
-    assert moved(state, schedule, 2, 1, 4) == Threshold(down, Fraction(1, 2))
-    assert moved(state, schedule, 4, 2, 4) == Threshold(Fraction(2, 5), Fraction(1, 2))
-    assert moved(state, schedule, 1, 1, 4) == Threshold(down, Fraction(7, 8))
-    assert moved(state, schedule, 1, 0, 4) == Threshold(up, Fraction(1, 8))
-    assert moved(state, schedule, 0, 0, 4) == state
+    assert threshold_after(state, schedule, 2, 0, 4) == Threshold(up, Fraction(1, 8))
+    assert threshold_after(state, schedule, 2, 1, 4) == Threshold(down, Fraction(1, 2))
+    assert threshold_after(state, schedule, 4, 2, 4) == Threshold(Fraction(2, 5), Fraction(1, 2))
+    assert threshold_after(state, schedule, 1, 1, 4) == Threshold(down, Fraction(7, 8))
+    assert threshold_after(state, schedule, 1, 0, 4) == Threshold(up, Fraction(1, 8))
+    assert threshold_after(state, schedule, 0, 0, 4) == state
 
 
 def test_a_rule_stops_by_its_own_threshold_and_starts_from_another():

@@ -9,7 +9,7 @@ from rational import always, examples, pmf
 
 from reference import generate, greedy_law
 from reference.algorithms import autoregressive, ouroboros, rest
-from reference.drafters.phrases import agreements, phrases_drafter, replaced
+from reference.drafters.phrases import agreements, phrases_drafter, with_better_phrase
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.strategies import prompts, tasks
@@ -38,7 +38,7 @@ def test_a_tried_phrase_is_put_right_under_its_first_token():
     drafter = phrases_drafter(always(pmf(0, 1, 0)), 1, 3, 4)
     pool = drafter.observe(((1, 0, 0), (0, 0, 1)), (0, 2), 1, always(pmf(0, 0, 1)))
     assert pool == ((0, 0, 1), (1, 2, 2))
-    assert replaced(((1, 0), (2, 0)), (1, 0), (2,), 3) == ((2, 0), (1, 2))
+    assert with_better_phrase(((1, 0), (2, 0)), (1, 0), (2,), 3) == ((2, 0), (1, 2))
 
 
 def test_runs_of_agreement_behind_the_first_miss_become_phrases():

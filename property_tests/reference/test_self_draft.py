@@ -20,7 +20,7 @@ from reference.algorithms import (
     speculative_sampling,
 )
 from reference.drafters.self_draft import partial_model
-from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, moved
+from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, threshold_after
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.laws.draws import Tape
 from specverify.laws.strategies import prompts
@@ -74,13 +74,13 @@ HALF = Threshold(Fraction(1, 2))
 def test_the_threshold_rises_below_the_rate_aimed_at_and_falls_above_it(matched, drafted, accepted, threshold):
     """By a tenth of eps; it stays where it is when all was accepted and nothing stopped the draft."""
     state = HALF._replace(matched=Fraction(matched))
-    after = moved(state, EXACT, drafted, accepted, 8)
+    after = threshold_after(state, EXACT, drafted, accepted, 8)
     assert after.matched == Fraction(matched) / 2 + Fraction(accepted, 2 * drafted)
     assert after.value == Fraction(threshold)
 
 
 def test_a_round_without_draft_leaves_the_threshold_alone():
-    assert moved(HALF, EXACT, 0, 0, 8) == HALF
+    assert threshold_after(HALF, EXACT, 0, 0, 8) == HALF
 
 
 @given(small, prompts(3), seeds)
@@ -90,7 +90,7 @@ def test_the_threshold_travels_in_the_state(task, prompt, seed):
     while state.remaining:
         assert state.length == expected
         state, done = decoder.step(draws, state)
-        expected = moved(expected, EXACT, len(done.draft), done.accepted, 2)
+        expected = threshold_after(expected, EXACT, len(done.draft), done.accepted, 2)
 
 
 def test_a_schedule_of_impossible_shares_is_refused():

@@ -32,14 +32,14 @@ from reference.algorithms import edge_cloud_gumbel
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.edge import EdgeState, prepared
 from reference.edge_cloud.gated import gated_decoder
+from reference.edge_cloud.link import Service, in_memory
 from reference.edge_cloud.messages import LARGEST_SEED, Open, Verify
 from reference.edge_cloud.modes import MODES
 from reference.edge_cloud.over_http import HttpLink
 from reference.edge_cloud.shared_noise import DrawnNoise, SeededNoise
-from reference.edge_cloud.transport import Service, in_memory
 from reference.edge_cloud.wire import decode, encode
 from reference.lengths.gating import Gate
-from reference.verifiers.gumbel_coupling import agreement
+from reference.verifiers.gumbel_coupling import agreement_probability
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
@@ -160,7 +160,7 @@ def test_the_law_is_the_targets_for_any_tables(task, prompt, gamma):
 @given(pairs)
 def test_acceptance_is_the_agreement_of_the_coupling(pair):
     p, q = map(normal, pair)
-    rate = agreement(p, q)
+    rate = agreement_probability(p, q)
     assert accepted_law(p, q).get(1, 0) == rate
     two = accepted_law(p, q, 2)
     assert (two.get(1, 0), two.get(2, 0)) == (rate * (1 - rate), rate**2)

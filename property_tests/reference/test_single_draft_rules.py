@@ -22,7 +22,7 @@ from reference.algorithms import (
 from reference.verifiers.block_verification import _heads, capped_ratios
 from reference.verifiers.block_verification import block_verification as verify_block
 from reference.verifiers.drop_unlikely import drop_unlikely
-from reference.verifiers.gumbel_coupling import agreement, draft_given_target
+from reference.verifiers.gumbel_coupling import agreement_probability, draft_given_target
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
@@ -136,7 +136,7 @@ def test_the_acceptance_of_the_rows_on_the_known_pair():
     assert accepted_of_one(speculative_sampling) == overlap(P, Q) == Fraction(3, 5)
     assert accepted_of_one(block_verification) == Fraction(3, 5)
     assert accepted_of_one(sample_and_match) == (P * Q).sum() == Fraction(13, 50)
-    assert accepted_of_one(gumbel_coupling) == agreement(P, Q) == Fraction(18, 35)
+    assert accepted_of_one(gumbel_coupling) == agreement_probability(P, Q) == Fraction(18, 35)
 
 
 @given(pairs)
@@ -159,9 +159,9 @@ def test_the_two_winners_of_a_race_have_their_laws_and_agree_as_the_formula_says
     rows = {y: draft_given_target(p, q, y) for y, mass in enumerate(p) if mass > 0}
     assert all(sum(row) == 1 and min(row) >= 0 for row in rows.values())
     assert sum(p[y] * row for y, row in rows.items()).tolist() == q.tolist()
-    assert sum(p[y] * row[y] for y, row in rows.items()) == agreement(p, q)
+    assert sum(p[y] * row[y] for y, row in rows.items()) == agreement_probability(p, q)
     distance_ = total_variation(p, q)
-    assert (1 - distance_) / (1 + distance_) <= agreement(p, q) <= 1 - distance_
+    assert (1 - distance_) / (1 + distance_) <= agreement_probability(p, q) <= 1 - distance_
 
 
 @pytest.mark.parametrize("pair", [(P, Q), (pmf(".5", ".5", 0), pmf(0, ".25", ".75"))], ids=["known", "zeros"])
@@ -183,7 +183,7 @@ def test_winners_of_a_race_in_floats():
     p, q = (np.array(row, dtype=float) for row in (P, Q))
     exact = [float(mass) for mass in draft_given_target(P, Q, 2)]
     assert draft_given_target(p, q, 2).tolist() == pytest.approx(exact)
-    assert agreement(p, q) == pytest.approx(18 / 35)
+    assert agreement_probability(p, q) == pytest.approx(18 / 35)
 
 
 @examples(20)
@@ -256,7 +256,7 @@ def test_dropping_nothing_is_speculative_sampling_and_dropping_everything_is_the
 
 def test_a_vocabulary_of_one_token_agrees_always():
     one = pmf(1)
-    assert agreement(one, one) == 1
+    assert agreement_probability(one, one) == 1
     assert draft_given_target(one, one, 0).tolist() == [1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specverify.base.figures import merged
+from specverify.base.figures import merged_figures
 
 
 @pytest.mark.parametrize(
@@ -19,16 +19,16 @@ from specverify.base.figures import merged
     ],
 )
 def test_every_figure_is_merged_as_it_is_declared(name, of_one, of_other, of_both):
-    assert merged([{name: of_one}, {}, {name: of_other}]) == {name: of_both}
-    assert merged([{name: of_one}]) == {name: of_one}
+    assert merged_figures([{name: of_one}, {}, {name: of_other}]) == {name: of_both}
+    assert merged_figures([{name: of_one}]) == {name: of_one}
 
 
 def test_figures_keep_the_order_in_which_they_were_first_said():
-    assert list(merged([{"tv": 0, "runs": 1}, {"bias": 0, "runs": 1}])) == ["tv", "runs", "bias"]
-    assert merged([]) == {}
+    assert list(merged_figures([{"tv": 0, "runs": 1}, {"bias": 0, "runs": 1}])) == ["tv", "runs", "bias"]
+    assert merged_figures([]) == {}
 
 
 def test_a_figure_that_is_not_declared_is_refused():
     """Else it would be merged by a guess."""
     with pytest.raises(ValueError, match=r"no figure 'speed', expected one that specverify\.base\.figures declares"):
-        merged([{"speed": 1}])
+        merged_figures([{"speed": 1}])

@@ -14,7 +14,7 @@ from specverify.cli import app
 from specverify.cli.subject_commands import exit_status
 from specverify.report.progress import Progress
 from specverify.run.several import Worker, Workers
-from specverify.run.verify import Plan
+from specverify.run.verify import Checklist
 from specverify.run.worker import Began, Stopped, examine
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
@@ -132,7 +132,7 @@ def test_a_failure_of_a_foreign_subject_is_replayed_in_a_process_of_its_own(tmp_
 def test_a_process_that_is_killed_is_named_whatever_it_examined():
     worker = Worker()
     names = tuple(check.name for check in CHECKS)
-    answers = worker.ask(examine, "reference:speculative-sampling", names, Plan(()).conditions, seconds=600.0)
+    answers = worker.ask(examine, "reference:speculative-sampling", names, Checklist(()).conditions, seconds=600.0)
     assert isinstance(next(answers), Began)
     worker.kill()
     last = list(answers)[-1]
@@ -142,12 +142,16 @@ def test_a_process_that_is_killed_is_named_whatever_it_examined():
 
 def test_a_process_is_used_again_for_subjects_of_ours_and_never_for_foreign_ones():
     with Workers(1, 600.0) as workers:
-        plan = Plan((check_named("horizon_is_respected"),))
+        checklist = Checklist((check_named("horizon_is_respected"),))
         ours = workers.listed(["reference:autoregressive", "reference:egag"])
-        assert [mine[0].status for mine in workers.examined(ours, plan, Progress("verify", None))] == [Status.HOLDS] * 2
+        assert [mine[0].status for mine in workers.examined(ours, checklist, Progress("verify", None))] == [
+            Status.HOLDS
+        ] * 2
         (kept,) = workers._idle
         foreign = workers.listed(["misbehaving:right"])
-        assert [mine[0].status for mine in workers.examined(foreign, plan, Progress("verify", None))] == [Status.HOLDS]
+        assert [mine[0].status for mine in workers.examined(foreign, checklist, Progress("verify", None))] == [
+            Status.HOLDS
+        ]
         assert workers._all == [kept]
 
 

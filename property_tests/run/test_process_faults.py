@@ -15,7 +15,7 @@ from specverify.base.process import changes_since, process_state
 from specverify.base.verdict import Status
 from specverify.checks import checks_named
 from specverify.foreign.guard import guarded
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import Subject
 from specverify.testing import SpeculationRefuted, check_decoder, check_subject
@@ -73,7 +73,7 @@ def test_a_worker_for_every_call_is_named(monkeypatch):
     monkeypatch.setattr("specverify.base.process.MOST_WORKERS", 4)
     (check,) = checks_named(("greedy_is_argmax",))
     subject = decode_subject(misbehaving.starts_threads, "misbehaving:starts_threads")
-    check_named([run_check(subject, check, Plan((check,)))], CHANGES["starts_threads"])
+    check_named([run_check(subject, check, Checklist((check,)))], CHANGES["starts_threads"])
 
 
 def test_a_closed_stream_is_named_and_another_is_put_in_its_place(tmp_path, monkeypatch):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from specverify.base.identifier import Replay, decode, encode
+from specverify.base.identifier import Replay, pack_replay, unpack_replay
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions, check_named, checks_named
 from specverify.run.catalogue import find_subject
 from specverify.run.replays import identifier_of, named_by
-from specverify.run.verify import run_case, settled
+from specverify.run.verify import run_case, warmed_up
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import EngineProgram, InScenario, SampledPair, SampledSetting
 
@@ -55,14 +55,14 @@ def cases_of(subject, checks=CHECKS):
 
 def test_an_identifier_is_one_word_and_decodes_to_what_was_encoded():
     replay = Replay("reference:egag", "law_is_target", "gamma_min=1 gamma_max=3", "generic-v2-p0-h1-s0", "", 7)
-    assert decode(encode(replay)) == replay
-    assert encode(replay).split() == [encode(replay)]
+    assert unpack_replay(pack_replay(replay)) == replay
+    assert pack_replay(replay).split() == [pack_replay(replay)]
 
 
-@pytest.mark.parametrize("word", ["", "x", "näh", "AAAA", encode(Replay("a", "b"))[:-4]])
+@pytest.mark.parametrize("word", ["", "x", "näh", "AAAA", pack_replay(Replay("a", "b"))[:-4]])
 def test_another_word_is_no_identifier(word):
     with pytest.raises(ValueError, match="is not a replay identifier: expected the word a report printed"):
-        decode(word)
+        unpack_replay(word)
 
 
 @pytest.mark.parametrize("subject", [*map(find_subject, (ONE, RIGHT, AN_ENGINE, A_BATCH)), CALLS], ids=lambda s: s.name)
@@ -84,14 +84,14 @@ def test_every_kind_of_situation_is_named():
 
 @pytest.mark.parametrize(("word", "wanted"), EARLIER.values(), ids=EARLIER)
 def test_an_identifier_of_an_earlier_version_is_understood_and_made_again(word, wanted):
-    assert decode(word) == wanted
+    assert unpack_replay(word) == wanted
     assert identifier_of(*named_by(word, find_subject)) == word
 
 
 @pytest.mark.parametrize("kind", ["scenario", "program", "rows"])
 def test_an_earlier_refutation_is_refuted_again(kind):
     word, _ = EARLIER[kind]
-    verdict = run_case(*named_by(word, lambda name: settled(find_subject(name))))
+    verdict = run_case(*named_by(word, lambda name: warmed_up(find_subject(name))))
     assert verdict.status is Status.REFUTED
     assert verdict.counterexample.again == word
 
@@ -120,7 +120,7 @@ def test_an_earlier_refutation_is_refuted_again(kind):
 )
 def test_what_this_version_does_not_examine_is_refused_in_a_sentence(replay, sentence):
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole sentence is compared
-        named_by(encode(replay), find_subject)
+        named_by(pack_replay(replay), find_subject)
     assert str(refused.value) == sentence
 
 

@@ -14,7 +14,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
 from specverify.foreign.limit import OutOfTime, time_limit
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
 
@@ -52,7 +52,7 @@ def test_a_loop_is_ended_in_a_thread_that_is_not_the_main_thread_too():
 def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():
     said = rf"not finished after 0.5 s: it was drawing, at {HERE}, \d+ draws into the run going on"
     subject = decode_subject(misbehaving.draws_for_ever, "misbehaving:draws_for_ever")._replace(probe=None)
-    first, *others = verify_subject(subject, Plan(CHECKS, seconds=0.5))
+    first, *others = verify_subject(subject, Checklist(CHECKS, seconds=0.5))
     assert re.match(said, first.statement), first.statement
     unreached = [verdict for verdict in others if verdict.status is not Status.NOT_APPLICABLE]
     assert {(verdict.status, verdict.statement) for verdict in unreached} == {

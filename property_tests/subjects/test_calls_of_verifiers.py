@@ -11,7 +11,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
@@ -22,7 +22,7 @@ CALLS = ("inputs_unchanged", "outputs_are_fresh")
 
 def verdict_of(verify, name, form=None):
     check = check_named(name)
-    return run_check(verifier_subject_of(verify, "verify", form), check, Plan((check,)))
+    return run_check(verifier_subject_of(verify, "verify", form), check, Checklist((check,)))
 
 
 @pytest.mark.parametrize("name", CALLS)

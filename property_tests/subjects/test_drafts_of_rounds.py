@@ -13,7 +13,7 @@ from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks._rounds import first_rounds
 from specverify.laws.scenarios import scenario_named
 from specverify.mutants.mutant import correct
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import InScenario
 
@@ -24,7 +24,7 @@ OPTIMAL = check_named("acceptance_is_optimal")
 def verdict_of(build, original="speculative-sampling", check=CHECK, **options):
     row = correct(original)._replace(build=build, examples=(options or {"gamma": 2},))
     subject = algorithm_subject(row)
-    return run_check(subject._replace(scenarios=subject.scenarios[::3]), check, Plan((check,)))
+    return run_check(subject._replace(scenarios=subject.scenarios[::3]), check, Checklist((check,)))
 
 
 def stepping(change, original="speculative-sampling"):
@@ -125,7 +125,7 @@ def test_first_rounds_are_the_start_and_states_that_follow():
 
 def test_acceptance_is_read_off_the_same_rounds():
     row = correct("speculative-sampling")
-    found = [run_check(algorithm_subject(row), check, Plan((check,))) for check in (CHECK, OPTIMAL)]
+    found = [run_check(algorithm_subject(row), check, Checklist((check,))) for check in (CHECK, OPTIMAL)]
     assert found[0].figures["runs"] == found[1].figures["runs"]
     assert {verdict.status for verdict in found} == {Status.HOLDS}
 
@@ -136,4 +136,4 @@ def test_every_row_that_shows_its_drafting_drafts_what_it_shows():
     for number, row in enumerate(shown):
         subject = algorithm_subject(row)
         few = subject._replace(scenarios=subject.scenarios[number % 9 :: 9])
-        assert run_check(few, CHECK, Plan((CHECK,), Conditions())).status is Status.HOLDS, row.name
+        assert run_check(few, CHECK, Checklist((CHECK,), Conditions())).status is Status.HOLDS, row.name

@@ -11,7 +11,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.checks._observed import MOST_RUNS, seen_in
 from specverify.laws.enumeration import EnumerationTooLarge
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 HALF = np.array([0.5, 0.5])
@@ -69,7 +69,7 @@ def verdict_of(check, law=None, run=None):
     promised = law or {(0,): 0.5, (1,): 0.5}
     program = EngineProgram("a coin", open=None, law=lambda: promised, watch=watch)
     subject = Subject("a coin", "", frozenset(), programs=(program,), rational=False)
-    return run_check(subject, check_named(check), Plan(()))
+    return run_check(subject, check_named(check), Checklist(()))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
-from specverify.run.verify import Plan, run_check
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
 
 LAW, INDEPENDENT, ITSELF = (
@@ -20,7 +20,7 @@ LAW, INDEPENDENT, ITSELF = (
 
 def verdict_of(verify, check=INDEPENDENT, form=None):
     subject = verifier_subject_of(verify, "verify", form, (2,))
-    return run_check(subject, check, Plan((check,)))
+    return run_check(subject, check, Checklist((check,)))
 
 
 def generator_anew(p, q, draft_tokens):
@@ -70,7 +70,7 @@ def test_no_law_of_rounds_that_are_put_together_shows_it():
     few = verifier_subject_of(generator_anew, "verify", None, (2,))
     few = few._replace(scenarios=few.scenarios[::9])
     for check in (LAW, ITSELF):
-        assert run_check(few, check, Plan((check,))).status is Status.HOLDS
+        assert run_check(few, check, Checklist((check,))).status is Status.HOLDS
 
 
 @pytest.mark.thorough(keep=4)
@@ -78,7 +78,7 @@ def test_no_law_of_rounds_that_are_put_together_shows_it():
 def test_a_fresh_generator_in_each_call_holds(verify, form):
     subject = verifier_subject_of(verify, "verify", form, (2,))
     subject = subject._replace(scenarios=tuple(item for item in subject.scenarios if item.vocabulary == 3))
-    assert run_check(subject, INDEPENDENT, Plan((INDEPENDENT,))).status is Status.HOLDS
+    assert run_check(subject, INDEPENDENT, Checklist((INDEPENDENT,))).status is Status.HOLDS
 
 
 def test_a_decode_ends_where_a_token_is_none():

@@ -21,7 +21,7 @@ from reference.drafters.model import stateless
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.pmf import argmax, one_hot
+from reference.pmf import argmax, point_on_argmax
 from reference.rounds import from_parts
 from reference.types import (
     Algorithm,
@@ -67,18 +67,13 @@ def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
     return is_unlikely(p, token, rollback) and token != argmax(p)
 
 
-def best(p: Pmf) -> Pmf:
-    """Return the point mass on the argmax."""
-    return one_hot(argmax(p), p)
-
-
 @from_parts
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """Let the small model run for at most gamma tokens."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
-        replacement=lambda p, q, token: best(p),
-        bonus=best,
+        replacement=lambda p, q, token: point_on_argmax(p),
+        bonus=point_on_argmax,
     )
     return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
 
@@ -91,9 +86,11 @@ def declared_law(
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split | None:
         if q.max() < fallback:
             return None
-        return ([], best(p).tolist()) if rolls_back(p, argmax(q), rollback) else (best(q).tolist(), [])
+        if rolls_back(p, argmax(q), rollback):
+            return [], point_on_argmax(p).tolist()
+        return point_on_argmax(q).tolist(), []
 
-    return chain_law(task, prompt, gamma, position, bonus=best)
+    return chain_law(task, prompt, gamma, position, bonus=point_on_argmax)
 
 
 ALGORITHM = Algorithm(

@@ -13,9 +13,9 @@ from typing import Any
 
 from reference.coupling import flip, positive_part
 from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.edge_cloud.link import Link, Service, in_memory
 from reference.edge_cloud.messages import Verify
 from reference.edge_cloud.modes import from_row
-from reference.edge_cloud.transport import Link, Service, in_memory
 from reference.edge_cloud.wire import decode
 from reference.lengths.constant import constant
 from reference.models import draft_model

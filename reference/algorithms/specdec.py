@@ -18,7 +18,7 @@ from reference.drafters.model import model_drafter
 from reference.laws import Split, chain_law
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.pmf import argmax, one_hot, top_tokens
+from reference.pmf import argmax, point_on_argmax, top_tokens
 from reference.rounds import from_parts
 from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -34,21 +34,16 @@ def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
     return token in top_tokens(p, beta) and math.log(float(p.max() / p[token])) <= tau
 
 
-def best(p: Pmf) -> Pmf:
-    """Return the point mass on the argmax."""
-    return one_hot(argmax(p), p)
-
-
 @from_parts
 def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
     """Draft the drafter's gamma greedy tokens."""
     draft = draft_model(task)
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(passes(p, token, beta, tau)),
-        replacement=lambda p, q, token: best(p),
-        bonus=best,
+        replacement=lambda p, q, token: point_on_argmax(p),
+        bonus=point_on_argmax,
     )
-    return Parts(model_drafter(lambda tokens: best(draft(tokens))), constant(gamma), verify)
+    return Parts(model_drafter(lambda tokens: point_on_argmax(draft(tokens))), constant(gamma), verify)
 
 
 def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:
@@ -56,9 +51,9 @@ def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, ga
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)
-        return (best(q).tolist(), []) if passes(p, guess, beta, tau) else ([], best(p).tolist())
+        return (point_on_argmax(q).tolist(), []) if passes(p, guess, beta, tau) else ([], point_on_argmax(p).tolist())
 
-    return chain_law(task, prompt, gamma, position, bonus=best)
+    return chain_law(task, prompt, gamma, position, bonus=point_on_argmax)
 
 
 ALGORITHM = Algorithm(

@@ -22,7 +22,7 @@ from reference.lengths.constant import constant
 from reference.limits import greedy_target
 from reference.models import draft_model
 from reference.parameters import parameter
-from reference.pmf import argmax, one_hot
+from reference.pmf import point_on_argmax
 from reference.rounds import from_parts
 from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -40,7 +40,7 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> float:
 def own_token(p: Pmf, epsilon: float, delta: float, fast: bool) -> Pmf:
     """Return the law of the target's own token: its argmax, or p restricted to the tokens at the threshold or above."""
     if fast:
-        return one_hot(argmax(p), p)
+        return point_on_argmax(p)
     kept = p * (p >= min(parameter(typical_threshold(p, epsilon, delta), p), p.max()))
     return kept / kept.sum()
 

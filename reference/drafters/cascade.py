@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Verifier, chain
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Verifier, chain, never
 
 
 class _Inner:
@@ -41,7 +41,7 @@ def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Ver
         pmfs: tuple[Pmf, ...] = ()
         while len(drafted) < gamma:
             left, within = gamma - len(drafted), _Inner(draws, len(drafted))
-            guess = inner.propose(within, state, prefix + drafted, min(inner_gamma, left), _never)
+            guess = inner.propose(within, state, prefix + drafted, min(inner_gamma, left), never)
             for token in verify(within, rows, prefix + drafted, guess).tokens[:left]:
                 q = rows(prefix + drafted)
                 drafted, pmfs = (*drafted, token), (*pmfs, q)
@@ -78,8 +78,3 @@ def horizontal(stages: Sequence[tuple[Drafter, int]]) -> Drafter:
             drafter.observe(state, tokens, start, target) for (drafter, _), state in zip(stages, states, strict=True)
         ),
     )
-
-
-def _never(q: Pmf, token: int) -> bool:
-    """An inner round is not stopped by what it drew."""
-    return False

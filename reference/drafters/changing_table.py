@@ -24,7 +24,7 @@ from reference.parameters import parameter
 from reference.types import LanguageModel, Pmf, Tokens
 from reference.warpers import softmax
 
-Rows: TypeAlias = tuple[tuple[Tokens, tuple[Any, ...]], ...]
+TableRows: TypeAlias = tuple[tuple[Tokens, tuple[Any, ...]], ...]
 """Pairs of tokens and the entries of a pmf."""
 Update: TypeAlias = Callable[[Pmf, Pmf], Pmf]
 """``update(q, p)``: the drafter's row after it was shown the target's."""
@@ -33,9 +33,9 @@ Update: TypeAlias = Callable[[Pmf, Pmf], Pmf]
 class Learned(NamedTuple):
     """The moving part of the drafter."""
 
-    table: Rows = ()
+    table: TableRows = ()
     """Last tokens -> the row drafted from behind them, in order of the tokens."""
-    buffer: Rows = ()
+    buffer: TableRows = ()
     """(context, p) of the rejections since the last update, oldest first."""
     rounds: int = 0
     """Rounds since the last update."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from reference.drafters.model import stateless
 from reference.pmf import top_tokens
-from reference.trees import merged, point_draft
+from reference.trees import deterministic_draft, merged
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 
@@ -37,7 +37,7 @@ def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: in
         for _level in range(min(depth, gamma)):
             level = [child for node in _best(level, width) for child in _children(draft, prefix, node, width)]
             grown += level
-        return point_draft(merged(node.path for node in _best(grown, nodes)))
+        return deterministic_draft(merged(node.path for node in _best(grown, nodes)))
 
     return Drafter(init=stateless, propose=propose, observe=stateless)
 

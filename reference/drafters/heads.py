@@ -11,7 +11,7 @@ from itertools import product
 
 from reference.drafters.model import stateless
 from reference.pmf import argmax, top_tokens
-from reference.trees import merged, point_draft
+from reference.trees import deterministic_draft, merged
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 
@@ -25,7 +25,7 @@ def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Draf
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         layers = list(zip(heads, widths, strict=True))[:gamma]
-        return point_draft(merged(product(*(top_tokens(head(prefix), width) for head, width in layers))))
+        return deterministic_draft(merged(product(*(top_tokens(head(prefix), width) for head, width in layers))))
 
     return Drafter(init=stateless, propose=propose, observe=stateless)
 

@@ -17,7 +17,7 @@ from itertools import cycle, islice
 from typing import NamedTuple, TypeAlias
 
 from reference.pmf import argmax
-from reference.trees import merged, point_draft
+from reference.trees import deterministic_draft, merged
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 Pool: TypeAlias = tuple[Tokens, ...]
@@ -31,14 +31,14 @@ class Lookahead(NamedTuple):
     pool: Pool = ()
 
 
-def remembered(pool: Pool, phrase: Tokens, most: int) -> Pool:
+def with_phrase(pool: Pool, phrase: Tokens, most: int) -> Pool:
     """Return the pool with ``phrase`` as the one used last, and at most ``most`` of its first token."""
     kept = (*(other for other in pool if other != phrase), phrase)
     alike = [other for other in kept if other[0] == phrase[0]]
     return kept if len(alike) <= most else tuple(other for other in kept if other != alike[0])
 
 
-def looked_up(pool: Pool, last: int, longest: int) -> list[Tokens]:
+def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
     """Return what follows ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
     return [phrase[1 : 1 + longest] for phrase in pool if phrase[0] == last]
 
@@ -57,7 +57,7 @@ def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
     def propose(
         draws: Draws, state: Lookahead, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
     ) -> Draft:
-        return point_draft(merged(looked_up(state.pool, prefix[-1], gamma)))
+        return deterministic_draft(merged(phrases_after(state.pool, prefix[-1], gamma)))
 
     def observe(state: Lookahead, tokens: Tokens, start: int, target: LanguageModel) -> Lookahead:
         if not state.rows:
@@ -69,7 +69,7 @@ def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
             return state._replace(rows=(*(row[1:] for row in state.rows), new[1:]))
         pool = state.pool
         for i, column in enumerate(columns):
-            pool = remembered(pool, (rows[0][i], *column, new[i]), guesses)
+            pool = with_phrase(pool, (rows[0][i], *column, new[i]), guesses)
         shifted = (*rows[1:], new)
         return Lookahead((shifted[0][1:], *shifted[1:]), pool)
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference.drafters.lookahead import Pool, looked_up, remembered
+from reference.drafters.lookahead import Pool, phrases_after, with_phrase
 from reference.pmf import argmax
-from reference.trees import merged, point_draft
+from reference.trees import deterministic_draft, merged
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 
@@ -28,18 +28,18 @@ def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, wa
 
     def propose(draws: Draws, pool: Pool, prefix: Tokens, depth: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         stem = greedy(draft, prefix, min(gamma, depth))
-        ends = looked_up(pool, (prefix + stem)[-1], depth - len(stem))
-        return point_draft(merged([stem, *(stem + end for end in ends)]))
+        ends = phrases_after(pool, (prefix + stem)[-1], depth - len(stem))
+        return deterministic_draft(merged([stem, *(stem + end for end in ends)]))
 
     def observe(pool: Pool, tokens: Tokens, start: int, target: LanguageModel) -> Pool:
         prefix, new = tokens[:start], tokens[start:]
         stem = greedy(draft, prefix, gamma)
         for phrase in [phrase for phrase in pool if phrase[0] == (prefix + stem)[-1]]:
-            pool = replaced(pool, phrase, said(target, prefix + stem, phrase[1:]), most)
+            pool = with_better_phrase(pool, phrase, said(target, prefix + stem, phrase[1:]), most)
         for run in agreements(stem, said(target, prefix, stem), len(new)):
-            pool = remembered(pool, run[:length], most)
+            pool = with_phrase(pool, run[:length], most)
         for end in range(max(start + 1, length), len(tokens) + 1):
-            pool = remembered(pool, tokens[end - length : end], most)
+            pool = with_phrase(pool, tokens[end - length : end], most)
         return pool
 
     return Drafter(init=lambda prompt: warm, propose=propose, observe=observe)
@@ -58,9 +58,9 @@ def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
-def replaced(pool: Pool, phrase: Tokens, better: Tokens, most: int) -> Pool:
+def with_better_phrase(pool: Pool, phrase: Tokens, better: Tokens, most: int) -> Pool:
     """Return the pool with ``better`` behind the first token of ``phrase``; the first token stays."""
-    return remembered(tuple(other for other in pool if other != phrase), (phrase[0], *better), most)
+    return with_phrase(tuple(other for other in pool if other != phrase), (phrase[0], *better), most)
 
 
 def agreements(drafted: Tokens, answered: Tokens, start: int) -> list[Tokens]:

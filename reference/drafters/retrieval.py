@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import chain
 
 from reference.drafters.model import stateless
-from reference.trees import merged, point_draft
+from reference.trees import deterministic_draft, merged
 from reference.types import Draft, Drafter, Draws, Pmf, Tokens
 
 
@@ -41,6 +41,6 @@ def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes
         for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in found):
             counts[start] = counts.get(start, 0) + 1
         ranked = sorted(counts, key=lambda start: (-counts[start], len(start)))
-        return point_draft(merged(ranked[:nodes]))
+        return deterministic_draft(merged(ranked[:nodes]))
 
     return Drafter(init=stateless, propose=propose, observe=stateless)

@@ -1,8 +1,9 @@
 """The cloud: it verifies. A pure state machine, one state per session.
 
-``decide`` draws the reply, ``after`` draws nothing and gives the state that follows. So a request that was answered is
-answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is rebuilt from
-a record of requests and replies. Drawing again is exact only where what was lost did not depend on what was drawn.
+``decide`` draws the reply, ``state_after`` draws nothing and gives the state that follows. So a request that was
+answered is answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is
+rebuilt from a record of requests and replies. Drawing again is exact only where what was lost did
+not depend on what was drawn.
 
 The cache is the tokens whose entries are held. The target is asked about cache and fed tokens, nothing else, so a wrong
 crop shows in the law. The token after the accepted drafts has no entry until it is fed in the next round (the
@@ -16,8 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference.coupling import accept_probability, excess_law, flip
-from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Supply, Verified, Verify, Wanted
-from reference.edge_cloud.modes import check_seed, find_mode, from_row, received_draft
+from reference.edge_cloud.messages import (
+    EdgeRequest,
+    Open,
+    Opened,
+    Refused,
+    Reply,
+    Supply,
+    VerifiedReply,
+    Verify,
+    Wanted,
+)
+from reference.edge_cloud.modes import check_session_seed, find_mode, from_row, received_draft
 from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
 from reference.kv_cache import keep_lengths, tokens_to_feed
 from reference.pmf import as_pmf
@@ -42,26 +53,26 @@ class CloudState(NamedTuple):
     mode: str
     cache: Tokens = ()
     pending: Pending | None = None
-    answered: tuple[tuple[Request, Reply], ...] = ()
+    answered: tuple[tuple[EdgeRequest, Reply], ...] = ()
     """The last round's requests and replies; the next round's request says that they arrived."""
     seed: int | None = None
 
 
 def decide(
-    draws: Draws, target: LanguageModel, state: CloudState | None, request: Request, noise: NoiseOf = SeededNoise
+    draws: Draws, target: LanguageModel, state: CloudState | None, request: EdgeRequest, noise: NoiseOf = SeededNoise
 ) -> Reply:
     """Return the reply to ``request``; only one that was never answered draws, from ``draws`` or shared noise.
 
     Raises ``ValueError`` for an unknown mode or one without its seed, and for a draft that does not fit.
     """
-    repeated = remembered(state, request)
+    repeated = earlier_reply(state, request)
     if repeated is not None:
         return repeated
-    reason = refusal(state, request)
+    reason = reason_to_refuse(state, request)
     if reason is not None:
         return Refused(*request[:3], reason)
     if isinstance(request, Open):
-        check_seed(request.mode, request.seed)
+        check_session_seed(request.mode, request.seed)
         return Opened(*request[:3])
     assert state is not None
     if isinstance(request, Supply):
@@ -69,9 +80,9 @@ def decide(
     return _verdict(decisions(draws, noise, state.seed, len(state.tokens)), target, state, request)
 
 
-def after(state: CloudState | None, request: Request, reply: Reply) -> CloudState | None:
+def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) -> CloudState | None:
     """Return the state once ``request`` was answered by ``reply``. Draws nothing; answering again changes nothing."""
-    if isinstance(reply, Refused) or remembered(state, request) is not None:
+    if isinstance(reply, Refused) or earlier_reply(state, request) is not None:
         return state
     if isinstance(request, Open):
         opened = CloudState(request.epoch, request.tokens, request.eos, request.mode, seed=request.seed)
@@ -84,18 +95,18 @@ def after(state: CloudState | None, request: Request, reply: Reply) -> CloudStat
         pending = Pending(request.draft, reply.position, request.masses[reply.position])
         fed = state.tokens + request.draft
         return state._replace(pending=pending, cache=fed[: len(state.tokens) - 1 + reply.position])
-    assert isinstance(reply, Verified)
+    assert isinstance(reply, VerifiedReply)
     new, _ = commit((*request.draft[: reply.accepted], reply.token), reply.accepted + 1, state.eos)
     keep = keep_lengths(len(state.tokens), len(request.draft), len(new) - 1).target
     return state._replace(tokens=state.tokens + new, cache=(state.tokens + request.draft)[:keep], pending=None)
 
 
-def remembered(state: CloudState | None, request: Request) -> Reply | None:
+def earlier_reply(state: CloudState | None, request: EdgeRequest) -> Reply | None:
     """Return the reply that the very same request had before, or None."""
     return next((reply for asked, reply in state.answered if asked == request), None) if state else None
 
 
-def refusal(state: CloudState | None, request: Request) -> str | None:
+def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | None:
     """Return why ``request`` cannot be answered in ``state``, one of ``messages.REASONS``, or None."""
     if isinstance(request, Open):
         return None if state is None or request.epoch > state.epoch else "stale"
@@ -133,15 +144,15 @@ def _verdict(draws: Draws, target: LanguageModel, state: CloudState, request: Ve
     if rejected is not None:
         return Wanted(*request[:3], rejected)
     if mode.fetches:
-        return Verified(*request[:3], len(draft.tokens), draws.categorical(rows[-1], ("bonus",)))
+        return VerifiedReply(*request[:3], len(draft.tokens), draws.categorical(rows[-1], ("bonus",)))
     verified = mode.verify(draws, lambda tokens: rows[len(tokens) - len(state.tokens)], state.tokens, draft)
-    return Verified(*request[:3], verified.accepted, verified.tokens[-1])
+    return VerifiedReply(*request[:3], verified.accepted, verified.tokens[-1])
 
 
 def _replacement(draws: Draws, target: LanguageModel, state: CloudState, request: Supply) -> Reply:
     (p,) = target_rows(target, state, request.draft[: request.position], 1)
     token = draws.categorical(excess_law(p, from_row(request.row)), ("residual", request.position))
-    return Verified(*request[:3], request.position, token)
+    return VerifiedReply(*request[:3], request.position, token)
 
 
 def _fits(state: CloudState, request: Verify | Supply) -> bool:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from reference.edge_cloud.cloud import CloudState
 from reference.edge_cloud.edge import Edge, EdgeState, drafted
+from reference.edge_cloud.link import Link, Service, in_memory, play_round
 from reference.edge_cloud.modes import find_mode
 from reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
-from reference.edge_cloud.transport import Link, Service, in_memory, play_round
 from reference.models import draft_model
 from reference.pmf import checked_model
 from reference.rounds import check_unfinished, initial_state

@@ -10,8 +10,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from reference.edge_cloud.messages import Open, Opened, Refused, Reply, Request, Row, Supply, Verified, Verify, Wanted
-from reference.edge_cloud.modes import as_row, check_seed, find_mode, mass_of
+from reference.edge_cloud.messages import (
+    EdgeRequest,
+    Open,
+    Opened,
+    Refused,
+    Reply,
+    SparsePmf,
+    Supply,
+    VerifiedReply,
+    Verify,
+    Wanted,
+)
+from reference.edge_cloud.modes import as_row, check_session_seed, find_mode, mass_of
 from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
 from reference.edge_cloud.wire import decode, encode
 from reference.kv_cache import keep_lengths, tokens_to_feed
@@ -34,11 +45,11 @@ class Edge(NamedTuple):
     noise: NoiseOf = SeededNoise
 
 
-class Block(NamedTuple):
+class DraftedBlock(NamedTuple):
     """Drafted tokens, the row of q behind each unless the mode needs none, and the plan they came from."""
 
     draft: Tokens
-    rows: tuple[Row, ...]
+    rows: tuple[SparsePmf, ...]
     plan: Plan
     wanted: int | None = None
     """The draft that the cloud rejected, once it has asked for its row."""
@@ -54,13 +65,13 @@ class EdgeState(NamedTuple):
     """Tokens whose entries the drafter's cache holds."""
     epoch: int = 0
     opened: bool = False
-    block: Block | None = None
+    block: DraftedBlock | None = None
     """The draft under way."""
-    waiting: Request | None = None
+    waiting: EdgeRequest | None = None
     """The request whose reply has not come."""
 
 
-def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[Block, tuple[Pmf, ...], Tokens]:
+def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Draft within the plan and ``remaining - 1``; return the block, its pmfs ``[vocabulary]`` and the cache.
 
     The model is asked about cache and fed tokens alone: a wrong crop would show in the law.
@@ -75,7 +86,7 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[Block, tuple[Pm
         if edge.length.stop_after(q, draft[-1]):
             break
     rows = () if find_mode(edge.mode).sends == "nothing" else tuple(as_row(q) for q in pmfs)
-    return Block(draft, rows, plan), pmfs, cache
+    return DraftedBlock(draft, rows, plan), pmfs, cache
 
 
 def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
@@ -84,7 +95,7 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
         return state
     key = (edge.session, state.epoch, len(state.tokens))
     if not state.opened:
-        check_seed(edge.mode, edge.seed)
+        check_session_seed(edge.mode, edge.seed)
         return state._replace(waiting=Open(*key, state.tokens, edge.eos, edge.mode, edge.seed))
     if state.block is None:
         block, _, cache = drafted(edge, draws, state)
@@ -140,12 +151,14 @@ def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState
     return after._replace(epoch=state.epoch + 1, opened=False), done._replace(reached=0)
 
 
-def _answers(reply: Reply | Request, asked: Request) -> bool:
-    kinds = {Open: (Opened,), Verify: (Verified, Wanted), Supply: (Verified,)}[type(asked)]
+def _answers(reply: Reply | EdgeRequest, asked: EdgeRequest) -> bool:
+    kinds = {Open: (Opened,), Verify: (VerifiedReply, Wanted), Supply: (VerifiedReply,)}[type(asked)]
     return isinstance(reply, (*kinds, Refused)) and reply[:3] == asked[:3]
 
 
-def _committed(edge: Edge, state: EdgeState, block: Block, accepted: int, tokens: Tokens) -> tuple[EdgeState, Round]:
+def _committed(
+    edge: Edge, state: EdgeState, block: DraftedBlock, accepted: int, tokens: Tokens
+) -> tuple[EdgeState, Round]:
     known, drafts = len(state.tokens), len(block.draft)
     new, remaining = commit(tokens, state.remaining, edge.eos)
     keep = keep_lengths(known, drafts, len(new) - 1, len(state.cache)).draft

@@ -14,7 +14,7 @@ from typing import Any
 
 from reference.edge_cloud.decoder import BothSides, edge_cloud_decoder
 from reference.edge_cloud.edge import Edge, committed_alone, drafted
-from reference.edge_cloud.modes import check_seed
+from reference.edge_cloud.modes import check_session_seed
 from reference.lengths.constant import constant
 from reference.lengths.gating import Gate, is_hard
 from reference.models import draft_model
@@ -44,7 +44,7 @@ def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> D
     ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon. Raises
     ``ValueError`` for a mode that shares noise: these blocks are drawn without it.
     """
-    check_seed(mode, None)
+    check_session_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)
     through_cloud = edge_cloud_decoder(task, mode, constant(gamma))
 

@@ -5,7 +5,7 @@ carries ``session``, ``epoch`` (raised when the edge opens its session again) an
 sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the sequence
 number, and it says in every message that the two contexts are equally long.
 
-The upload brings what the mode sends of q; a pmf travels as its support (``Row``).
+The upload brings what the mode sends of q; a pmf travels as its support (``SparsePmf``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from reference.types import Tokens
 
 
-class Row(NamedTuple):
+class SparsePmf(NamedTuple):
     """A pmf over ``size`` tokens: those of positive mass in increasing order, and their masses."""
 
     size: int
@@ -44,7 +44,7 @@ class Verify(NamedTuple):
     known: int
     draft: Tokens
     masses: tuple[Any, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SparsePmf, ...]
 
 
 class Supply(NamedTuple):
@@ -55,7 +55,7 @@ class Supply(NamedTuple):
     known: int
     draft: Tokens
     position: int
-    row: Row
+    row: SparsePmf
 
 
 class Opened(NamedTuple):
@@ -66,7 +66,7 @@ class Opened(NamedTuple):
     known: int
 
 
-class Verified(NamedTuple):
+class VerifiedReply(NamedTuple):
     """Cloud: so many drafts are accepted, and this token follows them."""
 
     session: str
@@ -94,11 +94,18 @@ class Refused(NamedTuple):
     reason: str
 
 
-Request: TypeAlias = Open | Verify | Supply
-Reply: TypeAlias = Opened | Verified | Wanted | Refused
+EdgeRequest: TypeAlias = Open | Verify | Supply
+Reply: TypeAlias = Opened | VerifiedReply | Wanted | Refused
 KINDS: dict[str, type[Any]] = {
-    kind.__name__.lower(): kind for kind in (Open, Verify, Supply, Opened, Verified, Wanted, Refused)
+    "open": Open,
+    "verify": Verify,
+    "supply": Supply,
+    "opened": Opened,
+    "verified": VerifiedReply,
+    "wanted": Wanted,
+    "refused": Refused,
 }
+"""What each message is called on the wire."""
 LARGEST_SEED = 2**53 - 1
 """Integers up to here are the same number for every reader of JSON."""
 REASONS = ("unknown", "stale", "conflict", "misaligned")

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from reference.coupling import accept_probability
-from reference.edge_cloud.messages import Row, Verify
+from reference.edge_cloud.messages import SparsePmf, Verify
 from reference.pmf import as_pmf, one_hot
 from reference.types import Draft, Pmf, Verifier, chain
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -59,22 +59,22 @@ def find_mode(name: str) -> Mode:
     return MODES[name]
 
 
-def check_seed(name: str, seed: int | None) -> None:
+def check_session_seed(name: str, seed: int | None) -> None:
     """Raise ``ValueError`` unless the mode exists and there is a seed exactly if it needs one."""
     if find_mode(name).shared_noise != (seed is not None):
         wanted = "none, because its sides share no noise" if seed is not None else "the seed of the noise both hold"
         raise ValueError(f"a session in the mode {name!r} is opened with the seed {seed}, expected {wanted}")
 
 
-def as_row(pmf: Pmf) -> Row:
+def as_row(pmf: Pmf) -> SparsePmf:
     """Return the support of ``pmf`` ``[vocabulary]``, exact masses as ``Fraction``."""
     values = pmf.tolist()
     tokens = tuple(token for token, mass in enumerate(values) if mass > 0)
     masses = tuple(values[token] for token in tokens)
-    return Row(len(values), tokens, tuple(map(Fraction, masses)) if pmf.dtype == object else masses)
+    return SparsePmf(len(values), tokens, tuple(map(Fraction, masses)) if pmf.dtype == object else masses)
 
 
-def from_row(row: Row) -> Pmf:
+def from_row(row: SparsePmf) -> Pmf:
     """Return the pmf ``[size]``: an object array of ``Fraction``, or float64."""
     values = [row.masses[0] * 0] * row.size
     for token, mass in zip(row.tokens, row.masses, strict=True):
@@ -82,7 +82,7 @@ def from_row(row: Row) -> Pmf:
     return as_pmf(values)
 
 
-def mass_of(row: Row, token: int) -> Any:
+def mass_of(row: SparsePmf, token: int) -> Any:
     """Return the mass of a token in the support. Raises ``ValueError`` if it is not there."""
     return row.masses[row.tokens.index(token)]
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 
-from reference.edge_cloud.transport import Service, rebuilt
+from reference.edge_cloud.link import Service, rebuilt
 from reference.types import Draws, LanguageModel
 
 Address = tuple[str, int]

@@ -1,9 +1,9 @@
 """Messages as one line of JSON, and back. ``SCHEMA`` is the published JSON schema (draft 2020-12) of every message.
 
 Probabilities survive: a ``Fraction`` travels as the string "a/b", a float as its shortest repr, which reads back as the
-same float64. Tuples are arrays, a ``Row`` as well. ``decode`` takes nothing on trust: a row that is no pmf would bias
-the output without a sound. It remembers texts, which long samples repeat; equal messages of different arithmetic (1.0
-and ``Fraction(1)``) have different texts.
+same float64. Tuples are arrays, a ``SparsePmf`` as well. ``decode`` takes nothing on trust: a row that is no pmf would
+bias the output without a sound. It remembers texts, which long samples repeat; equal messages of different arithmetic
+(1.0 and ``Fraction(1)``) have different texts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from reference.edge_cloud.messages import KINDS, LARGEST_SEED, REASONS, Open, Reply, Request, Row, is_seed
+from reference.edge_cloud.messages import KINDS, LARGEST_SEED, REASONS, EdgeRequest, Open, Reply, SparsePmf, is_seed
 
 SCHEMA = Path(__file__).with_name("schema.json")
+_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
-def encode(message: Request | Reply) -> str:
+def encode(message: EdgeRequest | Reply) -> str:
     """Return the message as one line of compact JSON. Raises ``ValueError`` for a probability that is NaN."""
-    return _encoder.encode({"kind": type(message).__name__.lower(), **message._asdict()})
+    return _encoder.encode({"kind": _NAMES[type(message)], **message._asdict()})
 
 
 @lru_cache(maxsize=4096)
@@ -61,9 +62,9 @@ def _mass(value: Any, name: str) -> Any:
     )
 
 
-def _row(value: Any, name: str) -> Row:
-    _checked(lambda row: isinstance(row, list) and len(row) == 3, f"a list {Row._fields}", value, name)
-    row = Row(*(_READERS[key](part, key) for key, part in zip(Row._fields, value, strict=True)))
+def _row(value: Any, name: str) -> SparsePmf:
+    _checked(lambda row: isinstance(row, list) and len(row) == 3, f"a list {SparsePmf._fields}", value, name)
+    row = SparsePmf(*(_READERS[key](part, key) for key, part in zip(SparsePmf._fields, value, strict=True)))
     fits = len(row.tokens) == len(row.masses) and list(row.tokens) == sorted(set(row.tokens) & set(range(row.size)))
     if not fits or abs(sum(row.masses) - 1) > (0 if all(isinstance(m, Fraction) for m in row.masses) else 1e-4):
         raise ValueError(f"{name} is no pmf over {row.size} tokens, expected increasing ids and masses that sum to 1")

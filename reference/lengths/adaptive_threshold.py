@@ -36,7 +36,7 @@ class Schedule(NamedTuple):
     keep_threshold: Any = 0.9
 
 
-def moved(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
+def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
     """Return the threshold after a round; unchanged when nothing was drafted."""
     if drafted == 0:
         return state
@@ -61,5 +61,5 @@ def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gam
     below = confidence(min(max(now.value, 0), 1), gamma)
     return below._replace(
         init=start,
-        update=lambda state, drafted, accepted: moved(state, schedule, drafted, accepted, gamma),
+        update=lambda state, drafted, accepted: threshold_after(state, schedule, drafted, accepted, gamma),
     )

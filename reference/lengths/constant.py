@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference.types import LengthRule, Plan, Pmf
+from reference.types import LengthRule, Plan, never
 
 
 def constant(gamma: int) -> LengthRule:
@@ -14,11 +14,6 @@ def constant(gamma: int) -> LengthRule:
         stop_after=never,
         update=lambda state, drafted, accepted: state,
     )
-
-
-def never(q: Pmf, token: int) -> bool:
-    """Draft on whatever was drawn."""
-    return False
 
 
 def check_gamma(gamma: int, name: str) -> None:

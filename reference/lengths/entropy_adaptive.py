@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 
-from reference.lengths.constant import check_gamma, never
-from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+from reference.lengths.constant import check_gamma
+from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens, never
 
 
 def normalized_entropy(pmf: Pmf) -> float:

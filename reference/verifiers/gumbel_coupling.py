@@ -20,7 +20,7 @@ from reference.pmf import as_pmf
 from reference.types import Pmf
 
 
-def agreement(p: Pmf, q: Pmf) -> Any:
+def agreement_probability(p: Pmf, q: Pmf) -> Any:
     """Return P(y = d), the acceptance probability of a draft."""
     pairs = _pairs(p, q)
     return sum((_both(i, pairs) for i in range(len(pairs))), start=overlap(p, q) * 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from reference.remembered import by_values
-from reference.transport import Plan, SetLaw, candidate_set_law, optimal_plan
+from reference.transport import SetLaw, TransportPlan, candidate_set_law, optimal_plan
 from reference.tree_rounds import Step, descend
 from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
@@ -40,6 +40,6 @@ def optimal_transport(replacement: bool) -> Verifier:
 
 
 @by_values
-def _plan(p: Pmf, q: Pmf, count: int, replacement: int) -> tuple[Plan, SetLaw]:
+def _plan(p: Pmf, q: Pmf, count: int, replacement: int) -> tuple[TransportPlan, SetLaw]:
     sets = candidate_set_law(q, count, bool(replacement))
     return optimal_plan(p, sets), sets

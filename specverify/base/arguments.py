@@ -8,9 +8,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from reference.arguments import check_integer, check_number, is_integer, is_number, range_of, refusal, shown
+from reference.arguments import argument_error, check_integer, check_number, is_integer, is_number, range_of, shown
 
 __all__ = [
+    "argument_error",
     "check_callable",
     "check_choice",
     "check_count",
@@ -25,7 +26,6 @@ __all__ = [
     "is_number",
     "is_token",
     "nearest",
-    "refusal",
     "shown",
 ]
 
@@ -56,7 +56,7 @@ def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -
 def check_seed(value: Any, name: str = "the seed") -> None:
     """Raise ``ValueError`` unless ``value`` is an integer that every generator takes as a seed."""
     if not is_integer(value) or not 0 <= value < MOST_SEEDS:
-        raise refusal(name, value, "a whole number of at least 0 and below 2**63")
+        raise argument_error(name, value, "a whole number of at least 0 and below 2**63")
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
@@ -68,7 +68,7 @@ def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3)
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
     """Raise ``ValueError`` unless ``value`` is one of ``choices``; the nearest is suggested."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise refusal(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
+        raise argument_error(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
@@ -81,7 +81,7 @@ def nearest(value: Any, choices: Iterable[Any]) -> str:
 def check_flag(value: Any, name: str) -> None:
     """Raise ``ValueError`` unless ``value`` is True or False."""
     if not isinstance(value, bool):
-        raise refusal(name, value, "True or False")
+        raise argument_error(name, value, "True or False")
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
@@ -89,7 +89,7 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number
     if not callable(value):
-        raise refusal(name, value, f"something to call{wanted}")
+        raise argument_error(name, value, f"something to call{wanted}")
     if arguments is None:
         return
     try:
@@ -105,7 +105,7 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
 def check_law(law: Any, name: str) -> None:
     """Raise ``ValueError`` unless ``law`` maps tuples of token ids to probabilities that sum to 1 within 1e-6."""
     if not isinstance(law, Mapping):
-        raise refusal(name, law, "a mapping from tuples of token ids to probabilities")
+        raise argument_error(name, law, "a mapping from tuples of token ids to probabilities")
     for tokens, mass in law.items():
         if not (isinstance(tokens, tuple) and tokens and all(map(is_token, tokens))):
             raise ValueError(f"{name} has the key {shown(tokens)}, expected a non-empty tuple of token ids, each >= 0")

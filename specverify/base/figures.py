@@ -52,7 +52,7 @@ FIGURES: Mapping[str, Figure] = {
 """The figures of an ``Examination``, by name."""
 
 
-def merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of several cases as one. Raises ``ValueError`` for one that ``FIGURES`` does not declare."""
     total: dict[str, Any] = {}
     for found in figures:

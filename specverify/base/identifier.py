@@ -25,12 +25,12 @@ class Replay(NamedTuple):
     seed: int = 0
 
 
-def encode(replay: Replay) -> str:
+def pack_replay(replay: Replay) -> str:
     """Return the identifier of a case."""
     return base64.urlsafe_b64encode(zlib.compress(json.dumps(replay).encode(), 9)).decode().rstrip("=")
 
 
-def decode(identifier: str) -> Replay:
+def unpack_replay(identifier: str) -> Replay:
     """Return the case of an identifier. Raises ``ValueError`` in one sentence if it is none."""
     try:
         padded = identifier + "=" * (-len(identifier) % 4)

@@ -55,7 +55,7 @@ class Changes(NamedTuple):
 NOTHING = Changes()
 
 
-def both(one: Changes, other: Changes) -> Changes:
+def joined_changes(one: Changes, other: Changes) -> Changes:
     """Return the changes of two blocks, each named once."""
     return Changes(
         tuple(dict.fromkeys(one.faults + other.faults)),

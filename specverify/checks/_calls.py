@@ -18,7 +18,7 @@ from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.calls import Call, calls_kept, changed_answer, changed_input, overwrite_inputs
+from specverify.subjects.calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 ORDINARY = (0.25, 0.75)
@@ -34,7 +34,7 @@ class Called(NamedTuple):
     intercepted: Intercepted
 
 
-Examine = Callable[[Called, Conditions], Examination]
+ExamineCalls = Callable[[Called, Conditions], Examination]
 
 
 class Came(NamedTuple):
@@ -53,7 +53,7 @@ def needs_calls(subject: Subject) -> str | None:
     return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
 
 
-def call_cases(keep: Callable[[Scenario], bool], examine: Examine) -> Callable[[Subject], Iterator[Case]]:
+def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Callable[[Subject], Iterator[Case]]:
     """Return the scenarios of two drafts that ``keep`` lets through, for the variants of a verifier.
 
     One row of pmfs is looked at with one gamma, the last: it has at most two drafts here.
@@ -77,11 +77,11 @@ def call_cases(keep: Callable[[Scenario], bool], examine: Examine) -> Callable[[
 def rounds_at(called: Called, uniforms: Iterable[float]) -> Iterator[Came]:
     """Yield the rounds after a few texts in which every uniform has one of these values."""
     for uniform in uniforms:
-        for start in starts(called.here):
+        for start in starting_texts(called.here):
             yield from rounds_after(called, start, uniform)
 
 
-def starts(here: InScenario) -> tuple[Tokens, ...]:
+def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
     """Return the prompt of a scenario, and the prompt with any one token more: as many rows of p and q."""
     return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
 
@@ -153,7 +153,7 @@ def after_calls(called: Called) -> After:
     Answers are looked at when all calls were made and their arguments have been overwritten, as a caller does who uses
     his arrays again. Raises what the verifier raises.
     """
-    seen: list[tuple[Call, Came]] = []
+    seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:
         for came in rounds_at(called, ORDINARY):
             if came.error is not None:

@@ -35,7 +35,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def program_counterexample(
-    name: str, program: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
     """Explain the same for an engine: the calls of its library are the decisions."""
     worst, then = _most_beyond(law, expected)
@@ -43,18 +43,18 @@ def program_counterexample(
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    heaviest = heaviest_paths(program, share, SHOWN, MOST_PATHS)
+    heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
     return Counterexample(
-        let=(f"setting {name}",),
+        let=(described(program), *_rows(program.rows(worst))),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {shown(weight)}" for weight, path in heaviest),
+        because=tuple(f"{_story(path.decisions)}   contributes {readable(weight)}" for weight, path in heaviest),
     )
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
     """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
-    should, does = shown(expected.get(worst, 0)), shown(law.get(worst, 0))
+    should, does = readable(expected.get(worst, 0)), readable(law.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
 
 
@@ -69,7 +69,7 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {shown(path.weight)}" for path in heaviest),
+        because=tuple(f"{_story(path.decisions)}   contributes {readable(path.weight)}" for path in heaviest),
     )
 
 
@@ -83,14 +83,14 @@ def described(here: InScenario | EngineProgram) -> str:
     return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
 
 
-def shown(value: Any) -> str:
+def readable(value: Any) -> str:
     """Return a probability for a reader: a rational as it is, a float to six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:
     """Return a pmf as ``(1/2, 1/2)``."""
-    return "(" + ", ".join(shown(value) for value in pmf.tolist()) + ")"
+    return "(" + ", ".join(readable(value) for value in pmf.tolist()) + ")"
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
@@ -98,7 +98,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
     for decision in decisions:
         phrase = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)
         weight = decision.weights[decision.outcome]
-        parts.append(phrase(decision) + (f" ({shown(weight)})" if weight != 1 else ""))
+        parts.append(phrase(decision) + (f" ({readable(weight)})" if weight != 1 else ""))
     return ", ".join(parts) or "without any draw"
 
 

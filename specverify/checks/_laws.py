@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from reference import Draws
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks._explain import law_counterexample, program_counterexample, shown
+from specverify.checks._explain import law_counterexample, program_counterexample, readable
 from specverify.checks.check import Conditions, in_scenarios, law_in
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
@@ -23,7 +23,7 @@ WORTH_SHARING = 1000
 
 Probabilities = Mapping[Any, Any]
 Promise = Callable[[], Probabilities]
-Open = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
+OpenProgram = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
 
 
 class Comparison(NamedTuple):
@@ -86,7 +86,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
-            return program_counterexample(program.name, run, law, expected)
+            return program_counterexample(program, run, law, expected)
 
     return LawBearing(
         law=partial(enumerated, program),
@@ -97,7 +97,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
     )
 
 
-def compared(law: Law, expected: Probabilities, what: str) -> Comparison:
+def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
     """Compare a law with ``expected``, which ``what`` names.
 
     Rationals are equal or not. Floats are equal if less than the enumeration's own rounding is between them; they are
@@ -115,11 +115,11 @@ def compared(law: Law, expected: Probabilities, what: str) -> Comparison:
     rational = is_rational(law)
     exactly = 0 if rational else of_enumeration(law.rounding, law.runs)
     if distance.low > bound:
-        return Comparison(True, False, f"TV = {shown(distance.low)} from {what}", figures, rational)
+        return Comparison(True, False, f"TV = {readable(distance.low)} from {what}", figures, rational)
     if distance.high <= exactly / 4:
         return Comparison(False, False, f"the law is {what}", {**figures, "rounding": exactly}, rational)
     if law.missing > exactly:
-        cut = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
+        cut = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
         return Comparison(False, True, cut, figures, rational)
     if not holds_within(distance.high, bound):
         return Comparison(False, True, _too_coarse(law, float(distance.high), bound, what), figures, rational)
@@ -129,7 +129,7 @@ def compared(law: Law, expected: Probabilities, what: str) -> Comparison:
 def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     fine = law._replace(rounding=law.rounding._replace(epsilon=FLOAT64))
     return (
-        f"TV = {shown(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
+        f"TV = {readable(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
         f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, is up to {bound:.1g}; in float64 it would be "
         f"{rounding_bound(fine, FLOAT64):.1g}"
     )
@@ -138,7 +138,7 @@ def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
     law = bearing.law(conditions)
-    found = compared(law, expected, what)
+    found = compare_laws(law, expected, what)
     wrong = found.refuted or found.unknown
     return Examination(
         f"{bearing.name}: {found.statement}" if wrong and bearing.name else found.statement,
@@ -162,8 +162,8 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     return _enumerated(program.open, conditions.runs, conditions.jobs)
 
 
-@lru_cache(maxsize=16)
-def _enumerated(opened: Open, runs: int, jobs: int) -> Law:
+@lru_cache(maxsize=64)
+def _enumerated(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
@@ -174,6 +174,6 @@ def _enumerated(opened: Open, runs: int, jobs: int) -> Law:
         return combined_law([law for laws in in_parallel(works, jobs) for law in laws])
 
 
-def _share_of_law(opened: Open, shares: list[tuple[int, ...]], runs: int) -> list[Law]:
+def _share_of_law(opened: OpenProgram, shares: list[tuple[int, ...]], runs: int) -> list[Law]:
     with opened() as run:
         return [program_law(run, runs, share) for share in shares]

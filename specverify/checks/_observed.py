@@ -43,21 +43,27 @@ class Observable(NamedTuple):
     watch: Watch
 
 
-Examine = Callable[[Observable, Conditions], Examination]
+ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
-def needs_watching(subject: Subject) -> str | None:
-    """The obstacle of every check that looks into an engine while it runs."""
-    watched = any(program.watch for program in subject.programs)
-    return None if watched else "it cannot be looked into while it runs"
+def needs_told(field: str) -> Callable[[Subject], str | None]:
+    """Return the obstacle of every check that reads ``field`` of what is seen of an engine while it runs."""
+
+    def obstacle(subject: Subject) -> str | None:
+        watched = [program for program in subject.programs if program.watch]
+        if not watched:
+            return "it cannot be looked into while it runs"
+        return None if any(field in program.tells for program in watched) else f"its {field} are not told"
+
+    return obstacle
 
 
-def watched_cases(examine: Examine) -> Callable[[Subject], Iterator[Case]]:
-    """Return every program that can be looked into."""
+def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
+    """Return every program of which ``field`` is told when it is looked into."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for program in subject.programs:
-            if program.watch is not None:
+            if program.watch is not None and field in program.tells:
                 yield Case(subject, program, partial(examine, Observable(program, program.watch)))
 
     return cases
@@ -71,7 +77,7 @@ def seen_in(watch: Watch) -> Seen:
     return seen
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
     """Look once: the next check is told again, also that it is too much."""
     with watch() as watched:
@@ -86,7 +92,7 @@ def examine_runs(
     fault: Callable[[Seen, Run, Observable], str | None],
     holds: str,
     returned: Callable[[Run, Observable], str] = lambda run, observable: "",
-) -> Examine:
+) -> ExamineRuns:
     """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
 
     ``returned`` says of that run which of the values that are returned it is about.

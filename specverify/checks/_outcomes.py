@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from reference import Task, Tokens
 from specverify.base.verdict import Examination
-from specverify.checks._explain import outcome_counterexample, shown
+from specverify.checks._explain import outcome_counterexample, readable
 from specverify.checks.check import Conditions, law_in
 from specverify.laws.law import is_rational
 from specverify.laws.rounding import Rounding
 from specverify.subjects.subject import InScenario
 
-Fault = Callable[[Task, Tokens, Tokens], str | None]
+FaultOf = Callable[[Task, Tokens, Tokens], str | None]
 """``fault(task, prompt, new)``: what is wrong with the new tokens, or None."""
 
 
 def examine_outcomes(
-    fault: Fault, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
+    fault: FaultOf, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return the examination that finds the heaviest outcome with a fault.
 
@@ -31,7 +31,7 @@ def examine_outcomes(
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
         if faulty:
             worst = max(faulty, key=lambda new: (faulty[new], new))
-            statement = f"{fault(task, prompt, worst)} (probability {shown(faulty[worst])})"
+            statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
             return Examination(
                 statement,
                 failed=True,
@@ -42,7 +42,7 @@ def examine_outcomes(
                 figures=figures,
             )
         if law.missing > 0:
-            missing = f"probability {shown(law.missing)} was not enumerated within {law.runs} runs"
+            missing = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
             return Examination(missing, unknown=True, rational=is_rational(law), figures=figures)
         return Examination(held, rational=is_rational(law), figures=figures)
 

@@ -8,7 +8,7 @@ changes the draws or the output with probability x a replay escapes n replays wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 from reference import Draws, Sampled
@@ -35,9 +35,9 @@ class Replays(NamedTuple):
     """Why it could not be run, or nothing."""
 
 
-def noticed(replays: int, miss: float = MISS) -> float:
-    """Return the probability with which a hidden draw must change a replay to be missed with at most ``miss``."""
-    return 1.0 if replays < 1 else 1 - miss ** (1 / replays)
+def noticed(replays: int) -> float:
+    """Return the probability with which a hidden draw must change a replay to be missed with at most ``MISS``."""
+    return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
@@ -50,15 +50,15 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
         return found()
 
 
-def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0, *, foreign: bool = True) -> Replays:
-    """Replay paths of a program ``number`` times; the state of the world is moved unless it is not ``foreign``."""
+def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
+    """Replay paths of a program ``number`` times, each in another state of the world."""
     done = 0
     while done < number:
         first = Narrated(Sampled(seed + done))
         outcome = run(first)
         choices = tuple(decision.outcome for decision in first.decisions)
         for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
-            fault = _difference(run, first.decisions, choices, outcome, moved(done) if foreign else nullcontext())
+            fault = _difference(run, first.decisions, choices, outcome, moved(done))
             done += 1
             if fault:
                 return Replays(done, fault)

@@ -10,10 +10,10 @@ from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, shown
+from specverify.checks._explain import described, readable
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import Check, Conditions, slack
-from specverify.checks.draft_is_honest import Drafting, drafting_cases, obstacle
+from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
 from specverify.subjects.subject import InScenario
 
@@ -50,7 +50,7 @@ def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int
 
 
 def _not_optimal(here: InScenario, tokens: Any, i: int, actual: Any, best: Any, runs: int) -> Examination:
-    statement = f"the first {i} drafts are accepted with probability {shown(actual)}, optimal is {shown(best)}"
+    statement = f"the first {i} drafts are accepted with probability {readable(actual)}, optimal is {readable(best)}"
     return Examination(
         statement,
         failed=True,
@@ -65,6 +65,6 @@ CHECK = Check(
     summary="P(first i drafts accepted) is that of the optimal coupling",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
+    obstacle=needs_propose,
     cases=drafting_cases(examine),
 )

@@ -16,7 +16,7 @@ from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
     Seen,
-    needs_watching,
+    needs_told,
     refuted,
     seen_in,
     watched_cases,
@@ -25,7 +25,7 @@ from specverify.checks.check import Check, Conditions
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
-Place = tuple[tuple[int, ...], Tokens]
+DraftContext = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
 
 
@@ -68,10 +68,10 @@ def _of_position(rounding: Rounding) -> float:
     return allowed(rounding._replace(decisions=2))
 
 
-def _masses(seen: Seen) -> tuple[dict[Place, dict[int, float]], dict[Place, dict[int, float]]]:
+def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
     """Return place -> draft -> mass with which it was reached, and with which it was emitted."""
-    drafted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    emitted: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         for new, mass in run.ends:
             rounds: tuple[int, ...] = ()
@@ -102,6 +102,6 @@ CHECK = Check(
     summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=needs_watching,
-    cases=watched_cases(examine),
+    obstacle=needs_told("forwards"),
+    cases=watched_cases("forwards", examine),
 )

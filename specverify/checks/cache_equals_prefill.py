@@ -6,19 +6,28 @@ and then one pass for each token. That settles masks, positions and windows the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from reference import Tokens
-from specverify.base.verdict import Evidence
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
-from specverify.checks.check import Check
+from specverify.base.verdict import Evidence, Examination
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
+from specverify.checks.check import Check, Conditions
+from specverify.laws.rounding import FLOAT32
 from specverify.subjects.subject import Forward, committed_before
 
-ROUNDING = 2.0**-26
-"""Largest difference, relative to the largest entry, that counts as rounding: half of the bits of float64, in which
-these caches are computed. A wrong token, position or row changes the first bits."""
+COARSEST = FLOAT32
+"""Entries of coarser floats are not compared: through several layers their rounding reaches the first bits."""
+
+
+def rounding(spacing: float) -> float:
+    """Return the largest difference, relative to the largest entry, that counts as rounding: half of the bits.
+
+    A wrong token, position or row changes the first ones.
+    """
+    return math.sqrt(spacing)
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
@@ -42,7 +51,7 @@ def _misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
 
 
 def _differs(forward: Forward, plain: tuple[Any, ...]) -> str | None:
-    if not forward.held or not plain:
+    if not forward.held or not plain or forward.spacing > COARSEST:
         return None
     if len(plain) != len(forward.entries):
         return f"{len(forward.entries)} arrays of keys and values are held, expected {len(plain)}"
@@ -51,7 +60,7 @@ def _differs(forward: Forward, plain: tuple[Any, ...]) -> str | None:
             return f"array {index} holds {held.shape[-2]} entries, expected {expected.shape[-2]} at least"
         # A window may keep older entries than plain decoding does: no later pass can see them.
         difference = np.abs(held[..., -expected.shape[-2] :, :] - expected)
-        if not difference.max() <= ROUNDING * np.abs(expected).max():
+        if not difference.max() <= rounding(forward.spacing) * np.abs(expected).max():
             entry = int(difference.max(axis=(0, 1, 3)).argmax())
             kind = "keys" if index % 2 == 0 else "values"
             return (
@@ -61,11 +70,25 @@ def _differs(forward: Forward, plain: tuple[Any, ...]) -> str | None:
     return None
 
 
+_examined = examine_runs(fault, "every cache is that of the kept tokens")
+
+
+def examine(observable: Observable, conditions: Conditions) -> Examination:
+    """Ask every run for a pass that finds another cache, and say where only what it is fed is known."""
+    found = _examined(observable, conditions)
+    forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]
+    if found.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):
+        return found
+    if not forwards:
+        return Examination("no forward pass was seen", unknown=True, rational=False, figures=found.figures)
+    return found._replace(statement="every pass is fed what its cache lacks; what the cache holds was not compared")
+
+
 CHECK = Check(
     name="cache_equals_prefill",
     summary="before every forward pass the cache is that of the kept tokens: length, order, keys and values",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_watching,
-    cases=watched_cases(examine_runs(fault, "every cache is that of the kept tokens")),
+    obstacle=needs_told("forwards"),
+    cases=watched_cases("forwards", examine),
 )

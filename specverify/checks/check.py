@@ -17,6 +17,9 @@ from specverify.subjects.subject import EngineProgram, InScenario, Situation, Su
 
 Here = TypeVar("Here", bound=Situation)
 
+PATHS_IN_REACH = 4000
+"""What one case may take of a decode that cannot be followed round by round."""
+
 
 class Conditions(NamedTuple):
     """What a run decides for its checks: how many enumeration runs, which seed, which share of the alarm budget."""
@@ -94,10 +97,10 @@ def law_in(here: InScenario, runs: int) -> Law:
     return decoder_law(here.decoder, here.prompt, runs)
 
 
-def beyond_reach(case: Case, runs: int = 4000) -> bool:
-    """Return whether a whole decode has too many paths to follow: about ``runs`` is what one case may take."""
+def beyond_reach(case: Case) -> bool:
+    """Return whether a whole decode has too many paths to follow: more than about ``PATHS_IN_REACH``."""
     here = case.situation
-    return case.subject.whole and isinstance(here, InScenario) and _paths_of_whole(here) > runs
+    return case.subject.whole and isinstance(here, InScenario) and _paths_of_whole(here) > PATHS_IN_REACH
 
 
 @lru_cache(maxsize=4096)

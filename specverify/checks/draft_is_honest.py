@@ -4,29 +4,35 @@ Drafting is enumerated alone. Given the drafted tokens before it, and given that
 must have the law ``pmfs[i]`` that the draft declares for it. Dropping a token because of itself fails here too. Then
 whole rounds are enumerated from the same states, and what they draft must have the law of what is drafted alone: a
 round may draft from something stale that ``propose`` does not see. Of a tree a round tells its tokens in another order,
-so only which tokens they are is compared.
+so only which tokens they are is compared. An engine that can be looked into shows its drafts in what its target is fed:
+given all tokens before it, each must have the law that its draft model was said to have.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from reference import chain as chain_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, shown, shown_pmf
+from specverify.checks._explain import described, readable, shown_pmf
+from specverify.checks._observed import Observable, Seen, needs_told, refuted, seen_in, watched_cases
 from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
 from specverify.laws.paths import paths
-from specverify.subjects.subject import InScenario, Subject
+from specverify.laws.rounding import allowed, holds_within, worst
+from specverify.subjects.subject import EngineProgram, InScenario, Subject, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]
 HIDDEN = "it does not show its drafting step"
 
 
-class Proposed(NamedTuple):
+class ProposalLaw(NamedTuple):
     """The law of the drafts that a decoder proposes in one state."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
@@ -45,7 +51,14 @@ class Drafting(NamedTuple):
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must show its drafting half."""
+    """The subject must show its drafting half, or what its target is fed and what it should draft."""
+    if any(program.draft for program in subject.programs):
+        return needs_told("forwards")(subject)
+    return "what its drafts should be drawn from is not told" if subject.programs else needs_propose(subject)
+
+
+def needs_propose(subject: Subject) -> str | None:
+    """The obstacle of every check that enumerates the drafting step alone."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
@@ -74,7 +87,54 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
     return Examination(held, rational=here.rational, figures=figures)
 
 
-def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
+def examine_observed(observable: Observable, _: Conditions) -> Examination:
+    """Compare every draft that the target was fed with the pmf it should be drawn from."""
+    seen, model = seen_in(observable.watch), observable.program.draft
+    if model is None:
+        return Examination("what its drafts should be drawn from is not told", unknown=True)
+    drawn, farthest = _fed_drafts(seen), 0.0
+    bound = allowed(reduce(worst, (run.rounding for run in seen.runs))._replace(decisions=1))
+    figures = {"runs": len(seen.runs), "positions": len(drawn), "rounding": bound}
+    if not drawn:
+        return Examination("no draft was fed to the target", unknown=True, rational=False, figures=figures)
+    for before, masses in sorted(drawn.items()):
+        q, total = np.asarray(model(before), dtype=np.float64), sum(masses.values())
+        for token in sorted(masses.keys() | set(range(len(q)))):
+            should, does = q[token] if 0 <= token < len(q) else 0.0, masses.get(token, 0.0) / total
+            farthest = max(farthest, abs(should - does))
+            if abs(should - does) > bound:
+                then = (
+                    f"after {before} token {token} should be drafted with probability {readable(should)}, "
+                    f"but is with {readable(does)}"
+                )
+                return refuted(observable.program, then, f"the draft has q = {shown_pmf(q)} there", figures)
+    if not holds_within(farthest, bound):
+        said = f"a draft is {farthest:.2g} from its pmf, which may be rounding: here that is up to {bound:.2g}"
+        return Examination(said, unknown=True, rational=False, figures=figures)
+    return Examination("every draft is drawn from the draft's pmf", rational=False, figures=figures)
+
+
+def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
+    """Return all tokens before a draft -> draft -> mass."""
+    drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for run in seen.runs:
+        tokens, mass = seen.prompt + run.ends[0][0], sum(share for _, share in run.ends)
+        for forward in run.seen.forwards:
+            text, drafts = tokens[: committed_before(forward, seen.prompt)], drafts_of(forward, seen.prompt)
+            for i, draft in enumerate(drafts):
+                drawn[text + drafts[:i]][draft] += mass
+    return drawn
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every scenario with draws, and every program whose drafts are seen and whose draft model is known."""
+    yield from drafting_cases(examine)(subject)
+    for case in watched_cases("forwards", examine_observed)(subject):
+        if isinstance(case.situation, EngineProgram) and case.situation.draft is not None:
+            yield case
+
+
+def _proposed(propose: Propose, state: State, like: Pmf) -> ProposalLaw:
     tokens: dict[Any, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
 
     def program(draws: Draws) -> Draft:
@@ -90,14 +150,14 @@ def _proposed(propose: Propose, state: State, like: Pmf) -> Proposed:
             pmf = draft.pmfs[i]
             declared = one_hot(token, like) if pmf is None else pmf
             tokens[draft.tokens[:i], tuple(declared.tolist())][token] += path.weight
-    return Proposed(tokens, drafts, tree, len(found))
+    return ProposalLaw(tokens, drafts, tree, len(found))
 
 
 def _ordered(tokens: Tokens, tree: bool) -> Tokens:
     return tuple(sorted(tokens)) if tree else tokens
 
 
-def _undeclared(here: InScenario, state: State, proposed: Proposed) -> Examination | None:
+def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a token that is drawn with another probability than is declared for it."""
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
@@ -105,15 +165,15 @@ def _undeclared(here: InScenario, state: State, proposed: Proposed) -> Examinati
             actual = law.get(token, 0) / total
             if abs(actual - mass) > slack(here, len(before) + 1):
                 return _refuted(
-                    f"a drafted token declared with probability {shown(mass)} is drawn with {shown(actual)}",
+                    f"a drafted token declared with probability {readable(mass)} is drawn with {readable(actual)}",
                     (described(here), f"committed {state.tokens}, drafted so far {before}"),
                     f"the draft declares q = {shown_pmf(as_pmf(declared))} for its next token, "
-                    f"but token {token} is drawn with probability {shown(actual)} instead of {shown(mass)}",
+                    f"but token {token} is drawn with probability {readable(actual)} instead of {readable(mass)}",
                 )
     return None
 
 
-def _another_draft(here: InScenario, done: FirstRound, proposed: Proposed) -> Examination | None:
+def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft that a round makes with another probability than it is proposed with."""
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():
@@ -124,9 +184,9 @@ def _another_draft(here: InScenario, done: FirstRound, proposed: Proposed) -> Ex
         shows, makes = proposed.drafts.get(draft, 0), drawn.get(draft, 0)
         if abs(shows - makes) > slack(here, len(draft) + 1):
             return _refuted(
-                f"a draft proposed with probability {shown(shows)} is made by a round with {shown(makes)}",
+                f"a draft proposed with probability {readable(shows)} is made by a round with {readable(makes)}",
                 (described(here), f"committed {done.state.tokens}"),
-                f"propose drafts {draft} with probability {shown(shows)}, but step drafts it with {shown(makes)}",
+                f"propose drafts {draft} with probability {readable(shows)}, but step drafts it with {readable(makes)}",
             )
     return None
 
@@ -141,5 +201,5 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     obstacle=obstacle,
-    cases=drafting_cases(examine),
+    cases=cases,
 )

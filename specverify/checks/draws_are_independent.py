@@ -17,7 +17,7 @@ from typing import Any
 from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
-from specverify.checks._laws import Open
+from specverify.checks._laws import OpenProgram
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -54,7 +54,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         yield Case(subject, program, partial(examine, described(program), program.open))
 
 
-def examine(where: str, opened: Open, _: Conditions) -> Examination:
+def examine(where: str, opened: OpenProgram, _: Conditions) -> Examination:
     """Follow paths with the audit on, until something is used twice."""
     with audited() as found, opened() as run:
         refusal, runs, draws = _follow(run, found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, watched_cases
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, watched_cases
 from specverify.checks.check import Case, Check, Conditions
 from specverify.subjects.subject import Subject
 
@@ -16,12 +16,12 @@ SHAPES = {"generic", "zeros", "point_draft"}
 
 def obstacle(subject: Subject) -> str | None:
     """The subject must be called by us: a verifier, or an engine that can be looked into."""
-    return None if needs_calls(subject) is None else needs_watching(subject)
+    return None if needs_calls(subject) is None else needs_told("changed")(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every program that can be looked into, and a few scenarios of a verifier."""
-    yield from watched_cases(examine_runs(fault, HOLDS))(subject)
+    yield from watched_cases("changed", examine_runs(fault, HOLDS))(subject)
     yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 

@@ -8,7 +8,7 @@ from specverify.checks._observed import (
     Run,
     Seen,
     examine_runs,
-    needs_watching,
+    needs_told,
     seen_in,
     watched_cases,
 )
@@ -51,6 +51,6 @@ CHECK = Check(
     summary="each logits processor is shown the committed tokens and the drafts before its row",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=needs_watching,
-    cases=watched_cases(examine),
+    obstacle=needs_told("rows"),
+    cases=watched_cases("rows", examine),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from reference import Claim
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, shown
+from specverify.checks._explain import described, readable
 from specverify.checks._laws import Probabilities, compare, of_engine
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.laws.law import Law
@@ -71,7 +71,7 @@ def _off(law: Law, expected: Probabilities) -> str:
         for sign, pairs in ((1, law.probabilities), (-1, expected)):
             for pair, mass in pairs.items():
                 marginal[pair[row]] = marginal.get(pair[row], 0) + sign * mass
-        off.append(shown(sum(abs(value) for value in marginal.values()) / 2))
+        off.append(readable(sum(abs(value) for value in marginal.values()) / 2))
     return f"alone they are off by {off[0]} and {off[1]}"
 
 

@@ -82,7 +82,7 @@ def fit_row(
     )
 
 
-def rows_of(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
+def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the row against the setting's law and, for a declared bias that can be seen, the one against p."""
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -112,7 +112,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     """Judge one setting."""
-    rows = rows_of(subject, setting, conditions)
+    rows = fit_rows(subject, setting, conditions)
     figures: dict[str, Any] = {
         "tv_detectable": max(row.tv_detectable for row in rows),
         "tv_observed": rows[0].tv_observed,

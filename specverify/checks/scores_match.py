@@ -10,7 +10,7 @@ import numpy as np
 
 from reference import Tokens
 from specverify.base.verdict import Evidence
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_watching, seen_in, watched_cases
+from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.checks.check import Check
 from specverify.subjects.subject import Watch
 
@@ -77,6 +77,8 @@ CHECK = Check(
     summary="returned scores, logits, hidden states and attentions are those of a call without speculation",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_watching,
-    cases=watched_cases(examine_runs(fault, "everything returned is what a plain call returns", _first_kind)),
+    obstacle=needs_told("returned"),
+    cases=watched_cases(
+        "returned", examine_runs(fault, "everything returned is what a plain call returns", _first_kind)
+    ),
 )

@@ -22,7 +22,7 @@ from specverify.checks._calls import (
     described_call,
     needs_calls,
     rounds_after,
-    starts,
+    starting_texts,
 )
 from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
@@ -64,7 +64,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Return every program, and every variant of a verifier in its own scenarios and those of rounded rows."""
     yield from cases_of(lambda subject: subject.programs, examine_program)(subject)
     rounded = subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS)
-    yield from call_cases(lambda scenario: True, examine_calls)(rounded)
+    yield from call_cases(lambda scenario: True, examine_calls_at_ends)(rounded)
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
@@ -78,11 +78,11 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
-def examine_calls(called: Called, _: Conditions) -> Examination:
+def examine_calls_at_ends(called: Called, _: Conditions) -> Examination:
     """Give one uniform of a call its smallest value, then its largest."""
     task, runs = called.here.task, 0
     for end in BOUNDARIES:
-        for start in starts(called.here):
+        for start in starting_texts(called.here):
             for came in rounds_after(called, start, end):
                 runs += 1
                 fault = _fault(task, came) and _by_one_number(called, task, start, end, came)

@@ -23,7 +23,7 @@ from specverify.cli.options import (
     errors,
     option,
     stop,
-    write,
+    write_report,
 )
 from specverify.cli.stats_command import stats_command
 from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
@@ -65,10 +65,10 @@ def list_everything(
     gc.disable()  # nothing of what is imported becomes garbage, and looking for it takes a tenth of the time
     from reference import ALGORITHMS
     from specverify.report.systems import algorithms_table, systems_markdown
-    from specverify.run.listing import described, everything
+    from specverify.run.listing import everything, line_of_row
 
     if markdown is not None:
-        write(markdown, systems_markdown(), "the file of --markdown")
+        write_report(markdown, systems_markdown(), "the file of --markdown")
         return
     data = everything()
     if as_json:
@@ -81,7 +81,7 @@ def list_everything(
             continue
         console.print(f"\n[bold]{title}[/bold]")
         width = max(len(row["name"]) for row in rows)
-        lines = (f"  {row['name']:<{width}}  {described(row)}" for row in rows)
+        lines = (f"  {row['name']:<{width}}  {line_of_row(row)}" for row in rows)
         console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
 
 
@@ -109,7 +109,7 @@ def prove(
     except (ImportError, ValueError) as error:
         stop(str(error))
     console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
-    status = {proof.Status.PROVED: HOLDS, proof.Status.REFUTED: REFUTED, proof.Status.UNKNOWN: UNKNOWN}
+    status = {proof.ProofStatus.PROVED: HOLDS, proof.ProofStatus.REFUTED: REFUTED, proof.ProofStatus.UNKNOWN: UNKNOWN}
     raise typer.Exit(status[found.status])
 
 

@@ -93,7 +93,7 @@ def check_classes(letters: Sequence[str]) -> None:
     check_names(letters, "class", list(CATEGORIES))
 
 
-def write(file: Path, text: str, name: str) -> None:
+def write_report(file: Path, text: str, name: str) -> None:
     """Write a report; stops the command, in a sentence, if that fails after all."""
     try:
         file.write_text(text, "utf-8")

@@ -23,13 +23,13 @@ from specverify.cli.options import (
     console,
     processes,
     stop,
-    write,
+    write_report,
 )
 
 if TYPE_CHECKING:
     from specverify.checks.samples_fit_law import FitRow
     from specverify.report.progress import Progress
-    from specverify.run.stats import Judged, StatisticsPlan
+    from specverify.run.stats import JudgedSetting, StatisticsPlan
 
 WIDTH = 220
 """Columns that the table takes: a narrower terminal wraps its lines."""
@@ -70,20 +70,22 @@ def stats_command(
     wide = Console(width=max(console.width, WIDTH))
     wide.print(statistics_table(rows, seed), crop=False)
     if json_file is not None:
-        write(json_file, json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "the file of --json")
+        write_report(
+            json_file, json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "the file of --json"
+        )
     if csv_file is not None:
-        write(csv_file, statistics_csv(rows), "the file of --csv")
+        write_report(csv_file, statistics_csv(rows), "the file of --csv")
     if plot is not None:
         _draw(rows, plot)
     raise typer.Exit(_summed_up(rows, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
 
 
-def _judged(plan: StatisticsPlan, jobs: int) -> list[Judged]:
+def _judged(plan: StatisticsPlan, jobs: int) -> list[JudgedSetting]:
     """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
     from specverify.report.progress import progress_shown
     from specverify.run.stats import run_statistics
 
-    done: list[Judged] = []
+    done: list[JudgedSetting] = []
     total = sum(item.cost for item in plan.settings)
     shown = console if console.is_terminal else Console(quiet=True)
     with progress_shown("sampling", total, shown, expected=total / jobs) as progress:

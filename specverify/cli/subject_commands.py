@@ -29,7 +29,7 @@ from specverify.cli.options import (
     errors,
     processes,
     stop,
-    write,
+    write_report,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from specverify.checks import Check
     from specverify.report.progress import Progress
     from specverify.run.several import Listed, Workers
-    from specverify.run.verify import Plan
+    from specverify.run.verify import Checklist
     from specverify.run.worker import Message
 
 
@@ -62,7 +62,7 @@ def verify_command(
     from specverify.report.terminal import print_failures, print_subject, print_summary
     from specverify.run.catalogue import within_table
     from specverify.run.several import Workers
-    from specverify.run.verify import Plan
+    from specverify.run.verify import Checklist
     from specverify.run.worker import Loaded
     from specverify.statistics import divide_alarm
 
@@ -75,17 +75,19 @@ def verify_command(
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
         each = divide_alarm(alarm, tests).each if tests else alarm
-        plan = Plan(checks, Conditions(runs, seed, each, jobs=processes(jobs)), timeout)
+        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=processes(jobs)), timeout)
         verdicts: list[Verdict] = []
-        for subject, mine in zip(listed, _verdicts(workers, listed, plan), strict=True):
+        for subject, mine in zip(listed, _verdicts(workers, listed, checklist), strict=True):
             print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
             verdicts += mine
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
     if json_file is not None:
-        write(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
     if markdown is not None:
-        write(markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown")
+        write_report(
+            markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown"
+        )
     raise typer.Exit(exit_status(verdicts))
 
 
@@ -107,7 +109,7 @@ def reproduce_command(
     output: OutputOption = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone."""
-    from specverify.base.identifier import decode
+    from specverify.base.identifier import unpack_replay
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import is_external, written_as_scripts
     from specverify.run.replays import named_by
@@ -116,7 +118,7 @@ def reproduce_command(
     from specverify.subjects.subject import UnusableSubject
 
     try:
-        wanted = decode(identifier)
+        wanted = unpack_replay(identifier)
         if is_external(wanted.subject):
             stop(f"{wanted.subject} is not a call of {written_as_scripts()}, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
@@ -128,7 +130,7 @@ def reproduce_command(
     if output is None:
         typer.echo(found.script, nl=False)
     else:
-        write(output, found.script, "the file of --output")
+        write_report(output, found.script, "the file of --output")
     smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
     errors.print(f"{printed}\n{output or 'the script'}{smaller} was run and shows it", soft_wrap=True, markup=False)
 
@@ -188,20 +190,20 @@ def _summary(subject: Listed) -> str:
     return subject.found.summary if isinstance(subject.found, Loaded) else "it could not be loaded"
 
 
-def _verdicts(workers: Workers, listed: Sequence[Listed], plan: Plan) -> Iterator[list[Verdict]]:
+def _verdicts(workers: Workers, listed: Sequence[Listed], checklist: Checklist) -> Iterator[list[Verdict]]:
     """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external
     from specverify.run.verify import verify_subject
 
-    with progress_shown("verify", len(listed) * len(plan.checks), errors) as progress:
-        if any(is_external(subject.name) for subject in listed) or min(len(listed), plan.conditions.jobs) > 1:
-            alone = plan.conditions._replace(jobs=1) if len(listed) > 1 else plan.conditions
-            yield from workers.examined(listed, plan._replace(conditions=alone), progress)
+    with progress_shown("verify", len(listed) * len(checklist.checks), errors) as progress:
+        if any(is_external(subject.name) for subject in listed) or min(len(listed), checklist.conditions.jobs) > 1:
+            alone = checklist.conditions._replace(jobs=1) if len(listed) > 1 else checklist.conditions
+            yield from workers.examined(listed, checklist._replace(conditions=alone), progress)
             return
         for name, _ in listed:
             mine = []
-            for verdict in verify_subject(find_subject(name), plan, partial(_tell, progress, name)):
+            for verdict in verify_subject(find_subject(name), checklist, partial(_tell, progress, name)):
                 progress.done(1, f"{name} {verdict.check}")
                 mine.append(verdict)
             yield mine
@@ -213,7 +215,7 @@ def _tell(progress: Progress, subject: str, check: str) -> None:
 
 def _replayed(identifier: str) -> Verdict:
     """Return the verdict of one case again, a foreign subject's in a process of its own."""
-    from specverify.base.identifier import decode
+    from specverify.base.identifier import unpack_replay
     from specverify.base.verdict import Verdict
     from specverify.run.catalogue import is_external
     from specverify.run.several import Workers
@@ -221,7 +223,7 @@ def _replayed(identifier: str) -> Verdict:
 
     answers: list[Message] = []
     try:
-        wanted = decode(identifier)
+        wanted = unpack_replay(identifier)
     except ValueError as error:
         stop(str(error))
     if is_external(wanted.subject):

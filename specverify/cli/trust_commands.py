@@ -20,7 +20,7 @@ from specverify.cli.options import (
     errors,
     option,
     processes,
-    write,
+    write_report,
 )
 
 AS_EXPECTED, OTHERWISE = 0, 1
@@ -64,9 +64,9 @@ def mutants_command(
         f"{len(matrix.mutants)} planted bugs, {len(matrix.controls)} controls: {good} of {rows} as they must be"
     )
     if json_file is not None:
-        write(json_file, json.dumps(kill_data(matrix), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(kill_data(matrix), indent=2), "the file of --json")
     if markdown is not None:
-        write(markdown, kill_page(matrix, left_out()), "the file of --markdown")
+        write_report(markdown, kill_page(matrix, left_out()), "the file of --markdown")
     raise typer.Exit(AS_EXPECTED if good == rows else OTHERWISE)
 
 
@@ -104,6 +104,6 @@ def alarms_command(
     ]
     typer.echo("\n".join((*found, *exact.examples)))
     if markdown is not None:
-        write(markdown, alarms_page(statistical, exact, budget, seed), "the file of --markdown")
+        write_report(markdown, alarms_page(statistical, exact, budget, seed), "the file of --markdown")
     fine = exact.accused == 0 and all(item.as_declared for item in statistical)
     raise typer.Exit(AS_EXPECTED if fine else OTHERWISE)

@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specverify.subjects.fault import Fault
+from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
@@ -59,11 +60,13 @@ class Engine(NamedTuple):
     tables: Mapping[str, Table] = {}
     """TABLE -> what it stands for."""
     reproducer: Reproducer | None = None
+    reads: Callable[[Any], ReadPass | None] = lambda model: None
+    """``reads(model)``: what tells of a call of it what its cache holds and what it is fed, if the engine knows it."""
     passes: Callable[[Any], Passes | None] = lambda model: None
     """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
 
 
-class Found(NamedTuple):
+class FoundEngines(NamedTuple):
     """Every engine there is."""
 
     engines: Mapping[str, Engine]
@@ -73,7 +76,7 @@ class Found(NamedTuple):
 
 
 @cache
-def found_engines() -> Found:
+def found_engines() -> FoundEngines:
     """Return the engines of this package and of all installed ones; what is wrong with one concerns no other."""
     engines, unusable = dict[str, Engine](), dict[str, str]()
     for prefix, places in sorted(_places().items()):
@@ -82,7 +85,7 @@ def found_engines() -> Found:
         except Exception as error:  # noqa: BLE001 - somebody else's module may raise anything when it is imported
             said = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {error}"
             unusable[prefix] = f"the engine {prefix!r} ({', '.join(places)}) cannot be used: {said}"
-    return Found(engines, unusable)
+    return FoundEngines(engines, unusable)
 
 
 class _Wrong(Exception):  # noqa: N818 - reads as the sentence it is

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 import reference
-from specverify.intercept.caller import is_ours as is_library
+from specverify.intercept.caller import is_ours_or_answered as is_library
 from specverify.intercept.caller import standard_library
 
-Place = tuple[str, int]
+FileLine = tuple[str, int]
 """A file and a line."""
 
 _OWN = (Path(__file__).parents[1], Path(reference.__file__).parent)
@@ -48,17 +48,17 @@ def place_in_report(report: str) -> str:
     return _foreign(_reported(max(threads, key=lambda thread: ("Current thread" in thread, _ours_in(thread)))))
 
 
-def innermost(places: Iterable[Place]) -> str:
+def innermost(places: Iterable[FileLine]) -> str:
     """Return the innermost foreign place of ``places``, outermost first; else the last that is not ours; else the last.
 
     Foreign is what belongs neither to specverify nor to NumPy, torch or the standard library.
     """
     listed = list(places)
     others = [place for place in listed if not is_ours(place[0])] or listed
-    return _foreign(listed) or (shown(others[-1]) if others else "unknown place")
+    return _foreign(listed) or (file_and_line(others[-1]) if others else "unknown place")
 
 
-def shown(place: Place) -> str:
+def file_and_line(place: FileLine) -> str:
     """Return a place for a reader: the name of the file and the line."""
     return f"{Path(place[0]).name}:{place[1]}"
 
@@ -77,12 +77,12 @@ def is_foreign(filename: str) -> bool:
     return not (is_library(filename) or standard_library(filename))
 
 
-def _foreign(places: Iterable[Place]) -> str:
+def _foreign(places: Iterable[FileLine]) -> str:
     foreign = [place for place in places if is_foreign(place[0])]
-    return shown(foreign[-1]) if foreign else ""
+    return file_and_line(foreign[-1]) if foreign else ""
 
 
-def _reported(thread: str) -> list[Place]:
+def _reported(thread: str) -> list[FileLine]:
     """Return the places of one thread, outermost first; ``faulthandler`` writes the innermost first."""
     found = [(match["file"], int(match["line"])) for match in _REPORTED.finditer(thread)]
     return found[::-1]

@@ -92,7 +92,7 @@ class Answers:
             return
         self._before[id(generator)] = (generator, generator_states.read(generator))
         if generator is self._owner:
-            generator_states.write(generator, generator_states.moved(generator, generator_states.start()))
+            generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
 
 
 def _of_numpy(generator: Any) -> bool:

@@ -107,7 +107,7 @@ class Cell(NamedTuple):
     high: float
 
 
-class Question(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """A question that was answered by a draw."""
 
     draw: Draw
@@ -142,7 +142,7 @@ def place() -> str:
 
 
 def asked(
-    questions: list[Question], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
+    questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
     """Note a question to a uniform at ``where``, or here; ``cell`` is None where the answer was known already."""
     audit = _AUDIT.get()
@@ -158,7 +158,7 @@ def asked(
             if len(sides) == 2:
                 _decides_twice(draw, earlier.place, where)
     if cell is not None and inner:
-        questions.append(Question(draw, where, cell))
+        questions.append(AnsweredQuestion(draw, where, cell))
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
@@ -181,7 +181,7 @@ class Racer(NamedTuple):
     """A uniform in a race: what it has decided before, and its log weight now."""
 
     draw: Draw
-    questions: Sequence[Question]
+    questions: Sequence[AnsweredQuestion]
     before: Raced | None
     weight: float
 

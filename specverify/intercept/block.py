@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from specverify.intercept.caller import is_ours, is_own, standard_library
+from specverify.intercept.caller import is_ours_or_answered, is_own, standard_library
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
@@ -40,7 +40,7 @@ def current() -> Block | None:
 
 
 @contextmanager
-def opened() -> Iterator[Block]:
+def open_block() -> Iterator[Block]:
     """Open a block. At its end the first refusal is raised again if another exception, or none, came out."""
     block = Block()
     _OPEN.append(block)
@@ -78,7 +78,7 @@ def tried() -> Iterator[None]:
 def in_housekeeping() -> bool:
     """Return whether the standard library asks for itself, or this package does: a table that makes its next row."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and is_ours_or_answered(frame.f_code.co_filename):
         if is_own(frame.f_code.co_filename):
             return True
         frame = frame.f_back

@@ -36,7 +36,7 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 @cache
-def is_ours(filename: str) -> bool:
+def is_ours_or_answered(filename: str) -> bool:
     """Return whether a file is this package's, or of a library whose random calls are answered."""
     path, package = Path(filename), Path(__file__).parent.parent
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
@@ -50,7 +50,11 @@ def is_ours(filename: str) -> bool:
 def is_own(filename: str) -> bool:
     """Return whether a file is this package's, and not one that answers calls."""
     here = Path(__file__).parent
-    return is_ours(filename) and Path(filename).is_relative_to(here.parent) and not Path(filename).is_relative_to(here)
+    return (
+        is_ours_or_answered(filename)
+        and Path(filename).is_relative_to(here.parent)
+        and not Path(filename).is_relative_to(here)
+    )
 
 
 @cache
@@ -64,6 +68,6 @@ def standard_library(filename: str) -> tuple[str, ...]:
 @cache
 def _foreign_name(filename: str) -> str:
     """Return the name of a file that belongs to the foreign code, or nothing."""
-    if is_ours(filename) or standard_library(filename) or filename.startswith("<frozen "):
+    if is_ours_or_answered(filename) or standard_library(filename) or filename.startswith("<frozen "):
         return ""
     return Path(filename).name

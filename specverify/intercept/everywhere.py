@@ -10,7 +10,7 @@ from typing import Any
 from reference import Draws, Pmf, Site
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
-from specverify.intercept.block import opened
+from specverify.intercept.block import open_block
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
@@ -33,7 +33,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with ExitStack() as stack:
-        block = stack.enter_context(opened())
+        block = stack.enter_context(open_block())
         stack.enter_context(random_answered_by(draws, forced_uniform))
         stack.enter_context(numpy_answered_by(draws, forced_uniform))
         stack.enter_context(aliases_answered())

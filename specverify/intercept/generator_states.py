@@ -89,7 +89,7 @@ def write(generator: Any, state: Any) -> None:
         _STATE[type(bits)].__set__(bits, _thawed(state))
 
 
-def moved(generator: Any, seed: int) -> Any:
+def state_in_world(generator: Any, seed: int) -> Any:
     """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):

@@ -36,7 +36,7 @@ def moved(number: int) -> Iterator[None]:
     """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
     before = [(generator, state) for generator in _generators if (state := generator_states.read(generator))]
     for generator, state in before:
-        generator_states.write(generator, generator_states.moved(generator, _seed_after(state, number)))
+        generator_states.write(generator, generator_states.state_in_world(generator, _seed_after(state, number)))
     try:
         with outside.elsewhen(number):
             yield

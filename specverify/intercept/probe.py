@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from specverify.intercept.caller import caller, is_ours, standard_library
+from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
@@ -99,7 +99,7 @@ class _Told(NamedTuple):
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _Told | None]) -> None:
     """Tell of a call; ``known`` holds what was found out of functions, by what makes them alike for ``_told``."""
     filename = frame.f_code.co_filename
-    if is_ours(filename):
+    if is_ours_or_answered(filename):
         return
     owner = getattr(function, "__self__", None)
     alike: Hashable = function

@@ -16,7 +16,7 @@ from operator import sub
 from typing import Any, NamedTuple
 
 from reference import Decoder, Draws, State, Tokens
-from specverify.base.arguments import check_integer, refusal
+from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.law import Coverage, Law
 from specverify.laws.paths import PROBES, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import Rounding, worst
@@ -69,12 +69,12 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     return Law(law, share - sum(followed) if exhausted else 0, runs, decisions, rounding=rounding)
 
 
-def complete_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS) -> dict[Any, Any]:
+def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
     """Return outcome -> probability, in order, of a program that serves as a yardstick.
 
-    Raises ``EnumerationTooLarge`` where ``budget`` runs do not follow every path.
+    Raises ``EnumerationTooLarge`` where ``DEFAULT_RUNS`` runs do not follow every path.
     """
-    law = program_law(program, budget)
+    law = program_law(program)
     if law.missing:
         raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")
     return {outcome: law.probabilities[outcome] for outcome in sorted(law.probabilities)}
@@ -88,7 +88,7 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     only a round of more paths than that estimate takes is estimated.
     """
     if not isinstance(decoder, Decoder):
-        raise refusal("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
+        raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
     check_integer(budget, "the budget")
     start = decoder.init(prompt)
     few = min(PROBES, budget)

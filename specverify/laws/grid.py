@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reference import LanguageModel, Pmf, Tokens, accept_probability, excess_law
-from specverify.base.arguments import check_callable, check_integer, check_seed, refusal
+from specverify.base.arguments import argument_error, check_callable, check_integer, check_seed
 from specverify.laws.law import Law
 
 DEFAULT_ROWS = 2**22
@@ -151,7 +151,7 @@ def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
     places = tuple(points)
     for point in places:
         if not isinstance(point, (Fraction, int)) or not 0 <= point <= 1:
-            raise refusal(f"a breakpoint of uniform {index}", point, "a Fraction from 0 to 1")
+            raise argument_error(f"a breakpoint of uniform {index}", point, "a Fraction from 0 to 1")
     return places
 
 

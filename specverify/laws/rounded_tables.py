@@ -15,22 +15,22 @@ import numpy as np
 
 from reference import LanguageModel, Tokens
 
-Rows = tuple[Any, Any]
+RowPair = tuple[Any, Any]
 
 
-def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
     """Every possible token one float less likely under p than under q: nothing is left of p - q."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
-def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
     """Every possible token one float more likely under p than under q: nothing may be rejected."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 
 
-def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
     """One softmax computed in two ways: numbers divided by their sum, and a difference of logarithms exponentiated."""
     possible = _pmf(rng, vocabulary) > 0
     logits = np.array([rng.gauss(0, 2) for _ in range(vocabulary)], dtype=dtype)[possible]
@@ -40,7 +40,7 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
     return rows[0], rows[1]
 
 
-def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
+def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
     """Pmfs of float64 that are ``just_below`` in float32, where all but one token are rounded apart."""
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
@@ -53,7 +53,7 @@ def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> Rows:
             return p.astype(dtype), q.astype(dtype)
 
 
-ROUNDED: dict[str, Callable[[random.Random, int, Any], Rows]] = {
+ROUNDED: dict[str, Callable[[random.Random, int, Any], RowPair]] = {
     shape.__name__: shape for shape in (just_below, just_above, two_softmaxes, below_in_float32)
 }
 
@@ -62,7 +62,7 @@ def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[La
     """Return (target, draft) as full-context tables of a shape of ``ROUNDED``, in float64 or float32."""
 
     @cache
-    def pair(tokens: Tokens) -> Rows:
+    def pair(tokens: Tokens) -> RowPair:
         return ROUNDED[shape](random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary, dtype)
 
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])

@@ -14,6 +14,7 @@ import numpy as np
 
 from reference import LanguageModel, Pmf, Task, Tokens
 from specverify.base.arguments import check_integer
+from specverify.laws.tables import Weights
 
 try:
     from hypothesis import strategies as st
@@ -23,7 +24,6 @@ except ImportError as error:
 
 __all__ = ["pmf_pairs", "pmfs", "prompts", "table_models", "table_pairs", "tasks"]
 
-Weights: TypeAlias = tuple[int, ...]
 PmfPair: TypeAlias = tuple[Pmf, Pmf]
 
 _POSITIVE = st.integers(1, 5)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from reference import ALGORITHMS, Algorithm, Decoder, Parts, Verifier, from_parts
+from reference import ALGORITHMS, Algorithm, Decoder, Parts, Pmf, Tokens, Verifier, accept_probability, from_parts
+from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
 
@@ -115,3 +116,12 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 def with_verifier(verify: Verifier) -> Callable[..., Decoder]:
     """Return the build function of speculative sampling with another verifier."""
     return with_parts("speculative-sampling", verifier=verify)
+
+
+def replacing_from(replacement: Callable[[Pmf, Pmf], Pmf]) -> Callable[..., Decoder]:
+    """Return the build function of speculative sampling that replaces a draft by a draw from ``replacement(p, q)``."""
+
+    def accept(_: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
+        return accept_probability(p, q, token)
+
+    return with_verifier(accept_or_replace(accept, lambda p, q, token: replacement(p, q)))

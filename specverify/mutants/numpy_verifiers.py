@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.mutant import Mutant
-from specverify.subjects.arrays import Verify
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
+TRUNCATED: Setting = (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8))
+"""A setting in which every processor but min-p matters."""
+
 Ratio = Callable[[Any, Any, int], Any]
 """``ratio(p, q, token)``: the draft stays if a uniform number is below."""
-Weights = Callable[[Any, Any], Any]
+ReplacementWeights = Callable[[Any, Any], Any]
 """``weights(p, q)``: the replacement's law ``[vocabulary]``, unnormalised."""
 
 
@@ -47,7 +50,7 @@ def drawn(rng: Any, weights: Any) -> int:
 
 
 def decided(
-    rng: Any, p: Any, q: Any, drafts: Sequence[int], accept: Ratio = ratio, weights: Weights = owed
+    rng: Any, p: Any, q: Any, drafts: Sequence[int], accept: Ratio = ratio, weights: ReplacementWeights = owed
 ) -> list[int]:
     """Decide one row: its accepted drafts and one more token."""
     for i, token in enumerate(drafts):
@@ -83,7 +86,7 @@ def softmax_rows(logits: Any, temperature: float = 1.0) -> Any:
 
 def likeliest(rows: Any, top_k: float) -> Any:
     """Return the rows cut to their ``top_k`` most probable tokens."""
-    return kept(rows, rows >= np.sort(rows, axis=-1)[:, ::-1][:, [int(top_k) - 1]])
+    return restricted(rows, rows >= np.sort(rows, axis=-1)[:, ::-1][:, [int(top_k) - 1]])
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
@@ -95,46 +98,61 @@ def nucleus(rows: Any, top_p: float) -> Any:
     return mask
 
 
-def kept(rows: Any, mask: Any) -> Any:
+def restricted(rows: Any, mask: Any) -> Any:
     """Return the rows restricted to ``mask``."""
     return rows * mask / (rows * mask).sum(-1, keepdims=True)
 
 
-def pmfs(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
+def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
     """Return the processed rows: temperature, top-k, top-p, min-p."""
     rows = likeliest(softmax_rows(logits, temperature), top_k)
-    rows = kept(rows, nucleus(rows, top_p))
-    return kept(rows, rows >= rows.max(-1, keepdims=True) * min_p)
+    rows = restricted(rows, nucleus(rows, top_p))
+    return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
 
 
-def of_logits(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
+    """Make a verifier of logits of a function that returns its p and q ``[rows, vocabulary]``.
+
+    ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``.
+    """
+
+    def verify(
+        target_logits: Any,
+        draft_logits: Any,
+        draft_tokens: Any,
+        temperature: float,
+        top_k: float,
+        top_p: float,
+        min_p: float,
+    ) -> list[int]:
+        p, q = rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)
+        return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(verify, attribute, getattr(rows, attribute))
+    return verify
+
+
+@decided_by_rows
+def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
     """Speculative sampling of processed logits."""
-    p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    return processed_rows(target_logits, *processing), processed_rows(draft_logits, *processing)
 
 
-def in_company(verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
+def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier of batches, examined among other rows: alone it is a verifier of one row."""
     subject = batched_subject(verify, name, gammas)
     return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
 
 
-def logits_at(setting: Setting, verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
+def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier of logits at one setting."""
     variants = tuple(variant_at(verify, gamma, setting) for gamma in gammas)
     return logits_subject(verify, name, gammas)._replace(variants=variants, settings=())
 
 
 def planted_verifier(
-    verify: Verify,
+    verify: BareVerifier,
     name: str,
     summary: str,
     *,
@@ -143,8 +161,8 @@ def planted_verifier(
     killed_by: str,
     gammas: tuple[int, ...] = (2,),
     setting: Setting = (),
-    control: Verify | None = None,
-    make: Callable[[Verify, str, tuple[int, ...]], Subject] | None = None,
+    control: BareVerifier | None = None,
+    make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
 ) -> Mutant:
     """Return the mutant whose verifier is ``verify``; ``make`` is its form, told by its parameters if left out.
 
@@ -156,7 +174,7 @@ def planted_verifier(
     if make is batched_subject or "lengths" in taken:
         form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
     elif taken & set(PARAMETERS):
-        form, right = logits_subject, of_logits  # type: ignore[assignment]
+        form, right = logits_subject, of_logits
     subject_of = make or (partial(logits_at, setting) if setting else form)
     return Mutant(
         name,
@@ -169,5 +187,5 @@ def planted_verifier(
     )
 
 
-def _name_of(verify: Verify) -> str:
+def _name_of(verify: BareVerifier) -> str:
     return f"correct {verify.__module__.rpartition('.')[2]}.{verify.__name__}"

@@ -1,7 +1,7 @@
 """An engine of a few lines, for bugs that span rounds: it draws its drafts itself, and can be looked into.
 
-Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``Engine`` decodes
-``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of the target, as if there were a cache.
+Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``TableEngine``
+decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of the target, as if there were a cache.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ HORIZON = 5
 GAMMA = 2
 
 
-class Models(NamedTuple):
+class BigramTables(NamedTuple):
     """The caller's tables: row v is the pmf of the token after v."""
 
     target: Any
     draft: Any
 
 
-Engine = Callable[[Models, list[Forward]], list[int]]
+TableEngine = Callable[[BigramTables, list[Forward]], list[int]]
 """``engine(models, forwards)`` -> new tokens."""
-Decide = Callable[[Any, Any, Any, Sequence[int]], list[int]]
+DecideRound = Callable[[Any, Any, Any, Sequence[int]], list[int]]
 """``decide(rng, p, q, drafts)`` -> accepted drafts and one more token."""
 
 
-def models() -> Models:
+def models() -> BigramTables:
     """Return fresh tables."""
-    return Models(
+    return BigramTables(
         np.array([[0.5, 0.25, 0.25], [0.25, 0.75, 0.0], [0.0, 0.5, 0.5]]),
         np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]),
     )
 
 
-def engine_of(decide: Decide = decided) -> Engine:
+def engine_of(decide: DecideRound = decided) -> TableEngine:
     """Return the engine that drafts ``GAMMA`` tokens a round and decides them all by ``decide``."""
 
-    def engine(tables: Models, forwards: list[Forward]) -> list[int]:
+    def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
         while (left := HORIZON + len(PROMPT) - len(text)) > 0:
             drafts = drafted(rng, tables, text, min(GAMMA, left - 1))
@@ -60,7 +60,7 @@ def engine_of(decide: Decide = decided) -> Engine:
     return engine
 
 
-def drafted(rng: Any, tables: Models, text: Sequence[int], count: int) -> list[int]:
+def drafted(rng: Any, tables: BigramTables, text: Sequence[int], count: int) -> list[int]:
     """Return ``count`` tokens drawn one after the other from the draft table."""
     drafts: list[int] = []
     for _ in range(count):
@@ -68,7 +68,7 @@ def drafted(rng: Any, tables: Models, text: Sequence[int], count: int) -> list[i
     return drafts
 
 
-def plain(tables: Models, forwards: list[Forward]) -> list[int]:
+def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
     """Decode without speculation."""
     rng, text = np.random.default_rng(), list(PROMPT)
     for _ in range(HORIZON):
@@ -77,7 +77,7 @@ def plain(tables: Models, forwards: list[Forward]) -> list[int]:
     return text[len(PROMPT) :]
 
 
-def small_engine(engine: Engine, name: str) -> Subject:
+def small_engine(engine: TableEngine, name: str) -> Subject:
     """Return the subject of an engine that claims to be lossless and optimal."""
     subject = engine_subject(lambda: engine(models(), []), lambda: plain(models(), []), name)
     programs = tuple(program._replace(watch=lambda: _watched(engine)) for program in subject.programs)
@@ -85,7 +85,7 @@ def small_engine(engine: Engine, name: str) -> Subject:
 
 
 def planted_engine(
-    engine: Engine, name: str, summary: str, *, category: str, citation: str, killed_by: str, control: Engine
+    engine: TableEngine, name: str, summary: str, *, category: str, citation: str, killed_by: str, control: TableEngine
 ) -> Mutant:
     """Return the mutant that is ``engine``, and ``control`` without the bug."""
     return Mutant(
@@ -100,12 +100,12 @@ def planted_engine(
 
 
 @contextmanager
-def _watched(engine: Engine) -> Iterator[Watched]:
+def _watched(engine: TableEngine) -> Iterator[Watched]:
     yield Watched(lambda draws: _observed(engine, draws), lambda draws: _observed(plain, draws), PROMPT)
 
 
-def _observed(engine: Engine, draws: Draws) -> Observed:
-    given: Models = models()
+def _observed(engine: TableEngine, draws: Draws) -> Observed:
+    given: BigramTables = models()
     forwards: list[Forward] = []
     with answered_everywhere(draws):
         new = tuple(engine(given, forwards))

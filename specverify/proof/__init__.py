@@ -1,8 +1,8 @@
 """Proofs for all p and q of what the exact checks show for some: the reference functions run on unknown reals.
 
 For every text that can come out, its mass is a sum over paths of quotients of polynomials, each counted where its
-conditions are met; ``sums.decide`` shows that it is the expected one wherever the pmfs are pmfs. A refutation is a set
-of rational rows, and counts only after the ordinary enumeration, with fractions, has found the same two masses.
+conditions are met; ``sums.decide_sign`` shows that it is the expected one wherever the pmfs are pmfs. A refutation is a
+set of rational rows, and counts only after the ordinary enumeration, with fractions, has found the same two masses.
 
 One round is proved, for every number of remaining tokens from 1 to gamma + 1; more of them change nothing for a decoder
 that drafts at most gamma deep. Where its rounds depend on the text only through the rows of its models, the text the
@@ -20,14 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from specverify.proof.cache import remembered
+from specverify.proof.cache import kept_proof
 from specverify.proof.linear import LINEAR, prove_linear
-from specverify.proof.result import Proof, ReplayFailed, Status
+from specverify.proof.result import Proof, ProofStatus, ReplayFailed
 from specverify.proof.search import Search
 from specverify.proof.statements import STATEMENTS
 from specverify.proof.subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 
-__all__ = ["COUPLING", "DEFAULT_SECONDS", "LINEAR", "STATEMENTS", "Proof", "ReplayFailed", "Status", "prove"]
+__all__ = ["COUPLING", "DEFAULT_SECONDS", "LINEAR", "STATEMENTS", "Proof", "ProofStatus", "ReplayFailed", "prove"]
 
 DEFAULT_SECONDS = 300.0
 _LENGTHS = {"stopping": ANY_LENGTH, "dropping": DROPPING}
@@ -61,7 +61,7 @@ def prove(
     if cache is not None:
         asked = dict(name=algorithm_name, vocabulary=vocabulary, gamma=gamma, what=what, options=repr(options))
         now = partial(prove, algorithm_name, vocabulary, gamma, what, timeout, options, progress=progress)
-        return remembered(cache, asked, now)
+        return kept_proof(cache, asked, now)
     if what in LINEAR:
         return prove_linear(what, vocabulary, timeout)
     length = _LENGTHS.get(what, OWN)
@@ -71,7 +71,7 @@ def prove(
             other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH, progress)
         except ValueError:
             return found
-        return found if other.status is Status.UNKNOWN else other
+        return found if other.status is ProofStatus.UNKNOWN else other
     return found
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import reference
 import specverify
-from specverify.proof.result import Proof, Status
+from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
 from specverify.proof.tables import Model
 
 
-def remembered(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
+def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
     """Return the proof kept for ``asked``, or make and keep it. What is open is not kept: it hangs on the time limit.
 
     The key holds every source file of both packages, the version of z3 and the question.
@@ -26,7 +26,7 @@ def remembered(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof
     if file.exists():
         return _read(json.loads(file.read_text("utf-8")))
     found = prove()
-    if found.status is not Status.UNKNOWN:
+    if found.status is not ProofStatus.UNKNOWN:
         file.write_text(json.dumps(_written(found), indent=1), "utf-8")
     return found
 
@@ -60,4 +60,4 @@ def _read(data: dict[str, Any]) -> Proof:
         {tuple(text): tuple(map(Fraction, row)) for text, row in kept["draft"]},
         {tuple(question): answer for question, answer in kept["choices"]},
     )
-    return Proof(**{**data, "status": Status(data["status"]), "model": model})
+    return Proof(**{**data, "status": ProofStatus(data["status"]), "model": model})

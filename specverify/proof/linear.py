@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
-from specverify.proof.result import Proof, Status
+from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
 from specverify.proof.tables import Model
 
@@ -20,7 +20,7 @@ GRID = 4
 """The pmfs of which a rule that sees q(d) alone is tried have multiples of 1/4 as entries."""
 
 
-class Question(NamedTuple):
+class Sought(NamedTuple):
     """What a counterexample meets, and the q it is about where that is known."""
 
     conditions: list[Any]
@@ -45,26 +45,26 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
     return z3.Sum([z3.If(mass < other, mass, other) for mass, other in zip(p, q, strict=True)])
 
 
-def optimal(vocabulary: int) -> Iterator[Question]:
+def optimal(vocabulary: int) -> Iterator[Sought]:
     """A lossless rule that emits its draft more often than ``sum min(p, q)``."""
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
     lossless = [z3.Sum([row[token] for row in masses]) == p[token] for token in range(vocabulary)]
     same = z3.Sum([masses[token][token] for token in range(vocabulary)])
-    yield Question([*of_p, *of_q, *of_rule, *lossless, same > _kept(p, q)])
+    yield Sought([*of_p, *of_q, *of_rule, *lossless, same > _kept(p, q)])
 
 
-def price(vocabulary: int) -> Iterator[Question]:
+def price(vocabulary: int) -> Iterator[Sought]:
     """Any rule whose total variation from p is below P(out = d) - ``sum min(p, q)``."""
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
     out = [z3.Sum([row[token] for row in masses]) for token in range(vocabulary)]
     excess = [z3.If(mass > other, mass - other, z3.RealVal(0)) for mass, other in zip(out, p, strict=True)]
     same = z3.Sum([masses[token][token] for token in range(vocabulary)])
-    yield Question([*of_p, *of_q, *of_rule, z3.Sum(excess) < same - _kept(p, q)])
+    yield Sought([*of_p, *of_q, *of_rule, z3.Sum(excess) < same - _kept(p, q)])
 
 
-def scalar(vocabulary: int) -> Iterator[Question]:
+def scalar(vocabulary: int) -> Iterator[Sought]:
     """A rule that sees p, d and q(d) alone, is lossless on a grid of q, and beats sample and match at one of them.
 
     The rule is a table ``K(v | d, q(d))`` for one unknown p; a rule that is lossless for all q is so on the grid.
@@ -82,14 +82,14 @@ def scalar(vocabulary: int) -> Iterator[Question]:
     for q in grid:
         kept = z3.Sum([_share(q[d]) * table[d, q[d], d] for d in tokens if q[d]])
         least = z3.Sum([_share(q[d]) * p[d] for d in tokens])
-        yield Question([*of_p, *rule, kept > least], tuple(Fraction(level, GRID) for level in q))
+        yield Sought([*of_p, *rule, kept > least], tuple(Fraction(level, GRID) for level in q))
 
 
 def _share(level: int) -> Any:
     return z3.Q(level, GRID)
 
 
-LINEAR: dict[str, tuple[Callable[[int], Iterator[Question]], str]] = {
+LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
     "optimal": (
         optimal,
         """for all p and q over {vocabulary} tokens, no rule that is lossless emits its draft d ~ q more often than
@@ -114,7 +114,7 @@ def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
     started = time.perf_counter()
     questions, says = LINEAR[what]
     said = " ".join(says.format(vocabulary=vocabulary).split())
-    status, sentence, queries = Status.PROVED, said, 0
+    status, sentence, queries = ProofStatus.PROVED, said, 0
     model, rule = None, {}
     for question in questions(vocabulary):
         left = seconds - (time.perf_counter() - started)
@@ -125,7 +125,7 @@ def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
         queries += 1
         if answer == z3.unsat:
             continue
-        status, sentence = Status.UNKNOWN, f"open: {said}; the time limit has passed after {queries} questions"
+        status, sentence = ProofStatus.UNKNOWN, f"open: {said}; the time limit has passed after {queries} questions"
         if answer == z3.sat:
             point = _point(solver.model())
             p, q = (
@@ -133,7 +133,7 @@ def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
             )
             model = Model(vocabulary, {(0,): p}, {(0,): q or question.q}, {})
             rule = {name: str(value) for name, value in sorted(point.items()) if name[0] in "kK"}
-            status, sentence = Status.REFUTED, f"it is false that {said}"
+            status, sentence = ProofStatus.REFUTED, f"it is false that {said}"
         break
     return Proof(
         "every rule", what, vocabulary, 1, status, sentence, queries, time.perf_counter() - started, model, rule

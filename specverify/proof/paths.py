@@ -54,7 +54,7 @@ class _Step:
         return self.answers[self.index][1]
 
 
-class Run:
+class PathDraws:
     """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[_Step]) -> None:
@@ -154,12 +154,12 @@ class Run:
 
 
 def guarded_paths(
-    program: Callable[[Run], Outcome], tables: UnknownTables, solver: Feasibility
+    program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[GuardedPath[Outcome]]:
     """Yield every feasible path of ``program`` once, depth first."""
     steps: list[_Step] = []
     while True:
-        run = Run(tables, solver, steps)
+        run = PathDraws(tables, solver, steps)
         outcome = program(run)
         if run.depth < len(steps):
             raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")

@@ -15,7 +15,7 @@ Monomial: TypeAlias = tuple[int, ...]
 
 
 class Polynomial:
-    """Immutable sum of coefficients times monomials. ``constant`` and ``unknown`` make the simplest ones."""
+    """Immutable sum of coefficients times monomials. ``constant_polynomial`` and ``unknown`` make the simplest ones."""
 
     __slots__ = ("_hash", "terms")
 
@@ -83,7 +83,7 @@ class Polynomial:
         )
 
 
-def constant(value: Any) -> Polynomial:
+def constant_polynomial(value: Any) -> Polynomial:
     """Return a rational number as a polynomial."""
     return Polynomial({(): value} if value else {})
 
@@ -93,7 +93,7 @@ def unknown(number: int) -> Polynomial:
     return Polynomial({(number,): 1})
 
 
-ONE = constant(1)
+ONE = constant_polynomial(1)
 
 
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from specverify.proof.tables import Model
 
 
-class Status(StrEnum):
+class ProofStatus(StrEnum):
     """UNKNOWN is never turned into a proof."""
 
     PROVED = "proved"
@@ -25,7 +25,7 @@ class Proof(NamedTuple):
     what: str
     vocabulary: int
     gamma: int
-    status: Status
+    status: ProofStatus
     statement: str
     """One sentence: what is proved, or what was to be and where it fails or why it is open."""
     queries: int

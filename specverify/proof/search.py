@@ -13,12 +13,12 @@ from typing import Any
 from reference import Draws, Tokens
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
-from specverify.proof.paths import NotAPmf, Run, guarded_paths
-from specverify.proof.result import Proof, ReplayFailed, Status
-from specverify.proof.solver import Feasibility, OutOfTime
-from specverify.proof.statements import Place, Program, Statement
+from specverify.proof.paths import NotAPmf, PathDraws, guarded_paths
+from specverify.proof.result import Proof, ProofStatus, ReplayFailed
+from specverify.proof.solver import Feasibility, ProofOutOfTime
+from specverify.proof.statements import Program, RoundStart, Statement
 from specverify.proof.subject import ProofSubject
-from specverify.proof.sums import Guarded, decide
+from specverify.proof.sums import ConditionalWeight, decide_sign
 from specverify.proof.symbolic import NeedsNumber, sign
 from specverify.proof.tables import DRAFT, TARGET, Model, UnknownTables, UnknownWorld, World, any_model, model_at
 
@@ -55,7 +55,7 @@ class Search:
         """Return the proof, the refutation, or what was covered and why no more."""
         try:
             reason, model = self._everywhere()
-        except OutOfTime:
+        except ProofOutOfTime:
             reason, model = "the time limit has passed", None
         except NeedsNumber as error:
             self._figures["needs_number"] = True
@@ -66,7 +66,7 @@ class Search:
             reason, model = f"it cannot run on unknown probabilities: NotAFunctionOfItsDraws: {error}", None
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
             reason, model = self._guessed(f"it cannot run on unknown probabilities: {type(error).__name__}: {error}")
-        status = Status.REFUTED if model else Status.UNKNOWN if reason else Status.PROVED
+        status = ProofStatus.REFUTED if model else ProofStatus.UNKNOWN if reason else ProofStatus.PROVED
         return Proof(
             self._subject.name,
             what,
@@ -80,14 +80,14 @@ class Search:
             self._figures,
         )
 
-    def _sentence(self, status: Status, reason: str) -> str:
+    def _sentence(self, status: ProofStatus, reason: str) -> str:
         name = f"{self._subject.name} ({self._subject.options})" if self._subject.options else self._subject.name
         said = self._statement.says.format(
             subject=name, texts=f"from {self._text}", vocabulary=self._vocabulary, gamma=self._gamma
         )
-        if status is Status.PROVED:
+        if status is ProofStatus.PROVED:
             return said
-        if status is Status.REFUTED:
+        if status is ProofStatus.REFUTED:
             return f"it is false that {said}: {reason}"
         return f"open: {said}; {reason} after {self._done()}"
 
@@ -112,19 +112,19 @@ class Search:
         longest = self._gamma + 1 + self._statement.beyond
         for horizon in range(longest if self._statement.one_place else 1, longest + 1):
             tables = UnknownTables(self._vocabulary)
-            reason, model = self._at(Place(prompt, horizon), tables)
+            reason, model = self._at(RoundStart(prompt, horizon), tables)
             reads_draft = any(kind == DRAFT for kind, _ in tables.rows)
             if reason:
                 return reason, model, reads_draft
         self._figures["texts"] += 1
         return "", None, reads_draft
 
-    def _at(self, place: Place, tables: UnknownTables) -> tuple[str, Model | None]:
+    def _at(self, place: RoundStart, tables: UnknownTables) -> tuple[str, Model | None]:
         solver = Feasibility(tables.axioms, self._deadline)
         try:
             terms = self._terms(place, tables, solver)
             for outcome, guarded in terms.items():
-                decided = decide(guarded, solver, self._statement.forbidden)
+                decided = decide_sign(guarded, solver, self._statement.forbidden)
                 self._figures["cells"] += decided.cells
                 if decided.failure:
                     if decided.failure.point is None:
@@ -139,22 +139,24 @@ class Search:
             self._queries += solver.queries
         return "", None
 
-    def _terms(self, place: Place, tables: UnknownTables, solver: Feasibility) -> dict[Hashable, list[Guarded]]:
-        found: dict[Hashable, list[Guarded]] = defaultdict(list)
+    def _terms(
+        self, place: RoundStart, tables: UnknownTables, solver: Feasibility
+    ) -> dict[Hashable, list[ConditionalWeight]]:
+        found: dict[Hashable, list[ConditionalWeight]] = defaultdict(list)
         for side, program in ((1, self._statement.left), (-1, self._statement.right)):
             for path in guarded_paths(self._under_unknowns(program, tables, place), tables, solver):
                 self._figures["paths"] += 1
                 self._progress(self._done())
                 for outcome, share in path.outcome:
-                    found[outcome].append(Guarded(path.weight * share * side, path.conditions, path.drawn))
+                    found[outcome].append(ConditionalWeight(path.weight * share * side, path.conditions, path.drawn))
         return found
 
     def _under_unknowns(
-        self, program: Program, tables: UnknownTables, place: Place
-    ) -> Callable[[Run], list[tuple[Hashable, Any]]]:
+        self, program: Program, tables: UnknownTables, place: RoundStart
+    ) -> Callable[[PathDraws], list[tuple[Hashable, Any]]]:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
-    def _tried(self, place: Place, tables: UnknownTables) -> None:
+    def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
         """Compare both programs in a few known worlds, by the ordinary enumeration: a proof that fails is an error."""
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
@@ -173,7 +175,7 @@ class Search:
         longest = self._gamma + 1 + self._statement.beyond
         for model in sorted(models, key=_size):
             for horizon in range(longest if self._statement.one_place else 1, longest + 1):
-                place = Place(prompt, horizon)
+                place = RoundStart(prompt, horizon)
                 try:
                     outcome = self._wrong(model, place)
                 except Exception:  # noqa: BLE001 - it runs on known probabilities no better: ``reason`` stands
@@ -183,14 +185,14 @@ class Search:
             self._figures["worlds"] += 1
         return reason, None
 
-    def _wrong(self, model: Model, place: Place) -> Hashable | None:
+    def _wrong(self, model: Model, place: RoundStart) -> Hashable | None:
         """Return the first outcome for which the statement fails in a known world."""
         left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
         outcomes = sorted(left.keys() | right.keys(), key=repr)
         failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
         return next(failures, None)
 
-    def _replayed(self, model: Model, place: Place, outcome: Hashable) -> tuple[str, Model]:
+    def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
         """Compute both masses again with fractions; raises ``ReplayFailed`` where they are as claimed."""
         left = self._masses(self._statement.left, model, place)
         right = self._masses(self._statement.right, model, place)
@@ -204,7 +206,7 @@ class Search:
         self._figures |= {"mass": str(one), "expected": str(other), "tv": str(distance / 2)}
         return f"{outcome} has mass {one}, not {other}", model
 
-    def _replayed_crash(self, model: Model, place: Place, sentence: str) -> tuple[str, Model]:
+    def _replayed_crash(self, model: Model, place: RoundStart, sentence: str) -> tuple[str, Model]:
         for program in (self._statement.left, self._statement.right):
             try:
                 self._masses(program, model, place)
@@ -212,7 +214,7 @@ class Search:
                 return f"{sentence}: {error}", model
         raise ReplayFailed(f"{self._subject.name} at {model}: {sentence}, but not by enumeration")
 
-    def _masses(self, program: Program, world: World, place: Place) -> dict[Hashable, Fraction]:
+    def _masses(self, program: Program, world: World, place: RoundStart) -> dict[Hashable, Fraction]:
         def once(draws: Draws) -> list[tuple[Hashable, Any]]:
             return list(program(self._subject, world, draws, place))
 

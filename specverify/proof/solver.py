@@ -20,13 +20,13 @@ except ImportError as error:
     raise ImportError('specverify.proof needs z3: pip install "specverify-suite[proof]"') from error
 
 
-__all__ = ["ANY", "Condition", "Feasibility", "OutOfTime", "z3"]
+__all__ = ["ANY", "Condition", "Feasibility", "ProofOutOfTime", "z3"]
 
 QUESTION = 10.0
 """Seconds for one question; a question that is not answered counts as feasible."""
 
 
-class OutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
+class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
     """The time limit of the proof has passed."""
 
 
@@ -58,7 +58,7 @@ class Feasibility:
     """A stack of conditions. ``axioms(unknown)`` gives the conditions that an unknown always meets, and its group."""
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[Condition, ...]]], deadline: float) -> None:
-        """``deadline`` is a value of ``time.perf_counter``; after it every question raises ``OutOfTime``."""
+        """``deadline`` is a value of ``time.perf_counter``; after it every question raises ``ProofOutOfTime``."""
         self._axioms, self.deadline = axioms, deadline
         self._linear = z3.SolverFor("QF_LRA")
         self._higher: list[Condition] = []
@@ -96,7 +96,7 @@ class Feasibility:
         self, conditions: tuple[Condition, ...], *, feasible_only: bool = False
     ) -> dict[int, Fraction] | str | None:
         if time.perf_counter() > self.deadline:
-            raise OutOfTime
+            raise ProofOutOfTime
         self.queries += 1
         self.push(*conditions)
         try:
@@ -128,11 +128,11 @@ class Feasibility:
     def _checked(self, solver: Any) -> Any:
         left = self.deadline - time.perf_counter()
         if left <= 0:
-            raise OutOfTime
+            raise ProofOutOfTime
         solver.set("timeout", max(1, int(1000 * min(left, QUESTION))))
         answer = solver.check()
         if answer == z3.unknown and time.perf_counter() > self.deadline:
-            raise OutOfTime
+            raise ProofOutOfTime
         return answer
 
     def _add(self, conditions: Iterable[Condition]) -> None:

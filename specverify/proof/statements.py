@@ -21,7 +21,7 @@ from specverify.proof.symbolic import NEGATIVE
 from specverify.proof.tables import World
 
 
-class Place(NamedTuple):
+class RoundStart(NamedTuple):
     """Where a round begins: the text so far, and how many tokens may still come."""
 
     prompt: Tokens
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 Shares: TypeAlias = Iterable[tuple[Hashable, Any]]
-Program: TypeAlias = Callable[[ProofSubject, World, Draws, Place], Shares]
+Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 
 
 class Statement(NamedTuple):
@@ -46,7 +46,9 @@ class Statement(NamedTuple):
     """Tokens beyond the gamma + 1 of one round."""
 
 
-def _round_then_target(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _round_then_target(
+    subject: ProofSubject, world: World, draws: Draws, place: RoundStart
+) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
     new = _one_round(subject, world, draws, place, task)
     if len(new) > place.horizon:
@@ -57,7 +59,7 @@ def _round_then_target(subject: ProofSubject, world: World, draws: Draws, place:
         yield text, _chance(task, place.prompt, text, len(new))
 
 
-def _target_alone(_: ProofSubject, world: World, __: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _target_alone(_: ProofSubject, world: World, __: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
     for text in product(range(world.vocabulary), repeat=place.horizon):
         yield text, _chance(task, place.prompt, text, 0)
@@ -70,12 +72,12 @@ def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
     return chance
 
 
-def _one_round(subject: ProofSubject, world: World, draws: Draws, place: Place, task: Task) -> Tokens:
+def _one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
     decoder = subject.build(world, task)
     return decoder.step(draws, decoder.init(place.prompt))[1].tokens
 
 
-def _greedy_round(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _greedy_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon, greedy=True)
     new = _one_round(subject, world, draws, place, task)
     while len(new) < place.horizon:
@@ -83,28 +85,28 @@ def _greedy_round(subject: ProofSubject, world: World, draws: Draws, place: Plac
     yield new, 1
 
 
-def _greedy_alone(_: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+def _greedy_alone(_: ProofSubject, world: World, __: Draws, place: RoundStart) -> Shares:
     return greedy_law(world.task(place.horizon, greedy=True), place.prompt).items()
 
 
-def _whole_decode(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _whole_decode(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     yield whole_run(subject.build(world, world.task(place.horizon)), place.prompt)(draws), 1
 
 
-def _declared(subject: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+def _declared(subject: ProofSubject, world: World, __: Draws, place: RoundStart) -> Shares:
     if subject.declared_law is None:
         raise ValueError(f"{subject.name} declares no law of its own, expected a row with a declared bias")
     return subject.declared_law(world.task(place.horizon), place.prompt).items()
 
 
-def _accepted(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _accepted(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     decoder = subject.build(world, world.task(place.horizon))
     done = decoder.step(draws, decoder.init(place.prompt))[1]
     for count in range(1, done.accepted + 1):
         yield done.tokens[:count], 1
 
 
-def _acceptable(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _acceptable(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
     decoder = subject.build(world, task)
     if decoder.propose is None:
@@ -117,17 +119,19 @@ def _acceptable(subject: ProofSubject, world: World, draws: Draws, place: Place)
         yield draft.tokens[: i + 1], chance
 
 
-def _accepted_number(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _accepted_number(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     decoder = subject.build(world, world.task(place.horizon))
     yield "accepted", decoder.step(draws, decoder.init(place.prompt))[1].accepted
 
 
-def _acceptable_number(subject: ProofSubject, world: World, draws: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _acceptable_number(
+    subject: ProofSubject, world: World, draws: Draws, place: RoundStart
+) -> Iterator[tuple[Any, Any]]:
     for _, chance in _acceptable(subject, world, draws, place):
         yield "accepted", chance
 
 
-def _mended(_: ProofSubject, world: World, __: Draws, place: Place) -> Iterator[tuple[Any, Any]]:
+def _mended(_: ProofSubject, world: World, __: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
     p, q = task.target(place.prompt), _draft(task, place)
     kept = [q[token] * accept_probability(p, q, token) for token in range(world.vocabulary)]
@@ -137,11 +141,11 @@ def _mended(_: ProofSubject, world: World, __: Draws, place: Place) -> Iterator[
         yield token, kept[token] + rejected * replaced[token]
 
 
-def _target_row(_: ProofSubject, world: World, __: Draws, place: Place) -> Shares:
+def _target_row(_: ProofSubject, world: World, __: Draws, place: RoundStart) -> Shares:
     return enumerate(world.task(place.horizon).target(place.prompt).tolist())
 
 
-def _draft(task: Task, place: Place) -> Any:
+def _draft(task: Task, place: RoundStart) -> Any:
     return draft_model(task)(place.prompt)
 
 

@@ -22,7 +22,7 @@ from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real, number
 LARGEST_DENOMINATOR = 16
 
 
-class Guarded(NamedTuple):
+class ConditionalWeight(NamedTuple):
     """A weight and when it counts; the conditions in ``drawn`` say no more than that a draw was possible."""
 
     weight: Any
@@ -47,7 +47,9 @@ class Decided(NamedTuple):
 NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
 
 
-def decide(terms: Iterable[Guarded], solver: Feasibility, forbidden: frozenset[int] = NONZERO) -> Decided:
+def decide_sign(
+    terms: Iterable[ConditionalWeight], solver: Feasibility, forbidden: frozenset[int] = NONZERO
+) -> Decided:
     """Return whether the sum never has a sign in ``forbidden``."""
     cells = 0
     lean = [_without_needless(term._replace(weight=_free(term.weight)), solver) for term in terms]
@@ -99,7 +101,9 @@ def smallest_point(solver: Feasibility, *conditions: Condition) -> dict[int, Fra
             solver.pop()
 
 
-def _cells(terms: list[Guarded], facts: dict[Polynomial, frozenset[int]], solver: Feasibility) -> Iterator[Any]:
+def _cells(
+    terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
+) -> Iterator[Any]:
     """Yield the sum in each cell; the solver holds the conditions of the cell while it is yielded."""
     alive = _merged([term for term in (_under(term, facts) for term in terms) if term is not None])
     asked = Counter(condition.polynomial for term in alive for condition in term.conditions)
@@ -115,7 +119,7 @@ def _cells(terms: list[Guarded], facts: dict[Polynomial, frozenset[int]], solver
             solver.pop()
 
 
-def _under(term: Guarded, facts: dict[Polynomial, frozenset[int]]) -> Guarded | None:
+def _under(term: ConditionalWeight, facts: dict[Polynomial, frozenset[int]]) -> ConditionalWeight | None:
     left = []
     for condition in term.conditions:
         known = facts.get(condition.polynomial, ANY)
@@ -126,7 +130,7 @@ def _under(term: Guarded, facts: dict[Polynomial, frozenset[int]]) -> Guarded | 
     return term._replace(conditions=tuple(left))
 
 
-def _without_needless(term: Guarded, solver: Feasibility) -> Guarded:
+def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
     """Leave out draws that the comparisons make possible anyway, and those whose chance is a factor of the weight.
 
     Only comparisons are relied on, never another draw that may have been left out too. Where a left-out draw is the
@@ -155,7 +159,7 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
     return not any(solver.feasible(none, Condition(item, wrong)) for item in dict.fromkeys(weight.denominators))
 
 
-def _merged(terms: list[Guarded]) -> list[Guarded]:
+def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
     """Add the weights of equal conditions, leave out sums of 0, and join equal weights of opposite conditions."""
     while True:
         sums: dict[frozenset[Condition], list[Any]] = {}
@@ -164,7 +168,7 @@ def _merged(terms: list[Guarded]) -> list[Guarded]:
         added = {conditions: _added(weights) for conditions, weights in sums.items()}
         added = {conditions: weight for conditions, weight in added.items() if isinstance(weight, Real) or weight}
         joined = _joined(added)
-        terms = [Guarded(weight, tuple(conditions)) for conditions, weight in joined]
+        terms = [ConditionalWeight(weight, tuple(conditions)) for conditions, weight in joined]
         if len(joined) == len(added):
             return terms
 
@@ -216,11 +220,11 @@ class _Nowhere:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
 
 
-NOWHERE = _Nowhere()
+_NOWHERE = _Nowhere()
 
 
 def _free(weight: Any) -> Any:
-    return number(NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
+    return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
 
 
 def _at(unknown: int, value: Fraction) -> Polynomial:

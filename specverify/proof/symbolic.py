@@ -14,7 +14,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specverify.proof.polynomial import ONE, Polynomial, common_monomial, constant, primitive, quotient, unknown
+from specverify.proof.polynomial import (
+    ONE,
+    Polynomial,
+    common_monomial,
+    constant_polynomial,
+    primitive,
+    quotient,
+    unknown,
+)
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 
@@ -147,7 +155,7 @@ class Real:
             assert other.run is self.run, "a number of another run"
             return other
         known = rational(other)
-        return NotImplemented if known is None else Real(self.run, constant(known))
+        return NotImplemented if known is None else Real(self.run, constant_polynomial(known))
 
     def _compared(self, other: Any, *signs: int) -> bool:
         if isinstance(other, float) and math.isinf(other):

@@ -17,7 +17,7 @@ from specverify.proof.symbolic import POSITIVE, ZERO, Oracle, Real
 TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
-class Row(NamedTuple):
+class UnknownRow(NamedTuple):
     """Which pmf (or free choice) the unknowns ``first, first + 1, ...`` belong to, and what they always meet."""
 
     kind: str
@@ -33,11 +33,11 @@ class UnknownTables:
     def __init__(self, vocabulary: int) -> None:
         """``vocabulary`` is V, at least 2."""
         self.vocabulary = vocabulary
-        self.rows: dict[tuple[str, Tokens], Row] = {}
-        self._owners: list[Row] = []
+        self.rows: dict[tuple[str, Tokens], UnknownRow] = {}
+        self._owners: list[UnknownRow] = []
         self.never_negative: set[Polynomial] = set()
 
-    def row(self, kind: str, text: Tokens) -> Row:
+    def row(self, kind: str, text: Tokens) -> UnknownRow:
         """Return the row of ``kind`` after ``text``."""
         if (kind, text) not in self.rows:
             self.rows[kind, text] = self._made(kind, text)
@@ -47,20 +47,20 @@ class UnknownTables:
         """Return the row as an object array of numbers of ``run``."""
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
-    def axioms(self, number: int) -> tuple[Row, tuple[Condition, ...]]:
+    def axioms(self, number: int) -> tuple[UnknownRow, tuple[Condition, ...]]:
         """Return the row of an unknown and what the entries of the row always meet."""
         return self._owners[number], self._owners[number].axioms
 
-    def _made(self, kind: str, text: Tokens) -> Row:
+    def _made(self, kind: str, text: Tokens) -> UnknownRow:
         count = 1 if kind == CHOICE else self.vocabulary - 1
         numbers = tuple(range(len(self._owners), len(self._owners) + count))
         entries = tuple(unknown(number) for number in numbers)
         if kind == CHOICE:
-            row = Row(kind, text, numbers, entries, ())
+            row = UnknownRow(kind, text, numbers, entries, ())
         else:
             entries = (*entries, ONE - sum(entries[1:], start=entries[0]))
             signs = frozenset({ZERO, POSITIVE})
-            row = Row(kind, text, numbers, entries, tuple(Condition(entry, signs) for entry in entries))
+            row = UnknownRow(kind, text, numbers, entries, tuple(Condition(entry, signs) for entry in entries))
             self.never_negative.update(entries)
         self._owners += [row] * count
         return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from specverify.proof.result import Proof, Status
+from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.tables import Model
 
 
@@ -21,7 +21,7 @@ def proof_text(proof: Proof) -> str:
     for name in ("texts", "paths", "outcomes", "cells"):
         if name in proof.figures:
             took.insert(-2, f"{proof.figures[name]} {name}")
-    if proof.status is Status.PROVED and "worlds" in proof.figures:
+    if proof.status is ProofStatus.PROVED and "worlds" in proof.figures:
         took.append(f"the same found by enumeration in {proof.figures['worlds']} worlds")
     return "\n".join([*lines, f"  {', '.join(took)}"])
 

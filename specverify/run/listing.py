@@ -51,7 +51,7 @@ def _subjects() -> dict[str, str]:
     return engine_subjects() | tables() | unusable
 
 
-def described(row: dict[str, Any]) -> str:
+def line_of_row(row: dict[str, Any]) -> str:
     """Return the line of a row of anything but an algorithm: its summary and what is known of it."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]

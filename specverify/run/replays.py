@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from specverify.base.identifier import Replay, decode, encode
+from specverify.base.identifier import Replay, pack_replay, unpack_replay
 from specverify.checks import Case, Check, Conditions, check_named
 from specverify.laws.scenarios import scenario_named
 from specverify.subjects.subject import InScenario, Situation, Subject
@@ -21,7 +21,7 @@ class Again(NamedTuple):
 
 def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
     """Return the word that names a case of a check; ``named_by`` understands it."""
-    return encode(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed))
+    return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed))
 
 
 def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
@@ -29,7 +29,7 @@ def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
 
     Raises ``ValueError`` in one sentence if there is no such case, and what ``find`` raises.
     """
-    wanted = decode(identifier)
+    wanted = unpack_replay(identifier)
     check = _check(wanted.check)
     return again(find(wanted.subject), check, wanted)
 

@@ -27,8 +27,6 @@ DEFAULTS = Conditions()
 FEW_CALLS = 1000
 """A smaller setting may need more calls than the one before it, up to these."""
 
-Law = Mapping[Tokens, Any]
-
 
 class Reproduction(NamedTuple):
     """A script that shows a fault with the engine alone."""
@@ -184,7 +182,7 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 """Check -> what a script has to show of its refutation."""
 
 
-def _likeliest(law: Law, expected: Law, outcomes: list[Tokens], said: str) -> Fault:
+def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
     """Return the outcome that is seen to be too frequent in the fewest calls; several together if one needs many."""
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

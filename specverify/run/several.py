@@ -24,7 +24,7 @@ from specverify.checks import Check, check_named
 from specverify.foreign.places import place_in_report
 from specverify.report.progress import Progress
 from specverify.run.catalogue import find_subject, is_external
-from specverify.run.verify import Plan, verdict_of
+from specverify.run.verify import Checklist, verdict_of
 from specverify.run.worker import (
     GRACE,
     Began,
@@ -32,9 +32,9 @@ from specverify.run.worker import (
     Message,
     Refusal,
     Stopped,
-    described,
     examine,
     load,
+    loaded,
     replay,
     serve,
 )
@@ -163,12 +163,12 @@ class Workers:
     def listed(self, names: Sequence[str]) -> list[Listed]:
         """Return what is known of each subject. Raises ``UnusableSubject`` if one of them is none."""
         foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
-        ours = {name: Listed(name, described(find_subject(name))) for name in names if name not in foreign}
+        ours = {name: Listed(name, loaded(find_subject(name))) for name in names if name not in foreign}
         return [ours[name] if name in ours else foreign[name].result() for name in names]
 
-    def examined(self, subjects: Sequence[Listed], plan: Plan, progress: Progress) -> Iterator[list[Verdict]]:
-        """Yield the verdicts of each subject, one for every check of the plan, in the order of the subjects."""
-        yield from self._pool.map(lambda subject: list(self._examine(subject, plan, progress)), subjects)
+    def examined(self, subjects: Sequence[Listed], checklist: Checklist, progress: Progress) -> Iterator[list[Verdict]]:
+        """Yield the verdicts of each subject, one for every check of the checklist, in the order of the subjects."""
+        yield from self._pool.map(lambda subject: list(self._examine(subject, checklist, progress)), subjects)
 
     def replayed(self, identifier: str) -> Message:
         """Return the verdict of the case that an identifier names, or why there is none."""
@@ -186,13 +186,13 @@ class Workers:
         assert isinstance(answer, (Loaded, Stopped))
         return Listed(name, answer)
 
-    def _examine(self, subject: Listed, plan: Plan, progress: Progress) -> Iterator[Verdict]:
-        waiting, began = list(plan.checks), ""
+    def _examine(self, subject: Listed, checklist: Checklist, progress: Progress) -> Iterator[Verdict]:
+        waiting, began = list(checklist.checks), ""
         stopped: Message = subject.found
         if isinstance(subject.found, Loaded):
             worker = self._holding.pop(subject.name, None) or self._start(again=not is_external(subject.name))
-            names = tuple(check.name for check in plan.checks)
-            for answer in worker.ask(examine, subject.name, names, plan.conditions, seconds=plan.seconds):
+            names = tuple(check.name for check in checklist.checks)
+            for answer in worker.ask(examine, subject.name, names, checklist.conditions, seconds=checklist.seconds):
                 if isinstance(answer, Began):
                     began = answer.check
                     progress.now(f"{subject.name} {began}")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from reference import ALGORITHMS, Algorithm
 from specverify.base.parallel import as_finished
 from specverify.checks.check import Conditions
-from specverify.checks.samples_fit_law import FitRow, rows_of, tests_of
+from specverify.checks.samples_fit_law import FitRow, fit_rows, tests_of
 from specverify.run.catalogue import engine_subjects, find_subject
 from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting
@@ -68,7 +68,7 @@ class StatisticsPlan(NamedTuple):
     miss: float
 
 
-class Judged(NamedTuple):
+class JudgedSetting(NamedTuple):
     """A setting that is done: its place in the plan, and what was found."""
 
     place: int
@@ -87,22 +87,22 @@ def plan_statistics(
     return StatisticsPlan(settings, divide_alarm(alarm, sum(tests_of(item.setting) for item in settings)), seed, miss)
 
 
-def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[Judged]:
+def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
     """Sample and judge every setting on ``jobs`` processes, cheap ones first; yield each as it is done."""
     conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
     order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
     works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]
     for index, rows in as_finished(works, jobs):
-        yield Judged(order[index], tuple(rows))
+        yield JudgedSetting(order[index], tuple(rows))
 
 
-def in_order(judged: Sequence[Judged]) -> list[FitRow]:
+def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
     """Return the rows of what is done, in the order of the registry."""
     return [row for item in sorted(judged) for row in item.rows]
 
 
 def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
-    return rows_of(item.subject, item.setting, conditions)
+    return fit_rows(item.subject, item.setting, conditions)
 
 
 def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from reference import Claim
 from specverify.base.arguments import SECONDS
-from specverify.base.figures import merged
+from specverify.base.figures import merged_figures
 from specverify.base.parallel import in_parallel
-from specverify.base.process import NOTHING, Changes, both
+from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
 from specverify.checks._replays import noticed
@@ -26,10 +26,10 @@ from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.run.replays import identifier_of
-from specverify.subjects.subject import Refused, Subject
+from specverify.subjects.subject import SettingRefused, Subject
 
 
-class Plan(NamedTuple):
+class Checklist(NamedTuple):
     """What to run on a subject."""
 
     checks: tuple[Check, ...]
@@ -40,32 +40,32 @@ class Plan(NamedTuple):
 
 def verify_subject(
     subject: Subject,
-    plan: Plan,
+    checklist: Checklist,
     progress: Callable[[str], None] = lambda check: None,
     spent: float = 0.0,
     changes: Changes = NOTHING,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of every check of the plan, also of those that do not apply.
+    """Yield the verdict of every check of the checklist, also of those that do not apply.
 
     ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then.
-    The check that the others rest on is told even if the plan is without it, where it fails.
+    The check that the others rest on is told even if the checklist is without it, where it fails.
     """
-    deadline = time.perf_counter() + plan.seconds - spent
+    deadline = time.perf_counter() + checklist.seconds - spent
     subject, found = _settled_in_time(subject, left_until(deadline))
-    unsaid = both(both(changes, found.changes), Changes((found.ended,) if found.ended else ()))
-    over = f"its first decode did not finish within {plan.seconds:g} s: {found.out_of_time}"
+    unsaid = joined_changes(joined_changes(changes, found.changes), Changes((found.ended,) if found.ended else ()))
+    over = f"its first decode did not finish within {checklist.seconds:g} s: {found.out_of_time}"
     over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
-    for check in _grounded(subject, plan.checks):
+    for check in _grounded(subject, checklist.checks):
         progress(check.name)
         started = time.perf_counter()
         if not over and started >= deadline:
-            over = f"not reached: the {plan.seconds:g} s for the subject were over in {last}"
+            over = f"not reached: the {checklist.seconds:g} s for the subject were over in {last}"
         stopped = over or ("" if hidden and check.evidence is Evidence.STATISTICAL else blocked)
         verdict = not_applicable(subject, check, refused)
         if verdict is None and stopped:
             verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
-            verdict, last = run_check(subject, check, plan._replace(seconds=left_until(deadline))), check.name
+            verdict, last = run_check(subject, check, checklist._replace(seconds=left_until(deadline))), check.name
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
@@ -73,7 +73,7 @@ def verify_subject(
             blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
         elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
             blocked, hidden = verdict.statement, True
-        if check in plan.checks or hidden or verdict.status is Status.UNUSABLE:
+        if check in checklist.checks or hidden or verdict.status is Status.UNUSABLE:
             unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
             yield verdict._replace(seconds=time.perf_counter() - started)
 
@@ -88,11 +88,11 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject settled, as far as it goes, and what came of it."""
-    found = guarded(partial(settled, subject), seconds)
+    found = guarded(partial(warmed_up, subject), seconds)
     if found.result is not None:
         return found.result, found
     subject = subject._replace(probe=None, warm=None)
-    return (subject if found.out_of_time else settled(subject)), found
+    return (subject if found.out_of_time else warmed_up(subject)), found
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
@@ -107,7 +107,7 @@ def left_until(deadline: float) -> float:
     return max(deadline - time.perf_counter(), 1e-3)
 
 
-def settled(subject: Subject) -> Subject:
+def warmed_up(subject: Subject) -> Subject:
     """Return the subject with the arithmetic it can do found out; what foreign code draws from is looked for."""
     if subject.warm is not None:
         subject.warm()
@@ -116,9 +116,9 @@ def settled(subject: Subject) -> Subject:
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 
-def run_check(subject: Subject, check: Check, plan: Plan) -> Verdict:
-    """Run one check on all its cases, within the time of the plan."""
-    return _named(subject, check, plan.seconds, partial(_over_cases, subject, check, plan))
+def run_check(subject: Subject, check: Check, checklist: Checklist) -> Verdict:
+    """Run one check on all its cases, within the time of the checklist."""
+    return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist))
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
@@ -139,7 +139,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             with libraries_replaced() if foreign else nullcontext():
                 return examine()
         except _SAID as reason:
-            status = Status.REFUSED if isinstance(reason, Refused) else Status.UNKNOWN
+            status = Status.REFUSED if isinstance(reason, SettingRefused) else Status.UNKNOWN
             return verdict_of(subject.name, check, status, _why(subject, reason))
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
@@ -169,7 +169,7 @@ def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     return verdict._replace(status=Status.UNUSABLE, statement=f"it {faults}")
 
 
-_SAID = (Refused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
+_SAID = (SettingRefused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
 """What says in its own words why there is no verdict."""
 
 
@@ -179,21 +179,21 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
-def _over_cases(subject: Subject, check: Check, plan: Plan) -> Verdict:
-    jobs, cases = plan.conditions.jobs, check.cases(subject)
+def _over_cases(subject: Subject, check: Check, checklist: Checklist) -> Verdict:
+    jobs, cases = checklist.conditions.jobs, check.cases(subject)
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
         listed = list(cases)
-        found = in_parallel([partial(case.examine, plan.conditions) for case in listed], jobs)
-        return _judge(subject, check, list(zip(listed, found, strict=True)), plan.conditions)
+        found = in_parallel([partial(case.examine, checklist.conditions) for case in listed], jobs)
+        return _judge(subject, check, list(zip(listed, found, strict=True)), checklist.conditions)
     examined, skipped = [], 0
     for case in cases:
         if beyond_reach(case):
             skipped += 1
             continue
-        examined.append((case, case.examine(plan.conditions)))
+        examined.append((case, case.examine(checklist.conditions)))
         if examined[-1][1].failed:
             break
-    verdict = _judge(subject, check, examined, plan.conditions)
+    verdict = _judge(subject, check, examined, checklist.conditions)
     return verdict._replace(figures={**verdict.figures, "skipped": skipped}) if skipped else verdict
 
 
@@ -239,5 +239,5 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
 
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    found = merged(figures)
+    found = merged_figures(figures)
     return found | ({"noticed_above": noticed(found["replays"])} if "replays" in found else {})

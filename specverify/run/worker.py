@@ -26,7 +26,7 @@ from specverify.foreign.guard import guarded
 from specverify.foreign.places import sentence_of
 from specverify.run.catalogue import find_subject
 from specverify.run.replays import named_by
-from specverify.run.verify import Plan, not_applicable, run_case, settled, unready, verify_subject, with_changes
+from specverify.run.verify import Checklist, not_applicable, run_case, unready, verify_subject, warmed_up, with_changes
 from specverify.subjects.subject import Subject, UnusableSubject
 
 GRACE = 3.0
@@ -64,7 +64,6 @@ class Began(NamedTuple):
 
 Message = Loaded | Refusal | Stopped | Began | Verdict
 Tell = Callable[[Message], None]
-Request = Callable[[Tell], None]
 
 
 class _Opened(NamedTuple):
@@ -100,7 +99,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 def load(name: str, seconds: float, tell: Tell) -> None:
     """Find a subject and tell what it is."""
     opened = _open(name, seconds)
-    tell(described(opened.subject) if isinstance(opened, _Opened) else opened)
+    tell(loaded(opened.subject) if isinstance(opened, _Opened) else opened)
 
 
 def examine(name: str, checks: tuple[str, ...], conditions: Conditions, seconds: float, tell: Tell) -> None:
@@ -109,9 +108,9 @@ def examine(name: str, checks: tuple[str, ...], conditions: Conditions, seconds:
     if not isinstance(opened, _Opened):
         tell(opened)
         return
-    plan = Plan(checks_named(checks), conditions, seconds)
+    checklist = Checklist(checks_named(checks), conditions, seconds)
     progress = lambda check: tell(Began(check))  # noqa: E731
-    for verdict in verify_subject(opened.subject, plan, progress, opened.seconds, opened.changes):
+    for verdict in verify_subject(opened.subject, checklist, progress, opened.seconds, opened.changes):
         tell(verdict)
 
 
@@ -132,7 +131,7 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
 def ready_subject(name: str) -> Subject:
     """Return a subject that is named, its arithmetic found out. Raises ``UnusableSubject`` if there is none."""
-    return settled(find_subject(name))
+    return warmed_up(find_subject(name))
 
 
 def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
@@ -150,7 +149,7 @@ def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
     return _opened[name]
 
 
-def described(subject: Subject) -> Loaded:
+def loaded(subject: Subject) -> Loaded:
     """Return what there is to know of a subject."""
     verdicts = [not_applicable(subject, check, "") for check in CHECKS]
     return Loaded(

@@ -87,17 +87,19 @@ def confirmed_fit(
     level = stage_level(false_alarm, minimum_expected)
     detectable = detectable_total_variation(law, samples, level, miss / 2, minimum_expected)
     first_seed, second_seed, control_seed = stage_seeds(seed)
-    first = goodness_of_fit(drawn(sampler, samples, first_seed), law, minimum_expected)
+    first = goodness_of_fit(sampled_counts(sampler, samples, first_seed), law, minimum_expected)
     second = None
     if rejects(first, level) and not first.unsupported:
         more = confirmation_factor * samples
         # The threshold grows with the samples: the partition, minimum_expected / samples, stays the same.
-        second = goodness_of_fit(drawn(sampler, more, second_seed), law, confirmation_factor * minimum_expected)
+        second = goodness_of_fit(
+            sampled_counts(sampler, more, second_seed), law, confirmation_factor * minimum_expected
+        )
     control_law = perturbed(law, min(2 * detectable, largest_perturbation(law)))
     control = goodness_of_fit(multinomial_counts(control_law, samples, control_seed), law, minimum_expected)
     seen = rejects(control, level)
     return ConfirmedFit(
-        verdict=verdict_of(first, second, level, able=seen and detectable < 1),
+        verdict=fit_verdict(first, second, level, able=seen and detectable < 1),
         first=first,
         second=second,
         false_alarm=false_alarm,
@@ -134,14 +136,14 @@ def rejects(fit: GoodnessOfFit, level: float) -> bool:
     return fit.p_value <= level
 
 
-def verdict_of(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float, *, able: bool) -> FitVerdict:
+def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float, *, able: bool) -> FitVerdict:
     """Return the verdict of the stages; ``able`` says whether the test has shown that it can reject at all."""
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED
     return FitVerdict.FITS if able else FitVerdict.UNKNOWN
 
 
-def drawn(sampler: Sampler, samples: int, seed: int) -> Counts:
+def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
     """Return what the sampler draws; raises ``ValueError`` unless it is as many samples as asked for."""
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())

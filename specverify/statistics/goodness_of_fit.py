@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from specverify.base.arguments import check_count, check_probability, refusal
+from specverify.base.arguments import argument_error, check_count, check_probability
 from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
 
@@ -120,7 +120,7 @@ def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, 
 def observed_counts(counts: Counts) -> dict[Any, int]:
     """Return the positive counts as integers; raises ``ValueError`` for a negative or fractional one."""
     if not isinstance(counts, Mapping):
-        raise refusal("the counts", counts, "a mapping from outcomes to how often each was observed")
+        raise argument_error("the counts", counts, "a mapping from outcomes to how often each was observed")
     for outcome, count in counts.items():
         check_count(count, f"the count of {outcome!r}", least=0)
     return {outcome: int(count) for outcome, count in counts.items() if count > 0}

@@ -24,14 +24,14 @@ def perturbed(law: Probabilities, tv: float) -> dict[Any, float]:
     if not is_number(tv) or not 0 <= tv <= largest:
         raise ValueError(f"cannot move the law by a total variation of {tv}, expected one between 0 and {largest}")
     shrinking, growing = halves(law)
-    loss, gain = 1 - tv / mass_of(shrinking), 1 + tv / mass_of(growing) if growing else 1.0
+    loss, gain = 1 - tv / _mass_of(shrinking), 1 + tv / _mass_of(growing) if growing else 1.0
     moved = {outcome: mass * (loss if outcome in shrinking else gain) for outcome, mass in supported.items()}
     return moved if growing else moved | {OUTSIDE: tv}
 
 
 def largest_perturbation(law: Probabilities) -> float:
     """Return the largest total variation that ``perturbed`` can move ``law`` by: the mass of the part that shrinks."""
-    return min(1.0, mass_of(halves(law)[0]))
+    return min(1.0, _mass_of(halves(law)[0]))
 
 
 def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
@@ -48,6 +48,6 @@ def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
     return parts if masses[0] >= masses[1] else (parts[1], parts[0])
 
 
-def mass_of(part: dict[Any, float]) -> float:
+def _mass_of(part: dict[Any, float]) -> float:
     """Return the total probability of a part."""
     return math.fsum(part.values())

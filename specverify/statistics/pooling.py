@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from specverify.base.arguments import check_count, check_positive, is_number, refusal
+from specverify.base.arguments import argument_error, check_count, check_positive, is_number
 
 # Mapping is invariant in its keys: Mapping[Hashable, ...] would refuse a dict keyed by tuples of tokens.
 Probabilities: TypeAlias = Mapping[Any, float]
@@ -63,7 +63,7 @@ def normalised(law: Probabilities) -> dict[Any, float]:
     outcome listed. An outcome that can happen must keep a positive probability: one that underflowed to 0 refutes.
     """
     if not isinstance(law, Mapping):
-        raise refusal("the law", law, "a mapping from outcomes to probabilities")
+        raise argument_error("the law", law, "a mapping from outcomes to probabilities")
     for outcome, mass in law.items():
         if (type(mass) is not float and not is_number(mass)) or not mass >= 0:
             raise ValueError(f"the law gives {outcome!r} probability {mass}, expected a number of at least 0")

@@ -16,7 +16,7 @@ import math
 from typing import Any, Final, NamedTuple
 
 from specverify.base.arguments import check_probability
-from specverify.statistics.confirmation import FitVerdict, Sampler, drawn, multinomial_counts, stage_level
+from specverify.statistics.confirmation import FitVerdict, Sampler, multinomial_counts, sampled_counts, stage_level
 from specverify.statistics.goodness_of_fit import MOST_SAMPLES
 from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.planning import noncentrality_needed
@@ -62,18 +62,18 @@ def agreement(
     """
     check_probability(detect, "detect")
     level = stage_level(false_alarm)
-    pilot = drawn(plain, PILOT, seed)
+    pilot = sampled_counts(plain, PILOT, seed)
     separate = tuple(sorted(outcome for outcome, count in pilot.items() if count >= FEWEST))
     rare = sum(count for count in pilot.values() if count < FEWEST) / PILOT
     cells = len(separate) + 1
     samples = _samples(detect, rare, cells, level, miss)
     needed = noncentrality_needed(cells, level, miss / 2)
     detectable = min(1.0, math.sqrt(needed / (2 * samples)) + rare)
-    first = two_samples(drawn(sampler, samples, seed + 1), drawn(plain, samples, seed + 2), separate)
+    first = two_samples(sampled_counts(sampler, samples, seed + 1), sampled_counts(plain, samples, seed + 2), separate)
     second = None
     if first.p_value <= level:
         more = 4 * samples
-        second = two_samples(drawn(sampler, more, seed + 3), drawn(plain, more, seed + 4), separate)
+        second = two_samples(sampled_counts(sampler, more, seed + 3), sampled_counts(plain, more, seed + 4), separate)
     law = {outcome: count / PILOT for outcome, count in pilot.items()}
     moved = perturbed(law, min(2 * detectable, largest_perturbation(law)))
     control = two_samples(

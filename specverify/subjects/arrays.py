@@ -25,8 +25,8 @@ from specverify.laws.draws import Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded
 
-Verify = Callable[..., Any]
-Attempt = Callable[[Verify, Convert], None]
+BareVerifier = Callable[..., Any]
+Attempt = Callable[[BareVerifier, Convert], None]
 """``attempt(verify, convert)`` calls it once on small arrays of its form and reads the answer."""
 
 PMFS = frozenset({"p", "q"})
@@ -35,7 +35,7 @@ _WAYS: tuple[tuple[int, float | None], ...] = ((0, None), (1, None), (2, None), 
 
 
 @lru_cache(maxsize=256)
-def arrays_of(verify: Verify, attempt: Attempt) -> Convert:
+def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return what turns arguments into the arrays that ``verify`` computes with."""
     with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
         attempt(verify, _in_numpy)
@@ -52,7 +52,7 @@ def arrays_of(verify: Verify, attempt: Attempt) -> Convert:
     return _in_tensors if names_torch(verify) else _in_numpy
 
 
-def names_torch(verify: Verify) -> bool:
+def names_torch(verify: BareVerifier) -> bool:
     """Return whether the code of ``verify`` itself mentions torch, or something that comes from there."""
     function = inspect.unwrap(verify)
     while isinstance(function, partial):
@@ -76,7 +76,7 @@ def _comes_from_torch(value: Any) -> bool:
     return isinstance(name, str) and name.partition(".")[0] == "torch"
 
 
-def _failure(verify: Verify, attempt: Attempt, convert: Convert) -> Exception | None:
+def _failure(verify: BareVerifier, attempt: Attempt, convert: Convert) -> Exception | None:
     """Return the first error it raises with these arrays; that it needs the value of a number says nothing of them."""
     for tape, forced in _WAYS:
         try:

@@ -26,18 +26,18 @@ from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
-from specverify.subjects.arrays import Verify
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
     pmf_rows,
     rounds,
-    sampled_setting,
+    setting_of_decoder,
     variant_of,
 )
 
 
-def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
+def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
     """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
     most, ragged = max(gammas), takes_lengths(verify)
     beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
@@ -55,14 +55,16 @@ def batched_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -
         summary=(verify.__doc__ or "a verifier of batches").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=(alone, *company),
-        settings=(sampled_setting(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
+        settings=(setting_of_decoder(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
     )
 
 
-def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Context = answered_everywhere) -> Decoder:
+def build(
+    verify: BareVerifier, gamma: int, company: bool, task: Task, answered: Context = answered_everywhere
+) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
 
     A round without drafts reaches the verifier only beside rows that have some. ``answered(draws)`` is the context it
@@ -81,7 +83,7 @@ def build(verify: Verify, gamma: int, company: bool, task: Task, answered: Conte
     return rounds(task, gamma, decide)
 
 
-def together(verify: Verify, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
+def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row in a different context.
 
     Paths multiply, so a vocabulary above 2 has one draft a row. The second row has one draft fewer where ``verify``

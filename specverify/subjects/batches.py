@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Tokens
-from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.emitted import described, emitted_row
+from specverify.subjects.emitted import emitted_row, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     drafts: Tokens
 
 
-def takes_lengths(verify: Verify) -> bool:
+def takes_lengths(verify: BareVerifier) -> bool:
     """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs."""
     try:
         parameters = inspect.signature(verify).parameters.values()
@@ -65,7 +65,7 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
     return np.array(pmfs).reshape(len(pmfs), vocabulary)
 
 
-def emitted(verify: Verify, rows: Sequence[Row], answered: AbstractContextManager[None]) -> tuple[Tokens, ...]:
+def emitted(verify: BareVerifier, rows: Sequence[Row], answered: AbstractContextManager[None]) -> tuple[Tokens, ...]:
     """Return what ``verify`` emits for each row of one call, which is made inside ``answered``.
 
     Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
@@ -78,7 +78,9 @@ def emitted(verify: Verify, rows: Sequence[Row], answered: AbstractContextManage
 
 def _read(rows: Sequence[Row], answer: Any) -> tuple[Tokens, ...]:
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
-        raise UnusableSubject(f"it returned {described(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows")
+        raise UnusableSubject(
+            f"it returned {type_and_shape(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows"
+        )
     if len(answer) != len(rows):
         raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
     return tuple(
@@ -86,7 +88,7 @@ def _read(rows: Sequence[Row], answer: Any) -> tuple[Tokens, ...]:
     )
 
 
-def _called(verify: Verify, *arrays: Any) -> Any:
+def _called(verify: BareVerifier, *arrays: Any) -> Any:
     """Call it; lengths go by name where that is how it calls them."""
     if len(arrays) > 3 and "lengths" in inspect.signature(verify).parameters:
         return verify(*arrays[:3], lengths=arrays[3])
@@ -109,7 +111,7 @@ def _padded(pmfs: Any, length: int, padding: Any) -> Any:
     return np.concatenate([pmfs, np.broadcast_to(padding, (missing, len(padding)))]) if missing else pmfs
 
 
-def _attempt(verify: Verify, convert: Convert) -> None:
+def _attempt(verify: BareVerifier, convert: Convert) -> None:
     """Call it with three rows: one accepted, one rejected, one either."""
     either = Row(np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, (1,))
     rows = (accepted_whole(1, 2), rejected_at_once(1, 2), either)

@@ -15,7 +15,7 @@ Convert = Callable[[Given], tuple[Any, ...]]
 """``convert(given)``: the arrays as the verifier takes them, in order."""
 
 
-class Call(NamedTuple):
+class KeptCall(NamedTuple):
     """A call that was kept."""
 
     names: tuple[str, ...]
@@ -30,13 +30,13 @@ class Call(NamedTuple):
     read: Callable[[Any], Any]
 
 
-_KEPT: ContextVar[list[Call] | None] = ContextVar("kept", default=None)
+_KEPT: ContextVar[list[KeptCall] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def calls_kept() -> Iterator[list[Call]]:
+def calls_kept() -> Iterator[list[KeptCall]]:
     """Collect the calls that verifiers are put to inside the block."""
-    calls: list[Call] = []
+    calls: list[KeptCall] = []
     token = _KEPT.set(calls)
     try:
         yield calls
@@ -52,11 +52,11 @@ def called(convert: Convert, given: Given, invoke: Callable[..., Any], read: Cal
     before = tuple(_numbers(array).copy() for array in arrays)
     answer = invoke(*arrays)
     found = read(answer)
-    calls.append(Call(tuple(given), arrays, before, answer, found, read))
+    calls.append(KeptCall(tuple(given), arrays, before, answer, found, read))
     return found
 
 
-def changed_input(call: Call) -> str | None:
+def changed_input(call: KeptCall) -> str | None:
     """Say which argument does not hold what it held before the call, and where; None if all do."""
     for name, array, before in zip(call.names, call.given, call.before, strict=True):
         now = _numbers(array)
@@ -70,14 +70,14 @@ def changed_input(call: Call) -> str | None:
     return None
 
 
-def overwrite_inputs(call: Call) -> None:
+def overwrite_inputs(call: KeptCall) -> None:
     """Write something else into the caller's arrays, as a caller does who uses them again."""
     for array in map(_numbers, call.given):
         if array.flags.writeable:
             array[...] = 1 - array
 
 
-def changed_answer(call: Call) -> str | None:
+def changed_answer(call: KeptCall) -> str | None:
     """Say what the answer of a call has become since; None if it is still what it was, or can be read only once."""
     if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in call.answer):
         return None

@@ -35,7 +35,7 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
         row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
         tokens = [_number(known(token), who) for token in row]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {described(answer)}, expected a row of integer tokens") from None
+        raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
         raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
@@ -51,7 +51,7 @@ def no_token(token: Any, vocabulary: int) -> str | None:
     return None if 0 <= token < vocabulary else f"{token} is outside the vocabulary of {vocabulary}"
 
 
-def described(answer: Any) -> str:
+def type_and_shape(answer: Any) -> str:
     """Return the type of an answer and its shape."""
     shape = getattr(answer, "shape", None)
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")

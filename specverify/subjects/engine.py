@@ -21,15 +21,26 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
+from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import EngineProgram, SampledPair, SampledSetting, Subject, UnusableSubject
+from specverify.subjects.subject import (
+    EngineProgram,
+    Observed,
+    SampledPair,
+    SampledSetting,
+    Subject,
+    UnusableSubject,
+    Watched,
+)
 
 if TYPE_CHECKING:
     from specverify.intercept.torch.memo import Passes
 
 Decode = Callable[[], Any]
-Models = tuple[tuple[Any, "Passes"], ...]
+ModelsWithPasses = tuple[tuple[Any, "Passes"], ...]
 """Models, each with what its forward passes depend on."""
+LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
+"""What an engine promises unless told otherwise."""
 DETECT = 0.05
 """Total variation that a sample of an engine must see."""
 
@@ -38,13 +49,14 @@ def engine_subject(
     speculative: Decode,
     plain: Decode | Mapping[Tokens, float],
     name: str,
-    models: Models = (),
-    claims: frozenset[Claim] = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    models: ModelsWithPasses = (),
+    claims: frozenset[Claim] = LOSSLESS,
+    observer: Observer | None = None,
 ) -> Subject:
     """Return the subject of one call; it claims to be lossless unless told otherwise.
 
     ``plain`` may also be the law of the new tokens itself. The forward passes of ``models`` are remembered by content
-    from run to run.
+    from run to run. With an ``observer`` both calls are looked into while they run.
     """
     sample = partial(_counted, speculative)
     subject = Subject(
@@ -53,31 +65,53 @@ def engine_subject(
         claims=claims,
         rational=False,
     )
-    program = EngineProgram("as called", partial(opened, speculative, models), law=dict)
+    program = program_of("as called", speculative, plain, models, observer)
     if isinstance(plain, Mapping):
         law = partial(_given_law, plain)
         return subject._replace(
-            programs=(program._replace(law=law),),
+            programs=(program,),
             settings=(SampledSetting(SAMPLED, sample, law, DETECT),),
             warm=partial(_warm, speculative),
         )
     return subject._replace(
-        programs=(program._replace(law=partial(_plain_law, plain, models), plain=partial(opened, plain, models)),),
+        programs=(program,),
         pairs=(SampledPair(SAMPLED, sample, partial(_counted, plain), DETECT),),
         warm=partial(_warm, speculative, plain),
     )
+
+
+def program_of(
+    name: str,
+    speculative: Decode,
+    plain: Decode | Mapping[Tokens, float],
+    models: ModelsWithPasses = (),
+    observer: Observer | None = None,
+) -> EngineProgram:
+    """Return a call as a program of draws that promises the law of ``plain``, or that law itself."""
+    program = EngineProgram(name, partial(opened, speculative, models), law=dict)
+    if isinstance(plain, Mapping):
+        program = program._replace(law=partial(_given_law, plain))
+    else:
+        program = program._replace(law=partial(_plain_law, plain, models), plain=partial(opened, plain, models))
+    if observer is None:
+        return program
+    alone = None if isinstance(plain, Mapping) else plain
+    watch = partial(watched, observer, speculative, alone, models)
+    return program._replace(watch=watch, tells=observer.tells, draft=observer.draft)
 
 
 SAMPLED = "as called, its own random numbers"
 
 
 @contextmanager
-def opened(decode: Decode, models: Models, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
-    """Yield a call as a program of draws."""
+def opened(
+    decode: Decode, models: ModelsWithPasses, forced_uniform: float | None = None, horizon: int | None = None
+) -> Iterator[Callable[[Draws], Any]]:
+    """Yield a call as a program of draws; what it decodes beyond the horizon is cut off."""
 
     def program(draws: Draws) -> Any:
         with answered_everywhere(draws, forced_uniform):
-            return _outcome(decode())
+            return _outcome(decode(), horizon)
 
     with ExitStack() as stack:
         if models:
@@ -89,6 +123,29 @@ def opened(decode: Decode, models: Models, forced_uniform: float | None = None) 
             for model, passes in models:
                 stack.enter_context(remembered(model, Memory({}, [0]), passes))
         yield program
+
+
+@contextmanager
+def watched(
+    observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
+) -> Iterator[Watched]:
+    """Yield both calls, with what the observer notes of a run; without a call to decode plainly that one is empty."""
+
+    def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
+        def run(draws: Draws) -> Observed:
+            observer.begin()
+            with answered_everywhere(draws), observer.hooked():
+                new = _outcome(decode(), horizon)
+            return Observed(new, tuple(observer.forwards), tuple(map(tuple, observer.shown)))
+
+        return run
+
+    with opened(speculative, models):
+        yield Watched(looked_into(speculative), looked_into(plain) if plain else _nothing, observer.prompt)
+
+
+def _nothing(_: Draws) -> Observed:
+    return Observed((), ())
 
 
 def _warm(*calls: Decode) -> None:
@@ -104,8 +161,8 @@ def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
         return Counter(tokens_of(decode()) for _ in range(number))
 
 
-def _outcome(tokens: Any) -> Any:
-    """Return the tokens of a run; those of a tensor that nobody looked at with their law."""
+def _outcome(tokens: Any, horizon: int | None = None) -> Any:
+    """Return the tokens of a run up to the horizon; those of a tensor that nobody looked at with their law."""
     if hasattr(tokens, "detach"):
         from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
 
@@ -113,8 +170,8 @@ def _outcome(tokens: Any) -> Any:
             raise UnusableSubject(
                 f"it returned a tensor of shape {tuple(tokens.shape)}, expected [number of new tokens]"
             )
-        return final_outcome(list(elements_of(tokens)))
-    return tokens_of(tokens)
+        return final_outcome(list(elements_of(tokens))[:horizon])
+    return tokens_of(tokens)[:horizon]
 
 
 def tokens_of(answer: Any) -> Tokens:
@@ -126,7 +183,7 @@ def tokens_of(answer: Any) -> Tokens:
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: Models) -> Mapping[Tokens, float]:
+def _plain_law(plain: Decode, models: ModelsWithPasses) -> Mapping[Tokens, float]:
     with opened(plain, models) as program:
         return complete_law(program)
 

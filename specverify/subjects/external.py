@@ -38,7 +38,7 @@ from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.verifier import verifier_subject
 
-Decode = Callable[..., Any]
+ForeignFunction = Callable[..., Any]
 Form = Literal["row", "batched", "logits"]
 """The forms of a verifier: one row of probabilities, several rows of them, one row of logits."""
 
@@ -57,7 +57,7 @@ def external_subject(name: str) -> Subject:
 
 
 def verifier_subject_of(
-    verify: Decode, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
+    verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
     """Return the subject of a verifier in the form given, or the one its parameters tell, or a row."""
     told = verifier_form(verify, name) or "row"
@@ -66,7 +66,7 @@ def verifier_subject_of(
     return make(verify, full_name, gammas) if gammas else make(verify, full_name)
 
 
-def verifier_form(function: Decode, name: str) -> Form | None:
+def verifier_form(function: ForeignFunction, name: str) -> Form | None:
     """Return the form that its parameters tell, if they do; raises ``UnusableSubject`` for a batch of logits."""
     try:
         names = set(inspect.signature(function).parameters)
@@ -77,7 +77,7 @@ def verifier_form(function: Decode, name: str) -> Form | None:
     return "batched" if "lengths" in names else "logits" if names & set(PARAMETERS) else None
 
 
-def decode_subject(function: Decode, name: str) -> Subject:
+def decode_subject(function: ForeignFunction, name: str) -> Subject:
     """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
@@ -96,7 +96,7 @@ def decode_subject(function: Decode, name: str) -> Subject:
     )
 
 
-def one_round(function: Decode, task: Task) -> Decoder:
+def one_round(function: ForeignFunction, task: Task) -> Decoder:
     """Return the decoder whose rounds are ``function``; what it emits is cut at the horizon."""
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -108,17 +108,17 @@ def one_round(function: Decode, task: Task) -> Decoder:
     return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
 
 
-def whole_decode(function: Decode, task: Task) -> Decoder:
+def whole_decode(function: ForeignFunction, task: Task) -> Decoder:
     """Return the decoder whose single round is the whole of ``function``."""
     return _whole(function, task, {"horizon": task.horizon})
 
 
-def whole_decode_with_eos(function: Decode, task: Task) -> Decoder:
+def whole_decode_with_eos(function: ForeignFunction, task: Task) -> Decoder:
     """Return the same for a function that is told the end-of-sequence tokens."""
     return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
 
 
-def _whole(function: Decode, task: Task, limits: dict[str, Any]) -> Decoder:
+def _whole(function: ForeignFunction, task: Task, limits: dict[str, Any]) -> Decoder:
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         new = _as_tokens(function(draws, task.target, task.draft, state.tokens, **limits))
         return State(state.tokens + new, 0), Round(new, (), 0, 0)
@@ -127,7 +127,7 @@ def _whole(function: Decode, task: Task, limits: dict[str, Any]) -> Decoder:
 
 
 class _Shape(NamedTuple):
-    build: Callable[[Decode, Task], Decoder]
+    build: Callable[[ForeignFunction, Task], Decoder]
     keywords: dict[str, Any]
     stops_at_eos: bool
     whole: bool
@@ -167,7 +167,7 @@ def _load(name: str) -> Any:
     return found
 
 
-def _shape(function: Decode, name: str) -> _Shape | None:
+def _shape(function: ForeignFunction, name: str) -> _Shape | None:
     expected = (
         "(draws, target, draft, tokens), (draws, target, draft, prompt, *, horizon[, eos]) or "
         "(p, q, draft_tokens[, lengths or temperature, top_k, top_p, min_p])"

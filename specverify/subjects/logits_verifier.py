@@ -24,7 +24,7 @@ import numpy as np
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.processed import Processed, bare
@@ -32,7 +32,7 @@ from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
     pmf_rows,
     rounds,
-    sampled_setting,
+    setting_of_decoder,
     variant_of,
 )
 
@@ -50,7 +50,7 @@ FORBIDDEN = -1000.0
 UNTIED = 0.01
 
 
-def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
+def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
     """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others."""
     most, settings = max(gammas), settings_of(verify)
     pairs = [(gamma, settings[0]) for gamma in gammas if gamma != most] + [(most, setting) for setting in settings]
@@ -61,7 +61,7 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
         claims=frozenset(Claim),
         variants=tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
         settings=(
-            sampled_setting(
+            setting_of_decoder(
                 partial(build, verify, most, sampled),
                 " ".join([f"V=8 horizon=3 gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
                 partial(processed, sampled),
@@ -73,7 +73,7 @@ def logits_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (2,)) ->
     )
 
 
-def variant_at(verify: Verify, gamma: int, setting: Setting) -> Variant:
+def variant_at(verify: BareVerifier, gamma: int, setting: Setting) -> Variant:
     """Return the variant of a verifier of logits at one gamma and one setting."""
     return variant_of(
         " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
@@ -83,7 +83,7 @@ def variant_at(verify: Verify, gamma: int, setting: Setting) -> Variant:
 
 
 @lru_cache(maxsize=256)
-def parameters_of(verify: Verify) -> tuple[str, ...]:
+def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
     """Return the sampling parameters that it takes by name; none if its signature cannot be read."""
     try:
         taken = inspect.signature(verify).parameters
@@ -92,7 +92,7 @@ def parameters_of(verify: Verify) -> tuple[str, ...]:
     return tuple(parameter for parameter in PARAMETERS if parameter in taken)
 
 
-def settings_of(verify: Verify) -> tuple[Setting, ...]:
+def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings it is examined with, reduced to what it takes.
 
     A setting none of whose truncations it has is left out, unless it has none at all.
@@ -134,7 +134,9 @@ def logits_of(model: LanguageModel) -> LanguageModel:
     return lru_cache(maxsize=None)(row)
 
 
-def build(verify: Verify, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere) -> Decoder:
+def build(
+    verify: BareVerifier, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere
+) -> Decoder:
     """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the logits.
 
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted
@@ -157,7 +159,7 @@ def build(verify: Verify, gamma: int, setting: Setting, task: Task, answered: Co
     return rounds(task, gamma, decide)
 
 
-def passed(verify: Verify, setting: Setting, vocabulary: int) -> dict[str, float]:
+def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
     """Return every sampling parameter it takes: those of the setting, the others at their neutral value."""
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
@@ -167,6 +169,6 @@ def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
     return {"target_logits": target, "draft_logits": drafter, "draft_tokens": np.array(drafts)}
 
 
-def _attempt(verify: Verify, convert: Convert) -> None:
+def _attempt(verify: BareVerifier, convert: Convert) -> None:
     given = _given(np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]]), (1,))
     emitted_row(verify(*convert(given), **passed(verify, (), 2)), drafts=1)

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from reference import Claim, Decoder, Draws, Task, Tokens
+from reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task, Tokens
+from specverify.laws.rounding import FLOAT64
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 
 
@@ -96,7 +97,7 @@ class SampledPair(NamedTuple):
     """The total variation to be seen."""
 
 
-class Refused(Exception):  # noqa: N818 - reads as the sentence it is
+class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
     """An engine does not take a setting, and says so; the message is its own words."""
 
 
@@ -108,6 +109,8 @@ class Forward(NamedTuple):
     fed: Tokens
     entries: tuple[Any, ...] = ()
     """The cache before the pass, one array a layer and kind: ``[..., entries, width]``."""
+    spacing: float = FLOAT64
+    """Spacing at 1 of the floats in which the entries were computed."""
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
@@ -132,6 +135,10 @@ class Observed(NamedTuple):
     """What else the engine returned, one array a new token: scores, logits, hidden states ..."""
     changed: tuple[str, ...] = ()
     """The caller's objects that are not what they were before the run."""
+
+
+EVERYTHING = frozenset({"forwards", "rows", "returned", "changed"})
+"""What can be told of an engine that is looked into."""
 
 
 class Watched(NamedTuple):
@@ -165,6 +172,12 @@ class EngineProgram(NamedTuple):
     """For a declared bias: the target's law, from which ``law`` differs."""
     watch: Watch | None = None
     """The same engine, looked into while it runs."""
+    tells: frozenset[str] = EVERYTHING
+    """Which fields of ``Observed`` are told of it."""
+    draft: LanguageModel | None = None
+    """The pmf that a draft should be drawn from, given all tokens before it, where that is known."""
+    rows: Callable[[Tokens], Mapping[Tokens, Mapping[str, Pmf]]] = lambda new: {}
+    """For a reader: tokens -> p and q after them, on the way to these new tokens, where they are known."""
     documented: tuple[str, ...] = ()
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
     source: Any = None

@@ -43,7 +43,7 @@ from reference.rounds import initial_state
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
 from specverify.subjects.algorithm import PROMPT, float_task
-from specverify.subjects.arrays import Verify, arrays_of
+from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.seeded import seeded
@@ -53,14 +53,14 @@ Decide = Callable[[Draws, State, Draft], Tokens]
 """What a round emits, given its drafts."""
 
 
-def verifier_subject(verify: Verify, name: str, gammas: tuple[int, ...] = (1, 2, 3)) -> Subject:
+def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (1, 2, 3)) -> Subject:
     """Return the subject of a bare verifier at several gammas; it claims to be lossless and optimal."""
     return Subject(
         name=name,
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=tuple(variant_of(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
-        settings=(sampled_setting(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
+        settings=(setting_of_decoder(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
@@ -72,7 +72,7 @@ def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant
     return Variant(label, make, intercepted=Intercepted(make, answered_everywhere), **more)
 
 
-def sampled_setting(
+def setting_of_decoder(
     make: Callable[[Task, Context], Decoder], label: str, process: Callable[[Task], Task] | None = None
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` with its own randomness, for what cannot be enumerated.
@@ -111,7 +111,7 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def build(verify: Verify, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
+def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
 
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
@@ -155,6 +155,6 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 
-def _attempt(verify: Verify, convert: Convert) -> None:
+def _attempt(verify: BareVerifier, convert: Convert) -> None:
     given = {"p": np.array([[2, 1], [1, 2]]) / 3, "q": np.array([[1, 2]]) / 3, "draft_tokens": np.array([1])}
     emitted_row(verify(*convert(given)), drafts=1)

@@ -20,7 +20,7 @@ from specverify.laws.divided import divided_counts
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.scenarios import Scenario
 from specverify.laws.tables import SHAPES
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
 from specverify.subjects.subject import Subject
@@ -130,7 +130,7 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
         subject = _configuration(np.random.default_rng([seed, index]))
         found += [
             f"{verdict.subject} {verdict.check}: {verdict.statement}"
-            for verdict in verify_subject(subject, Plan(EXACT_CHECKS))
+            for verdict in verify_subject(subject, Checklist(EXACT_CHECKS))
             if verdict.status in ACCUSATIONS
         ]
     return found

@@ -16,7 +16,7 @@ from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, Check, Conditions, check_named, checks_named
 from specverify.mutants import Mutant, mutants, suspects
-from specverify.run.verify import Plan, run_check, settled, verify_subject
+from specverify.run.verify import Checklist, run_check, verify_subject, warmed_up
 from specverify.subjects.subject import Method, Subject
 from specverify.trust.peers import PEERS, PeerStatistic, judged
 
@@ -35,7 +35,7 @@ REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """One mutant under one check."""
 
     check: str
@@ -54,7 +54,7 @@ class MutantRow(NamedTuple):
     category: str
     citation: str
     killed_by: str
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     control: str
     """The verdict of the named check on the same subject without the bug."""
     peers: tuple[tuple[str, str], ...] = ()
@@ -128,22 +128,22 @@ def mutant_row(
     Rows of one ``run``, where it has a name, share the verdicts on controls that are made of the same.
     """
     mutant = next(item for item in mutants() if item.name == name)
-    subject, plan = _thinned(mutant.open()), _plan(checks, conditions)
+    subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
-    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), plan)
-    cells = tuple(_cell(_in_all(subject, verdict, killer, plan)) for verdict in some)
-    control = _control_status(_thinned(mutant.control()), killer, plan, run)
+    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), checklist)
+    cells = tuple(_cell(_in_all(subject, verdict, killer, checklist)) for verdict in some)
+    control = _control_status(_thinned(mutant.control()), killer, checklist, run)
     outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
     return MutantRow(
         mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control, outside
     )
 
 
-def _control_status(control: Subject, killer: Check, plan: Plan, run: str) -> str:
+def _control_status(control: Subject, killer: Check, checklist: Checklist, run: str) -> str:
     known = _known_controls(run) if run else {}
-    key = _made_of((control, killer, plan))
+    key = _made_of((control, killer, checklist))
     if key not in known:
-        known[key] = run_check(control, killer, plan._replace(checks=(killer,))).status.value
+        known[key] = run_check(control, killer, checklist._replace(checks=(killer,))).status.value
     return known[key]
 
 
@@ -167,7 +167,7 @@ def _made_of(value: Any) -> Hashable:
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
     """Return which checks accuse a correct subject."""
     control = next(item for item in suspects() if item.name == name)
-    verdicts = list(verify_subject(_thinned(control.open()), _plan(checks, conditions)))
+    verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(
         control.name,
         control.summary,
@@ -187,11 +187,11 @@ def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
     return {check: tuple(names) for check, names in alone.items()}
 
 
-def _in_all(subject: Subject, verdict: Verdict, killer: Check, plan: Plan) -> Verdict:
+def _in_all(subject: Subject, verdict: Verdict, killer: Check, checklist: Checklist) -> Verdict:
     """Return the verdict of the named check in all scenarios, where those of ``verdict`` were not enough."""
     if verdict.check != killer.name or verdict.status is Status.REFUTED:
         return verdict
-    return run_check(settled(subject), killer, plan)
+    return run_check(warmed_up(subject), killer, checklist)
 
 
 def _thinned(subject: Subject) -> Subject:
@@ -203,14 +203,14 @@ def _thinned(subject: Subject) -> Subject:
     return subject._replace(settings=first, pairs=pairs)
 
 
-def _plan(checks: Sequence[str], conditions: Conditions) -> Plan:
-    return Plan(checks_named(checks), conditions, seconds=300.0)
+def _checklist(checks: Sequence[str], conditions: Conditions) -> Checklist:
+    return Checklist(checks_named(checks), conditions, seconds=300.0)
 
 
-def _cell(verdict: Verdict) -> Cell:
+def _cell(verdict: Verdict) -> MatrixCell:
     tv = verdict.figures.get("tv", verdict.figures.get("tv_observed"))
     killed = verdict.status is Status.REFUTED
-    return Cell(
+    return MatrixCell(
         verdict.check,
         KILLED if killed else SURVIVED if verdict.status is Status.HOLDS else verdict.status.value,
         float(tv) if killed and tv else None,

@@ -102,8 +102,8 @@ def _counts(blocks: Blocks, vocabulary: int, positions: range) -> Array:
     return counts
 
 
-def _two_softmaxes(rng: np.random.Generator, vocabulary: int, spread: float = 1.0) -> tuple[Array, Array]:
-    return softmax(spread * rng.standard_normal(vocabulary)), softmax(spread * rng.standard_normal(vocabulary))
+def _two_softmaxes(rng: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
+    return softmax(rng.standard_normal(vocabulary)), softmax(rng.standard_normal(vocabulary))
 
 
 def _of_uniform_logits(rng: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from specverify.engines import Engine, Reproducer, Table
 from specverify.subjects.fault import Fault
+from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
@@ -39,8 +40,20 @@ def _smaller(source: Any) -> Iterable[tuple[str, EngineProgram]]:
     return smaller_programs(source)
 
 
+def _is_model(model: Any) -> bool:
+    return any(kind.__module__.partition(".")[0] == "transformers" for kind in type(model).__mro__)
+
+
+def _reads(model: Any) -> ReadPass | None:
+    if not _is_model(model):
+        return None
+    from specverify.engines.huggingface.watch import pass_of  # noqa: PLC0415 - whoever has a model has the library
+
+    return pass_of(model)
+
+
 def _passes(model: Any) -> Passes | None:
-    if not any(kind.__module__.partition(".")[0] == "transformers" for kind in type(model).__mro__):
+    if not _is_model(model):
         return None
     from specverify.engines.huggingface.generation import PASSES  # noqa: PLC0415 - whoever has a model has the library
 
@@ -59,5 +72,6 @@ ENGINE = Engine(
     load=_load,
     tables={"all": Table("every way in which generate() speculates, in every situation: hf:all/NAME each", _rows)},
     reproducer=Reproducer(_script, _smaller),
+    reads=_reads,
     passes=_passes,
 )

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from reference import Task, Tokens, argmax, one_hot, residual
+from reference import Task, Tokens, point_on_argmax, residual
 from reference.laws import chain_law
-from specverify.engines.huggingface.generation import Generation, drafts_as, engine_of
+from specverify.engines.huggingface.generation import GenerateCall, call_of, drafts_as
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
 from specverify.engines.huggingface.sampled import next_token_pmfs
 
 WEIGHT = 0.7
 
 
-def ensemble_engine(setting: EngineSetting) -> Generation:
+def ensemble_engine(setting: EngineSetting) -> GenerateCall:
     """Return assisted generation that is verified against the mixture, with weight ``WEIGHT`` on the target."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     drafting, call = {"assistant_ensemble_weight": WEIGHT}, {"assistant_model": assistant}
-    return engine_of(setting, build_target(setting), (assistant,), drafting=drafting, call=call)
+    return call_of(setting, build_target(setting), (assistant,), drafting=drafting, call=call)
 
 
 def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
@@ -42,7 +42,7 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
         return _round_step(p, q, setting.sample)
 
     def undrafted(p: Any) -> Any:
-        return p if setting.sample else one_hot(argmax(p), like=p)
+        return p if setting.sample else point_on_argmax(p)
 
     return chain_law(task, setting.prompt, setting.gamma, position, undrafted)
 
@@ -51,8 +51,8 @@ def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
     """Return the mass of each token as an accepted draft, and as the token that replaces a rejected one."""
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:
-        chosen = one_hot(argmax(mixture), like=p)
-        agrees = chosen * one_hot(argmax(q), like=p)
+        chosen = point_on_argmax(mixture)
+        agrees = chosen * point_on_argmax(q)
         return agrees, chosen - agrees
     accepted = np.minimum(mixture, q)
     return accepted, (1 - accepted.sum()) * residual(p, q)

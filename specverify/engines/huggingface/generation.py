@@ -1,6 +1,6 @@
 """Ways to call transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
 
-A ``Generation`` holds the models of one way and one call of ``generate``, which can be made with and without
+A ``GenerateCall`` holds the models of one way and one call of ``generate``, which can be made with and without
 speculation: everything else about the two calls is the same, so what they return must have one law. Each call is
 complete: nothing is left to a default of the library. What the library's source requires and its signature does not
 say is told in ``sampled``.
@@ -28,7 +28,7 @@ except ImportError as error:
     ) from error
 
 
-class Generation(NamedTuple):
+class GenerateCall(NamedTuple):
     """One way to call ``generate``: the models it runs, the target first, and the call."""
 
     models: tuple[Any, ...]
@@ -65,7 +65,7 @@ class Generation(NamedTuple):
         return tuple(self.new_tokens().tolist())
 
 
-Build = Callable[[EngineSetting], Generation]
+Build = Callable[[EngineSetting], GenerateCall]
 
 
 def layers_of(model: Any) -> Any:
@@ -77,24 +77,24 @@ PASSES = Passes("past_key_values", layers_of)
 """What the forward passes of the library's models depend on."""
 
 
-def assisted_engine(setting: EngineSetting) -> Generation:
+def assisted_engine(setting: EngineSetting) -> GenerateCall:
     """Return assisted generation with a draft model."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
-    return engine_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
+    return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
-def prompt_lookup_engine(setting: EngineSetting) -> Generation:
+def prompt_lookup_engine(setting: EngineSetting) -> GenerateCall:
     """Return generation with drafts copied from the prompt."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
-    return engine_of(setting, build_target(setting), drafting=drafting)
+    return call_of(setting, build_target(setting), drafting=drafting)
 
 
-def early_exit_engine(setting: EngineSetting) -> Generation:
+def early_exit_engine(setting: EngineSetting) -> GenerateCall:
     """Return generation with drafts from the target's own first layer."""
     target = build_target(setting)
     drafts_as(target, setting)
-    return engine_of(setting, target, drafting={"assistant_early_exit": 1})
+    return call_of(setting, target, drafting={"assistant_early_exit": 1})
 
 
 def drafts_as(model: Any, setting: EngineSetting) -> None:
@@ -109,32 +109,31 @@ def drafts_as(model: Any, setting: EngineSetting) -> None:
         setattr(model.generation_config, name, value)
 
 
-def engine_of(
+def call_of(
     setting: EngineSetting,
     target: Any,
     assistants: tuple[Any, ...] = (),
     *,
     drafting: Mapping[str, Any] | None = None,
     call: Mapping[str, Any] | None = None,
-    also: Callable[[], Mapping[str, Any]] = dict,
-) -> Generation:
+) -> GenerateCall:
     """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
 
     An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
-    left out without speculation; ``also()`` goes to ``generate`` in either case, made anew for every call.
+    left out without speculation.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
     first = target.config.decoder_start_token_id if target.config.is_encoder_decoder else None
 
     def generate(speculates: bool = True, **extra: Any) -> Any:
-        given = {**inputs, **also(), **(dict(call or {}) if speculates else {}), **extra}
+        given = {**inputs, **(dict(call or {}) if speculates else {}), **extra}
         given = {name: value for name, value in given.items() if value is not None}
         return target.generate(**given, generation_config=speculative if speculates else plain)
 
     models = (target, *assistants)
     configs = tuple(copy.deepcopy(getattr(model, "generation_config", None)) for model in models)
-    return Generation(models, generate, setting.prompt if first is None else (first,), inputs, configs)
+    return GenerateCall(models, generate, setting.prompt if first is None else (first,), inputs, configs)
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:

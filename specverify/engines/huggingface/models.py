@@ -9,8 +9,8 @@ from specverify.engines.huggingface import architectures
 from specverify.engines.huggingface.architectures import build_model
 
 __all__ = [
-    "ARCHITECTURES",
     "ASSISTANT_SEED",
+    "SAMPLED_ARCHITECTURES",
     "SETTINGS",
     "TARGET_SEED",
     "EngineSetting",
@@ -30,7 +30,7 @@ class EngineSetting(NamedTuple):
 
     name: str
     architecture: str
-    """A key of ``ARCHITECTURES``; target and assistant share it and differ in the seed of their weights."""
+    """A key of ``architectures.ARCHITECTURES``; target and assistant share it, not the seed of their weights."""
     temperature: float = 1.0
     top_k: int | None = None
     """None or 0 keeps every token."""
@@ -77,7 +77,7 @@ def build_assistant(setting: EngineSetting) -> Any:
     return build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
 
 
-ARCHITECTURES = {name: architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
+SAMPLED_ARCHITECTURES = {name: architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
 """The architectures of ``SETTINGS``; ``build_model`` knows more."""
 
 _SAMPLING: dict[str, dict[str, Any]] = {
@@ -97,7 +97,7 @@ _SAMPLING: dict[str, dict[str, Any]] = {
 
 SETTINGS: tuple[EngineSetting, ...] = tuple(
     EngineSetting(f"{architecture} {name}", architecture, **options)
-    for architecture in ARCHITECTURES
+    for architecture in SAMPLED_ARCHITECTURES
     for name, options in _SAMPLING.items()
 )
 """For both speculative paths: every prompt ends in two tokens that occurred before, so prompt lookup copies at once."""

@@ -14,7 +14,7 @@ from typing import Any
 from reference import Draws, Tokens
 from specverify.engines.huggingface.generation import (
     Build,
-    Generation,
+    GenerateCall,
     assisted_engine,
     prompt_lookup_engine,
     quiet_and_seeded,
@@ -22,11 +22,11 @@ from specverify.engines.huggingface.generation import (
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.sampled import exact_law
 from specverify.engines.huggingface.smaller import Source
-from specverify.engines.huggingface.watch import ready, watched
+from specverify.engines.huggingface.watch import ready, watched_call
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import complete_law
-from specverify.subjects.subject import EngineProgram, Refused
+from specverify.subjects.subject import EngineProgram, SettingRefused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(
     EngineSetting(
@@ -72,13 +72,13 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         open=partial(opened, partial(build, setting)),
         law=partial(exact_law, setting),
         replays=REPLAYS,
-        watch=partial(watched, partial(build, setting)),
+        watch=partial(watched_call, partial(build, setting)),
         source=Source(partial(build, setting), setting, partial(engine_program, build=build)),
     )
 
 
 @lru_cache(maxsize=4)
-def plain_law(build: Callable[[], Generation]) -> dict[Tokens, float]:
+def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
     """Return the law of the same call without speculation, its random calls enumerated: what the engine promises."""
     with opened(build, speculative=False) as program:
         return complete_law(program)
@@ -86,11 +86,11 @@ def plain_law(build: Callable[[], Generation]) -> dict[Tokens, float]:
 
 @contextmanager
 def opened(
-    build: Callable[[], Generation], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
+    build: Callable[[], GenerateCall], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
     """Build the models and yield one call of ``generate`` as a program of draws; every run finds the models as new.
 
-    Raises ``Refused`` where the library raises an error that holds the words ``refusal``.
+    Raises ``SettingRefused`` where the library raises an error that holds the words ``refusal``.
     """
     with quiet_and_seeded(0):
         engine = build()
@@ -104,7 +104,7 @@ def opened(
                 return outcome_of(engine.new_tokens(speculative))
         except Exception as error:
             if refusal and refusal in str(error):
-                raise Refused(str(error)) from error
+                raise SettingRefused(str(error)) from error
             raise
 
     with ready(engine.models):

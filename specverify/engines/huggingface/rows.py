@@ -18,13 +18,13 @@ from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.programs import REPLAYS, opened, plain_law
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.smaller import Source
-from specverify.engines.huggingface.watch import watched
+from specverify.engines.huggingface.watch import watched_call
 from specverify.subjects.subject import EngineProgram, Subject
 
-Law = Callable[[EngineSetting], Mapping[Tokens, float]]
+LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One setting of one way to speculate."""
 
     build: Build
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     """What the library says if it does not take the setting; anything else that it raises is a fault."""
     documented: tuple[str, ...] = ()
     """What the library's documentation says a call changes."""
-    declared: Law | None = None
+    declared: LawOf | None = None
     """The law of a documented lossy mode."""
     watch: bool = True
     """Whether it can be looked into: the prompt is token ids, only the loop runs the target, float64 is possible."""
@@ -105,7 +105,7 @@ DRAFTING: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 """Schedules and an assistant with a generation config of its own; and what is documented to change."""
 
-ARCHITECTURES = ("gpt2", "qwen2", "mistral", "gemma2", "gemma3", "t5", "bart", "lfm2")
+OTHER_ARCHITECTURES = ("gpt2", "qwen2", "mistral", "gemma2", "gemma3", "t5", "bart", "lfm2")
 """Beside Llama. Mistral and Gemma have windows shorter than a run, T5 and BART an encoder, LFM2 layers with a state."""
 STATEFUL = {
     "mamba2": "not supported with stateful models, such as Mamba2ForCausalLM",
@@ -113,28 +113,32 @@ STATEFUL = {
 }
 """A state-space model and a hybrid, and what the library says to them."""
 
-SPECIAL: dict[str, Row] = {
-    "assisted/by-a-copy": Row(special.twin_engine, BASE),
-    "mtp/one-layer": Row(special.mtp_engine(1), BASE, watch=False),
-    "mtp/two-layers": Row(special.mtp_engine(2), BASE._replace(vocabulary=3), watch=False),
-    "mtp/greedy": Row(special.mtp_engine(2), BASE._replace(sample=False), watch=False),
-    "mtp/several-ends": Row(special.mtp_engine(1), BASE._replace(eos=(0, 3), temperature=1.5), watch=False),
-    "dflash/plain": Row(special.dflash_engine, BASE),
-    "dflash/top-k": Row(special.dflash_engine, BASE._replace(top_k=2)),
-    "dflash/greedy": Row(special.dflash_engine, BASE._replace(sample=False)),
-    "gemma4-assistant/plain": Row(special.gemma4_engine, BASE),
-    "gemma4-assistant/temperature": Row(special.gemma4_engine, BASE._replace(temperature=0.7)),
-    "gemma4-assistant/greedy": Row(special.gemma4_engine, BASE._replace(sample=False)),
-    "universal/in-order": Row(special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5), watch=False),
-    "universal/reversed": Row(special.universal_engine(special.REVERSED), BASE._replace(vocabulary=5), watch=False),
-    "universal/as-it-comes": Row(special.universal_engine(None), BASE._replace(vocabulary=5), watch=False),
-    "universal/greedy": Row(
+SPECIAL: dict[str, TableRow] = {
+    "assisted/by-a-copy": TableRow(special.twin_engine, BASE),
+    "mtp/one-layer": TableRow(special.mtp_engine(1), BASE, watch=False),
+    "mtp/two-layers": TableRow(special.mtp_engine(2), BASE._replace(vocabulary=3), watch=False),
+    "mtp/greedy": TableRow(special.mtp_engine(2), BASE._replace(sample=False), watch=False),
+    "mtp/several-ends": TableRow(special.mtp_engine(1), BASE._replace(eos=(0, 3), temperature=1.5), watch=False),
+    "dflash/plain": TableRow(special.dflash_engine, BASE),
+    "dflash/top-k": TableRow(special.dflash_engine, BASE._replace(top_k=2)),
+    "dflash/greedy": TableRow(special.dflash_engine, BASE._replace(sample=False)),
+    "gemma4-assistant/plain": TableRow(special.gemma4_engine, BASE),
+    "gemma4-assistant/temperature": TableRow(special.gemma4_engine, BASE._replace(temperature=0.7)),
+    "gemma4-assistant/greedy": TableRow(special.gemma4_engine, BASE._replace(sample=False)),
+    "universal/in-order": TableRow(
+        special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5), watch=False
+    ),
+    "universal/reversed": TableRow(
+        special.universal_engine(special.REVERSED), BASE._replace(vocabulary=5), watch=False
+    ),
+    "universal/as-it-comes": TableRow(special.universal_engine(None), BASE._replace(vocabulary=5), watch=False),
+    "universal/greedy": TableRow(
         special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5, sample=False), watch=False
     ),
-    "table/assisted": Row(special.table_engine, BASE),
-    "table/prompt-lookup": Row(special.table_lookup_engine, BASE),
-    "ensemble/plain": Row(ensemble_engine, BASE, declared=ensemble_law),
-    "ensemble/greedy": Row(ensemble_engine, BASE._replace(sample=False), declared=ensemble_law),
+    "table/assisted": TableRow(special.table_engine, BASE),
+    "table/prompt-lookup": TableRow(special.table_lookup_engine, BASE),
+    "ensemble/plain": TableRow(ensemble_engine, BASE, declared=ensemble_law),
+    "ensemble/greedy": TableRow(ensemble_engine, BASE._replace(sample=False), declared=ensemble_law),
 }
 """Drafters that need a model of their own kind; tables, whose cache audits itself; the documented lossy mode."""
 
@@ -148,38 +152,39 @@ EARLY = ("plain", "greedy", "top-k", "several-ends")
 """What of ``SAMPLING`` is examined with early exit, which is assisted generation but for its drafts."""
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, TableRow]:
     """Return name -> row."""
     listed = {f"{way}/{name}": row for way in WAYS for name, row in _rows_of(way).items()} | SPECIAL
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in listed.items()}
 
 
-def _rows_of(way: str) -> dict[str, Row]:
+def _rows_of(way: str) -> dict[str, TableRow]:
     build, draft_model = WAYS[way], way == "assisted"
     sampling = {name: SAMPLING[name] for name in (EARLY if way == "early-exit" else SAMPLING)}
-    found = {name: Row(build, BASE._replace(**more), watch=name != "guidance") for name, more in sampling.items()}
+    found = {name: TableRow(build, BASE._replace(**more), watch=name != "guidance") for name, more in sampling.items()}
     found |= {
-        name: Row(situation(build), BASE._replace(**more), watch=name != "embeddings")
+        name: TableRow(situation(build), BASE._replace(**more), watch=name != "embeddings")
         for name, (situation, more) in SITUATIONS.items()
     }
     if way != "early-exit":
-        found |= {name: Row(build, BASE._replace(architecture=name)) for name in ARCHITECTURES}
+        found |= {name: TableRow(build, BASE._replace(architecture=name)) for name in OTHER_ARCHITECTURES}
         found |= {
-            name: Row(build, BASE._replace(architecture=name), said, watch=False) for name, said in STATEFUL.items()
+            name: TableRow(build, BASE._replace(architecture=name), said, watch=False)
+            for name, said in STATEFUL.items()
         }
     if draft_model:
         found |= {
-            name: Row(build, BASE._replace(**more), documented=documented)
+            name: TableRow(build, BASE._replace(**more), documented=documented)
             for name, (more, documented) in DRAFTING.items()
         }
         found |= {
-            name: Row(situation(build), BASE._replace(**more), said, watch=False)
+            name: TableRow(situation(build), BASE._replace(**more), said, watch=False)
             for name, (situation, more, said) in REFUSED.items()
         }
     return found
 
 
-def row_subject(name: str, row: Row) -> Subject:
+def row_subject(name: str, row: TableRow) -> Subject:
     """Return one row as a subject that claims to be lossless, or to have its declared law."""
     build = partial(row.build, row.setting)
     promised = partial(plain_law, build)
@@ -195,7 +200,7 @@ def row_subject(name: str, row: Row) -> Subject:
                 plain=partial(opened, build, speculative=False, refusal=row.refusal),
                 replays=REPLAYS,
                 target=promised if row.declared else None,
-                watch=partial(watched, build) if row.watch else None,
+                watch=partial(watched_call, build) if row.watch else None,
                 documented=row.documented,
                 source=Source(build, row.setting, partial(_row_program, name, row)),
             ),
@@ -205,5 +210,5 @@ def row_subject(name: str, row: Row) -> Subject:
     )
 
 
-def _row_program(name: str, row: Row, setting: EngineSetting) -> EngineProgram:
+def _row_program(name: str, row: TableRow, setting: EngineSetting) -> EngineProgram:
     return row_subject(name, row._replace(setting=setting)).programs[0]

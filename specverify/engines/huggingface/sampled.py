@@ -25,7 +25,7 @@ from reference.rounds import AcceptanceStatistics, commit
 from reference.types import Tokens
 from specverify.engines.huggingface.generation import (
     Build,
-    Generation,
+    GenerateCall,
     assisted_engine,
     one_thread,
     prompt_lookup_engine,
@@ -47,7 +47,7 @@ except ImportError as error:
 __all__ = [
     "SETTINGS",
     "EngineSetting",
-    "Generation",
+    "GenerateCall",
     "assisted_activity",
     "assisted_counts",
     "assisted_engine",

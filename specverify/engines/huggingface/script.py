@@ -17,7 +17,7 @@ import torch
 import transformers
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from specverify.engines.huggingface.generation import Generation, as_lists, quiet_and_seeded
+from specverify.engines.huggingface.generation import GenerateCall, as_lists, quiet_and_seeded
 from specverify.engines.huggingface.script_models import model_code, settings_code
 from specverify.engines.huggingface.script_text import (
     BREAK,
@@ -38,7 +38,7 @@ NAMES = ("target", "assistant")
 _config: Any = GenerationConfig  # its constructor is not annotated
 
 
-def script_of(build: Callable[[], Generation], fault: Fault) -> str:
+def script_of(build: Callable[[], GenerateCall], fault: Fault) -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
     It needs torch and transformers alone, and ends with status 1 if the fault is there, 0 if not, 125 if the call
@@ -49,7 +49,7 @@ def script_of(build: Callable[[], Generation], fault: Fault) -> str:
         return _script(build, fault)
 
 
-def _script(build: Callable[[], Generation], fault: Fault) -> str:
+def _script(build: Callable[[], GenerateCall], fault: Fault) -> str:
     engine = build()
     _writable(engine)
     extra = _asked(fault.returned)
@@ -89,7 +89,9 @@ def _script(build: Callable[[], Generation], fault: Fault) -> str:
     return _whole(fault, greedy, engine, [*written.before, *setup], calls, written)
 
 
-def _whole(fault: Fault, greedy: bool, engine: Generation, setup: list[str], calls: list[str], written: Written) -> str:
+def _whole(
+    fault: Fault, greedy: bool, engine: GenerateCall, setup: list[str], calls: list[str], written: Written
+) -> str:
     found = f"Found with torch {torch.__version__} and transformers {transformers.__version__}, on the CPU."
     head = "\n".join(textwrap.wrap(fault.said, WIDTH)) + f"\n\n{found}\n"
     head += "Exit status: 1 if it is there, 0 if not."
@@ -139,7 +141,7 @@ def _uniform(value: float) -> str:
     return UNIFORM.format(value="1 - 2**-24", said="the largest float below 1", often="2**24")
 
 
-def _names(engine: Generation) -> str:
+def _names(engine: GenerateCall) -> str:
     return ", ".join(NAMES[: len(engine.models)]) + ("," if len(engine.models) == 1 else "")
 
 
@@ -147,7 +149,7 @@ def _never(**_: Any) -> Any:
     raise NoScript("the call is made by a model that was not there before, which cannot be written as a script")
 
 
-def _is_built_anew(engine: Generation, extra: Mapping[str, Any]) -> bool:
+def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
     """Return whether the speculative call is made with other objects than the ones that were built first."""
     try:
         engine.generate(True, **extra)
@@ -156,7 +158,7 @@ def _is_built_anew(engine: Generation, extra: Mapping[str, Any]) -> bool:
     return True
 
 
-def _writable(engine: Generation) -> None:
+def _writable(engine: GenerateCall) -> None:
     for model in engine.models:
         kind = type(model)
         if not kind.__module__.startswith("transformers."):
@@ -168,13 +170,13 @@ def _asked(returned: str) -> dict[str, Any]:
     return {"return_dict_in_generate": True, f"output_{returned}": True, "logits_processor": None} if returned else {}
 
 
-def _returned_name(returned: str, engine: Generation) -> str:
+def _returned_name(returned: str, engine: GenerateCall) -> str:
     kept = returned in {"scores", "logits"} or not engine.target.config.is_encoder_decoder
     return returned if kept else f"decoder_{returned}"
 
 
 def _function(
-    name: str, said: str, lines: list[str], given: Mapping[str, Any], engine: Generation, written: Written
+    name: str, said: str, lines: list[str], given: Mapping[str, Any], engine: GenerateCall, written: Written
 ) -> str:
     before = list(lines)
     arguments = {key: _value(key, value, engine, written, before) for key, value in given.items()}
@@ -182,7 +184,7 @@ def _function(
     return f"def {name}():\n" + textwrap.indent("\n".join(body), "    ")
 
 
-def _value(key: str, value: Any, engine: Generation, written: Written, before: list[str]) -> str:
+def _value(key: str, value: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
     if id(value) in written.names:
         return written.names[id(value)]
     if isinstance(value, (list, tuple)):
@@ -206,7 +208,7 @@ def _generation_config(_: str, config: Any, *__: Any) -> str:
     return call_code("GenerationConfig", {name: code(as_lists(value)) for name, value in kept.items()})
 
 
-def _tensor(key: str, value: Any, engine: Generation, *_: Any) -> str:
+def _tensor(key: str, value: Any, engine: GenerateCall, *_: Any) -> str:
     if key == "inputs_embeds":
         table = engine.target.get_input_embeddings().weight
         ids = [[int((table == row).all(-1).nonzero()[0]) for row in rows] for rows in value]
@@ -214,7 +216,7 @@ def _tensor(key: str, value: Any, engine: Generation, *_: Any) -> str:
     return f"torch.tensor({value.tolist()})"
 
 
-def _cache(_: str, cache: Any, engine: Generation, written: Written, before: list[str]) -> str:
+def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
     """Return a cache that holds the beginning of the prompt as code: a forward pass of the target."""
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]

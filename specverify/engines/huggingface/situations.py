@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import DynamicCache, PreTrainedTokenizerFast
 
-from specverify.engines.huggingface.generation import Build, Generation
+from specverify.engines.huggingface.generation import Build, GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 
 LETTERS = "abcdefgh"
@@ -26,14 +26,14 @@ class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
 
 
 def with_arguments(
-    build: Build, arguments: Callable[[Generation], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
+    build: Build, arguments: Callable[[GenerateCall], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
 ) -> Build:
     """Return the way of calling in which ``arguments(engine)`` are passed as well, made anew for every call.
 
     With ``prompt`` they are the prompt, and must not change; unless ``echoed`` only the new tokens come back.
     """
 
-    def built(setting: EngineSetting) -> Generation:
+    def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
 
         def generate(speculative: bool = True, **extra: Any) -> Any:
@@ -46,37 +46,37 @@ def with_arguments(
     return built
 
 
-def of_embeddings(engine: Generation) -> dict[str, Any]:
+def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
     """The prompt as embeddings ``[1, length, width]``; the library then returns only new tokens."""
     embedded = engine.target.get_input_embeddings()(engine.inputs["input_ids"]).detach()
     return {"inputs_embeds": embedded, "attention_mask": engine.inputs["attention_mask"]}
 
 
-def with_padding(engine: Generation) -> dict[str, Any]:
+def with_padding(engine: GenerateCall) -> dict[str, Any]:
     """The prompt behind one token of padding, so that positions are counted from the mask."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 0)}
 
 
-def with_a_hole(engine: Generation) -> dict[str, Any]:
+def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
     """The prompt with one token in its middle masked."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 2)}
 
 
-def two_prompts(engine: Generation) -> dict[str, Any]:
+def two_prompts(engine: GenerateCall) -> dict[str, Any]:
     """Two prompts at once."""
     return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
 
 
-def with_filled_cache(engine: Generation) -> dict[str, Any]:
+def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
     """A cache that already holds all of the prompt but its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
 
 
-def with_a_tokenizer(_: Generation) -> dict[str, Any]:
+def with_a_tokenizer(_: GenerateCall) -> dict[str, Any]:
     """A tokenizer of single letters, for stop strings."""
     return {"tokenizer": letters_tokenizer(len(LETTERS))}
 
@@ -92,7 +92,7 @@ def letters_tokenizer(vocabulary: int) -> Any:
     return wrapped(tokenizer_object=tokenizer)
 
 
-def with_a_counting_processor(_: Generation) -> dict[str, Any]:
+def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
     """A processor that keeps state, and trusts to one call a token."""
     return {"logits_processor": [counting_processor()]}
 
@@ -109,7 +109,7 @@ def counting_processor() -> Callable[[Any, Any], Any]:
     return process
 
 
-def with_a_last_token_criterion(_: Generation) -> dict[str, Any]:
+def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
     """A stopping criterion that looks at the last token alone, as most that are written do."""
     return {"stopping_criteria": [last_token_is_one]}
 
@@ -122,7 +122,7 @@ def last_token_is_one(ids: Any, scores: Any) -> Any:
 def broken_off_before(build: Build) -> Build:
     """Return the way of calling after a first, greedy call that was broken off while it drafted."""
 
-    def built(setting: EngineSetting) -> Generation:
+    def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
 
         def before() -> None:
@@ -135,7 +135,7 @@ def broken_off_before(build: Build) -> Build:
 
 
 @contextmanager
-def _breaking_off(engine: Generation) -> Iterator[None]:
+def _breaking_off(engine: GenerateCall) -> Iterator[None]:
     """Raise in the first forward pass that drafts: of the assistant, or of the target with fewer layers."""
     layers = engine.target.config.num_hidden_layers
 
@@ -154,7 +154,7 @@ def _breaking_off(engine: Generation) -> Iterator[None]:
 def used_before(build: Build) -> Build:
     """Return the way of calling after a first, complete and greedy call with the same objects."""
 
-    def built(setting: EngineSetting) -> Generation:
+    def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
 
         def before() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from specverify.engines.huggingface.generation import Generation
+from specverify.engines.huggingface.generation import GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.subjects.subject import EngineProgram
 
@@ -13,7 +13,7 @@ from specverify.subjects.subject import EngineProgram
 class Source(NamedTuple):
     """What a program is made of, as a script of it needs it."""
 
-    generation: Callable[[], Generation]
+    generation: Callable[[], GenerateCall]
     setting: EngineSetting
     program: Callable[[EngineSetting], EngineProgram]
     """The same program at another setting."""

@@ -10,7 +10,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from specverify.engines.huggingface.generation import Build, Generation, drafts_as, engine_of
+from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, drafts_as
 from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
 from specverify.engines.huggingface.speculators import (
     Tokenizers,
@@ -26,57 +26,57 @@ IN_ORDER, REVERSED = "xdcbya", "aybcdx"
 """Two orders in which a tokenizer may list its vocabulary: that of its ids, and the opposite one."""
 
 
-def twin_engine(setting: EngineSetting) -> Generation:
+def twin_engine(setting: EngineSetting) -> GenerateCall:
     """Return assisted generation in which the assistant is a copy of the target."""
     assistant = build_target(setting)
     drafts_as(assistant, setting)
-    return engine_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
+    return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
 def mtp_engine(layers: int) -> Build:
     """Return drafts from the target's own multi-token prediction layers, one token a layer."""
 
-    def build(setting: EngineSetting) -> Generation:
+    def build(setting: EngineSetting) -> GenerateCall:
         target = mtp_target(setting.vocabulary, TARGET_SEED, layers)
-        return engine_of(setting, target, drafting={"use_mtp": True})._replace(hidden_states=False)
+        return call_of(setting, target, drafting={"use_mtp": True})._replace(hidden_states=False)
 
     return build
 
 
-def dflash_engine(setting: EngineSetting) -> Generation:
+def dflash_engine(setting: EngineSetting) -> GenerateCall:
     """Return drafts from one pass of a block-diffusion drafter over the target's hidden states."""
     target = build_target(setting)
     assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
     drafting, call = {"speculation_type": "dflash"}, {"assistant_model": assistant}
-    return engine_of(setting, target, (assistant,), drafting=drafting, call=call)._replace(hidden_states=False)
+    return call_of(setting, target, (assistant,), drafting=drafting, call=call)._replace(hidden_states=False)
 
 
-def gemma4_engine(setting: EngineSetting) -> Generation:
+def gemma4_engine(setting: EngineSetting) -> GenerateCall:
     """Return drafts from an assistant that attends to the target's own cache."""
     target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
-    return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
+    return call_of(setting, target, (assistant,), call={"assistant_model": assistant})
 
 
 def universal_engine(order: str | None) -> Build:
     """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
 
-    def build(setting: EngineSetting) -> Generation:
+    def build(setting: EngineSetting) -> GenerateCall:
         return _afresh(partial(_universal, setting), two_tokenizers(TARGET_SEED, order=order))
 
     return build
 
 
-def _universal(setting: EngineSetting, pair: Tokenizers) -> Generation:
+def _universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
         "tokenizer": pair.target_tokenizer,
         "assistant_tokenizer": pair.assistant_tokenizer,
     }
-    return engine_of(setting, pair.target, (pair.assistant,), call=call)
+    return call_of(setting, pair.target, (pair.assistant,), call=call)
 
 
-def _afresh(build: Callable[[Tokenizers], Generation], pair: Tokenizers) -> Generation:
+def _afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
     """Return an engine that copies ``pair`` before each speculative call: the library rebuilds the assistant's head."""
     engine = build(deepcopy(pair))
     newest = [engine]
@@ -90,15 +90,15 @@ def _afresh(build: Callable[[Tokenizers], Generation], pair: Tokenizers) -> Gene
     return engine._replace(generate=generate, before=before)
 
 
-def table_engine(setting: EngineSetting) -> Generation:
+def table_engine(setting: EngineSetting) -> GenerateCall:
     """Return tables for target and draft, whose cache stores token ids and audits itself at every forward pass."""
     target = build_table(setting.vocabulary, TABLE_SEED)
     assistant = build_table(setting.vocabulary, TABLE_SEED, side="draft")
     drafts_as(assistant, setting)
-    return engine_of(setting, target, (assistant,), call={"assistant_model": assistant})
+    return call_of(setting, target, (assistant,), call={"assistant_model": assistant})
 
 
-def table_lookup_engine(setting: EngineSetting) -> Generation:
+def table_lookup_engine(setting: EngineSetting) -> GenerateCall:
     """Return prompt lookup on a table."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
-    return engine_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)
+    return call_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

@@ -58,11 +58,11 @@ def plain() -> Subject:
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {"assisted": assisted, "prompt-lookup": prompt_lookup, "plain": plain}
 
-Counts = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
+CountsOf = Callable[[EngineSetting, int, int], dict[tuple[int, ...], int]]
 Activity = Callable[[EngineSetting, int, int], AcceptanceStatistics]
 
 
-def _speculative(counts: Counts, activity: Activity, build: Build) -> tuple[SampledSetting, ...]:
+def _speculative(counts: CountsOf, activity: Activity, build: Build) -> tuple[SampledSetting, ...]:
     return tuple(
         SampledSetting(
             name=setting.name,

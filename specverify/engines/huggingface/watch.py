@@ -19,12 +19,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
-from specverify.engines.huggingface.generation import PASSES, Generation, layers_of, quiet_and_seeded
+from specverify.engines.huggingface.generation import PASSES, GenerateCall, layers_of, quiet_and_seeded
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.intercept.torch.content import digest
 from specverify.intercept.torch.lazy_tensor import look_at
 from specverify.intercept.torch.memo import Memory, remembered
+from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import Forward, Observed, Watched
 
 ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")
@@ -50,7 +51,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
+def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     """Build the models in float64 and yield the engine with what is needed to look into it."""
     with quiet_and_seeded(0):
         engine = build()
@@ -60,18 +61,15 @@ def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
         model.forward = in_float64(model.forward)
         if not hidden:  # eager attention alone returns its weights, and has none to return for a row that sees nothing
             model.set_attn_implementation("eager")
-    layers = layers_of(engine.target)
+    read = pass_of(engine.target)
     forwards: list[Forward] = []
     rows: list[list[Tokens]] = []
 
-    def before_forward(target: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        if layers_of(target) != layers:
-            return  # early exit: the target drafts
-        cache = named["past_key_values"]
-        ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
-        fed = () if ids is None else tuple(look_at(ids)[0].tolist())
-        forwards.append(Forward(cache.get_seq_length(), fed, entries_of(cache)))
-        rows.append([])
+    def before_forward(_: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        found = read(positional, named)
+        if found is not None:
+            forwards.append(found)
+            rows.append([])
 
     def show(ids: Any, scores: Any) -> Any:
         if rows:
@@ -101,6 +99,21 @@ def watched(build: Callable[[], Generation]) -> Iterator[Watched]:
             hook.remove()
 
 
+def pass_of(target: Any) -> ReadPass:
+    """Return what tells of a call of ``target`` what it is fed and what its cache holds, or that it drafts."""
+    layers = layers_of(target)
+
+    def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
+        if layers_of(target) != layers:
+            return None  # early exit: the target drafts
+        cache = named.get("past_key_values")
+        ids = named.get("decoder_input_ids", named.get("input_ids", positional[0] if positional else None))
+        fed = () if ids is None else tuple(look_at(ids)[0].tolist())
+        return Forward(0, fed) if cache is None else Forward(cache.get_seq_length(), fed, entries_of(cache))
+
+    return read
+
+
 class _Float64(TorchFunctionMode):
     """Whoever asks for float32 gets float64."""
 
@@ -121,7 +134,7 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def _asked(engine: Generation, *, attentions: bool) -> dict[str, bool]:
+def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     found = engine.generate(False, **asked)
@@ -153,7 +166,7 @@ def _array(entry: Any) -> Any:
     return look_at(entry).double().numpy()
 
 
-def _contents(engine: Generation) -> dict[str, bytes]:
+def _contents(engine: GenerateCall) -> dict[str, bytes]:
     """Return a digest of everything the caller owns and may use again."""
     found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     for number, model in enumerate(engine.models):

@@ -25,7 +25,7 @@ from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
-from specverify.intercept.unknowns.finite import shown
+from specverify.intercept.unknowns.finite import seed_name
 from specverify.intercept.unknowns.uniform import refusal
 
 LIBRARY = "numpy"
@@ -62,7 +62,7 @@ def _sets_state(kind: type, function: str) -> Callable[..., Any]:
             return real(self, *args, **kwargs)
         if function == "seed":
             name = answers.name(self, "np.random.RandomState").split(" ")[0]
-            answers.call_it(self, f"{name} seed({shown(args[0] if args else kwargs.get('seed'))})")
+            answers.call_it(self, f"{name} seed({seed_name(args[0] if args else kwargs.get('seed'))})")
         return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
 
     return method
@@ -144,7 +144,7 @@ def numpy_replaced() -> Iterator[None]:
         made = library_default_rng(seed)
         answers = answering(LIBRARY)
         if answers is not None and made is not seed:
-            answers.call_it(made, f"np.random.default_rng({shown(seed)})")
+            answers.call_it(made, f"np.random.default_rng({seed_name(seed)})")
         return made
 
     with ExitStack() as stack:

@@ -29,7 +29,7 @@ from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, shown
+from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, seed_name
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.uniform import refusal
 
@@ -159,7 +159,7 @@ def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> 
 
 
 def _seed_shown(a: Any = None, version: int = 2) -> str:
-    return "" if a is None else f" seed({shown(a)})"
+    return "" if a is None else f" seed({seed_name(a)})"
 
 
 def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:

@@ -19,7 +19,7 @@ from specverify.intercept.block import tried
 from specverify.intercept.torch.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, is_open, known
 
-MOST_OUTCOMES = 8
+MOST_CARRIED = 8
 """With more of them the runs that are saved are fewer than the computations that are made."""
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -33,7 +33,7 @@ def only_source(values: Any) -> Categorical | None:
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
         return None
-    few = isinstance(sources[0], Categorical) and np.count_nonzero(sources[0].pmf) <= MOST_OUTCOMES
+    few = isinstance(sources[0], Categorical) and np.count_nonzero(sources[0].pmf) <= MOST_CARRIED
     return sources[0] if few else None
 
 
@@ -68,7 +68,7 @@ def for_each_outcome(
                 )
         except Exception as error:  # in the run in which this outcome is drawn it is raised again
             raise Apart from error
-    return merged(source, found)
+    return merged_outcomes(source, found)
 
 
 def _at(value: Any, source: Categorical, outcome: int) -> Any:
@@ -85,7 +85,7 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
     return of_numbers(value, numbers)
 
 
-def merged(source: Categorical, found: Mapping[int, Any]) -> Any:
+def merged_outcomes(source: Categorical, found: Mapping[int, Any]) -> Any:
     """Return what was found for each outcome as one value, with lazy tensors where they differ."""
     values = list(found.values())
     first = values[0]
@@ -97,17 +97,17 @@ def merged(source: Categorical, found: Mapping[int, Any]) -> Any:
         if any(value.keys() != first.keys() for value in values):
             raise Apart
         return type(first)(
-            (name, merged(source, {outcome: found[outcome][name] for outcome in found})) for name in first
+            (name, merged_outcomes(source, {outcome: found[outcome][name] for outcome in found})) for name in first
         )
     if type(first) in (list, tuple):
         if any(len(value) != len(first) for value in values):
             raise Apart
         return type(first)(
-            merged(source, {outcome: found[outcome][item] for outcome in found}) for item in range(len(first))
+            merged_outcomes(source, {outcome: found[outcome][item] for outcome in found}) for item in range(len(first))
         )
     if hasattr(first, "__dict__") and not callable(first):
         made = copy.copy(first)
-        made.__dict__.update(merged(source, {outcome: dict(found[outcome].__dict__) for outcome in found}))
+        made.__dict__.update(merged_outcomes(source, {outcome: dict(found[outcome].__dict__) for outcome in found}))
         return made
     if any(value is not first and value != first for value in values):
         raise Apart

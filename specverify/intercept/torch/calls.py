@@ -56,7 +56,7 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         standing_for = self.run.filled.standing_for
         args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
-        if func in ANSWERS:
+        if func in ANSWERS and not _on_meta(args, named):
             return self._answered(func, args, named)
         args, named = _of_tensors(args), _of_tensors(named)
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
@@ -85,6 +85,15 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+    """Return whether a call makes or fills a tensor that has a shape and no numbers, where nothing is drawn."""
+    place = named.get("device")
+    if place is not None:
+        return torch.device(place).type == "meta"
+    first = next((value for value in (*args, *named.values()) if isinstance(value, torch.Tensor)), None)
+    return first is not None and first.is_meta
 
 
 def _of_tensors(given: Any) -> Any:

@@ -121,7 +121,8 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
 
 
 def _initial_uniform_(run: TorchDraws, tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    return _uniform_(run, tensor, a, b, generator=generator)
+    with torch.no_grad():
+        return _uniform_(run, tensor, a, b, generator=generator)
 
 
 def _kaiming_uniform_(
@@ -137,7 +138,7 @@ def _kaiming_uniform_(
         return tensor
     fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
     end = torch.nn.init.calculate_gain(nonlinearity, a) * math.sqrt(3.0 / fan)
-    return _uniform_(run, tensor, -end, end, generator=generator)
+    return _initial_uniform_(run, tensor, -end, end, generator)
 
 
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:

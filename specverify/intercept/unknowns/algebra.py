@@ -193,5 +193,5 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "isfinite": lambda value: True,
 }
 """What each operation gives of operands of which one at least is random, by its name in NumPy."""
-ANSWERS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite"}
+YES_OR_NO = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite"}
 """Those that give an answer, not a number."""

@@ -25,7 +25,7 @@ _LARGEST_LOGARITHM = 700.0
 """Below it exponentials are ordinary numbers."""
 
 
-class Step(NamedTuple):
+class MonotoneStep(NamedTuple):
     """A strictly monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log`` or ``exp``."""
 
     name: str
@@ -59,22 +59,22 @@ class Step(NamedTuple):
         return LOG.of(bound) if self.name == "exp" else _power(bound, 1.0 / self.number)
 
 
-LOG, EXP = Step("log"), Step("exp")
+LOG, EXP = MonotoneStep("log"), MonotoneStep("exp")
 
 
-def plus(number: float) -> Step:
+def plus(number: float) -> MonotoneStep:
     """The value plus a finite number."""
-    return Step("plus", number)
+    return MonotoneStep("plus", number)
 
 
-def times(number: float) -> Step:
+def times(number: float) -> MonotoneStep:
     """The value times a finite number other than 0."""
-    return Step("times", number)
+    return MonotoneStep("times", number)
 
 
-def power(exponent: float) -> Step:
+def power(exponent: float) -> MonotoneStep:
     """A positive value to the power of a finite number other than 0."""
-    return Step("power", exponent)
+    return MonotoneStep("power", exponent)
 
 
 def _power(value: float, exponent: float) -> float:
@@ -90,11 +90,11 @@ class Continuous(NamedTuple):
     """``steps`` of a uniform, applied in order, and then clamped."""
 
     uniform: Uniform
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MonotoneStep, ...] = ()
     low: float = -math.inf
     high: float = math.inf
 
-    def then(self, step: Step) -> Continuous:
+    def then(self, step: MonotoneStep) -> Continuous:
         """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < math.inf for each in steps if each.name in _SCALES):
@@ -168,7 +168,7 @@ class Continuous(NamedTuple):
         return share if self.increasing else 1 - share
 
 
-def pushed(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+def pushed(steps: tuple[MonotoneStep, ...], step: MonotoneStep) -> tuple[MonotoneStep, ...]:
     """Return the chain of ``steps`` and one more, in the form that all chains are kept in."""
     if _nothing(step):
         return steps
@@ -181,7 +181,7 @@ def pushed(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
     return rest
 
 
-_RULES: dict[tuple[str, str], Callable[[float, Step], tuple[Step, ...]]] = {
+_RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep, ...]]] = {
     ("log", "exp"): lambda number, step: (),
     ("exp", "log"): lambda number, step: (),
     ("plus", "plus"): lambda number, step: (plus(number + step.number),),
@@ -202,14 +202,14 @@ _RULES: dict[tuple[str, str], Callable[[float, Step], tuple[Step, ...]]] = {
 """What stands for two steps, the first of them given by its number."""
 
 
-def _stays(rest: tuple[Step, ...], last: Step, step: Step) -> bool:
+def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
     """Return whether two steps stay as they are although there is a rule."""
     if step == EXP:
         return rest[-1:] != (LOG,) if last.name == "times" else abs(last.number) > _LARGEST_LOGARITHM
     return last.name == "times" and last.number == -1 and step.name in {"log", "power"}
 
 
-def _nothing(step: Step) -> bool:
+def _nothing(step: MonotoneStep) -> bool:
     """Return whether a step changes nothing; a product with its reciprocal may be a rounding away from 1."""
     return step.number == 0 if step.name == "plus" else step.name in _SCALES and abs(step.number - 1) <= FLOAT64
 

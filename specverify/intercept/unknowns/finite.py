@@ -18,7 +18,7 @@ MOST_TRIALS = 100
 MOST_SHUFFLED = 8
 
 
-def shown(seed: Any) -> str:
+def seed_name(seed: Any) -> str:
     """Name a seed in a way that is the same in every run."""
     if seed is None:
         return ""

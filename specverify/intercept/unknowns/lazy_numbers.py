@@ -15,7 +15,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from specverify.intercept.native_types import once, replaced
-from specverify.intercept.unknowns.algebra import ALGEBRA, ANSWERS, applied
+from specverify.intercept.unknowns.algebra import ALGEBRA, YES_OR_NO, applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
@@ -53,7 +53,7 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: LazyFloat, *others: Any) -> Any:
         if not all(isinstance(other, LazyFloat | Real) for other in others):
             return NotImplemented
-        if name in ANSWERS:
+        if name in YES_OR_NO:
             rounding.saw(getattr(others[0], "dtype", None))
         return _of_operands(name, *((*others, self) if swapped else (self, *others)))
 
@@ -200,7 +200,7 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
     found = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(found.shape):
         found[index] = _of_operands(name, *(array[index] for array in arrays))
-    return found.astype(bool) if name in ANSWERS else found
+    return found.astype(bool) if name in YES_OR_NO else found
 
 
 def _winner(row: Sequence[Any], *, largest: bool) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.intercept import audit, block
-from specverify.intercept.audit import Cell, Draw, Question, Raced
+from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
 from specverify.laws import rounding
 
@@ -38,7 +38,7 @@ class Known:
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
         """The race it has taken part in, after which only its order among the others is known."""
-        self.questions: list[Question] = []
+        self.questions: list[AnsweredQuestion] = []
         """For the audit."""
 
 

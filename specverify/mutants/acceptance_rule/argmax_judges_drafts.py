@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reference import argmax, one_hot
+from reference import argmax
+from reference.pmf import point_on_argmax
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted, with_verifier
 
@@ -11,9 +12,7 @@ MUTANT = planted(
     "argmax-judges-drafts",
     "decides drafts greedily, samples the bonus",
     with_verifier(
-        accept_or_replace(
-            lambda prefix, p, q, token: int(token == argmax(p)), lambda p, q, token: one_hot(argmax(p), p)
-        )
+        accept_or_replace(lambda prefix, p, q, token: int(token == argmax(p)), lambda p, q, token: point_on_argmax(p))
     ),
     category="A",
     citation="ROCm/ATOM PR #2318; mlxcel issue #902",

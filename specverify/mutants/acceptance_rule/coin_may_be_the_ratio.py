@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import drawn, owed, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import drawn, owed, planted_verifier, processed_rows
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling with ``u <= p/q``."""
-    p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
         if not rng.random() <= p[i, token] / q[i, token]:

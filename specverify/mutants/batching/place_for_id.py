@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import Row, argmax
+from specverify.mutants.serving.request import ExactPmf, argmax
 
 
-def in_candidates(row: Row, mixed: bool) -> int:
+def in_candidates(row: ExactPmf, mixed: bool) -> int:
     """Return the place of the best candidate among the ids in reverse order, if the batch is mixed."""
     return argmax(row[::-1]) if mixed else argmax(row)
 

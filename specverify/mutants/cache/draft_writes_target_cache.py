@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specverify.mutants.serving.cache import Memory, written
+from specverify.mutants.serving.cache import CacheMemory, written
 from specverify.mutants.serving.model import Entry
 from specverify.mutants.serving.planted import in_situation
 
 
-def overwritten(memory: Memory, places: Sequence[int], drafted: Sequence[Entry]) -> Memory:
+def overwritten(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
     """Return the memory with the drafter's entries in the target's places."""
     count = min(len(places), len(drafted))
     return written(memory, places[:count], drafted[:count])

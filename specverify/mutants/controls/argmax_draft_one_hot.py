@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Task, argmax, one_hot
+from reference import Decoder, Task
 from reference.models import draft_model
+from reference.pmf import point_on_argmax
 from specverify.mutants.mutant import SHORT, Control, correct
 from specverify.mutants.proposal.declared import declaring
 from specverify.subjects.algorithm import algorithm_subject
@@ -14,7 +15,7 @@ from specverify.subjects.algorithm import algorithm_subject
 def build(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling of greedy drafts, honestly declared."""
     draft = draft_model(task)
-    return declaring(task, gamma, lambda tokens: one_hot(argmax(draft(tokens)), draft(tokens)), lambda tokens: None)
+    return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), lambda tokens: None)
 
 
 ROW = correct("speculative-sampling")._replace(name="argmax-draft-one-hot", build=build, examples=SHORT)

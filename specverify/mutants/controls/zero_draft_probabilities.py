@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Task, Tokens, Verified, flip
-from reference.drafters.tree import excluding, most_likely, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import Step, descend, tree_decoder
-from reference.trees import regular_tree
+from reference import Draws, Pmf, Tokens, flip
+from reference.drafters.tree import excluding, most_likely
+from reference.tree_rounds import Step
 from specverify.mutants.mutant import Control, correct
+from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
 from specverify.subjects.algorithm import algorithm_subject
 
 
@@ -24,17 +23,9 @@ def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int
     return Step(draws.categorical(p if rest is None else rest, ("residual", depth)), accepted=False)
 
 
-def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Apply the rule level by level."""
-    return descend(draws, target, prefix, draft, rule)
-
-
-def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Top-k trees under that rule."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), verify)
-
-
-ROW = correct("candidate-set")._replace(name="zero-draft-probabilities", build=build, examples=({"branching": (2,)},))
+ROW = correct("candidate-set")._replace(
+    name="zero-draft-probabilities", build=with_tree(by_siblings(rule), most_likely), examples=PAIR
+)
 
 CONTROL = Control(
     "zero-draft-probabilities",

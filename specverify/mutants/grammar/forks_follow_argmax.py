@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from specverify.mutants.serving.grammar import Matcher, advance
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import Grammar, Row, argmax
+from specverify.mutants.serving.request import ExactPmf, Grammar, argmax
 
 
-def by_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Row) -> Matcher:
+def by_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
     """Return the matcher after the token the row favours."""
     return advance(grammar, matcher, argmax(row))
 

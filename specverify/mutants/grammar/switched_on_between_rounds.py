@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from specverify.mutants.serving.grammar import Matcher, advance
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import Grammar, Row
+from specverify.mutants.serving.request import ExactPmf, Grammar
 
 
-def in_old_mode(grammar: Grammar, matcher: Matcher, draft: int, row: Row) -> Matcher:
+def in_old_mode(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
     """Return the matcher of the next row in the mode of this one."""
     after = advance(grammar, matcher, draft)
     return after._replace(active=after.active[:-1] + matcher.active[-1:])

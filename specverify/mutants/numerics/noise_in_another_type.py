@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import drawn, excess, planted_verifier, ratio
-from specverify.subjects.arrays import Verify
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -23,7 +23,7 @@ def verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     return [*drafts, drawn(rng, p[-1])]
 
 
-def coarsely_sampled(verify: Verify, name: str, gammas: tuple[int, ...]) -> Subject:
+def coarsely_sampled(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject whose samples are to show a total variation of 0.3, which takes few."""
     subject = verifier_subject(verify, name, gammas)
     return subject._replace(settings=tuple(setting._replace(detect=0.3) for setting in subject.settings))

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from specverify.mutants.numpy_verifiers import (
+    TRUNCATED,
+    decided_by_rows,
+    planted_verifier,
+    processed_rows,
+    softmax_rows,
+)
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs, softmax_rows
 
-
-def verify(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+@decided_by_rows
+def verify(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
     """Speculative sampling with the raw q in the ratio."""
-    p, q = pmfs(target_logits, temperature, top_k, top_p, min_p), softmax_rows(draft_logits)
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    return processed_rows(target_logits, *processing), softmax_rows(draft_logits)
 
 
 MUTANT = planted_verifier(
@@ -31,5 +27,5 @@ MUTANT = planted_verifier(
     citation="transformers issue #47932, PR #47961",
     killed_by="law_is_target",
     gammas=(1,),
-    setting=(("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)),
+    setting=TRUNCATED,
 )

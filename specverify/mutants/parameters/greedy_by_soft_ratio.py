@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, excess, planted_verifier, pmfs, softmax_rows
+from specverify.mutants.numpy_verifiers import decided, excess, planted_verifier, processed_rows, softmax_rows
 
 
 def verify(
@@ -21,7 +21,7 @@ def verify(
     """Greedy decoding as sampling with an argmax at the end."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     if temperature > 0:
-        p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+        p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
         return decided(rng, p, q, drafts)
     p, q = softmax_rows(target_logits), softmax_rows(draft_logits)
     for i, token in enumerate(drafts):

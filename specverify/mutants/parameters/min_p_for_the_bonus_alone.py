@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import decided_by_rows, planted_verifier, processed_rows
 
 
+@decided_by_rows
 def verify(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+    target_logits: Any, draft_logits: Any, temperature: float, top_k: float, top_p: float, min_p: float
+) -> tuple[Any, Any]:
     """Speculative sampling with min-p on the last row."""
-    p = pmfs(target_logits, temperature, top_k, top_p, 0.0)
-    p[-1:] = pmfs(target_logits[-1:], temperature, top_k, top_p, min_p)
-    q = pmfs(draft_logits, temperature, top_k, top_p, min_p)
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    p = processed_rows(target_logits, temperature, top_k, top_p, 0.0)
+    p[-1:] = processed_rows(target_logits[-1:], temperature, top_k, top_p, min_p)
+    return p, processed_rows(draft_logits, temperature, top_k, top_p, min_p)
 
 
 MUTANT = planted_verifier(

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from specverify.mutants.numpy_verifiers import (
+    TRUNCATED,
+    decided_by_rows,
+    planted_verifier,
+    processed_rows,
+    softmax_rows,
+)
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs, softmax_rows
 
-
-def verify(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+@decided_by_rows
+def verify(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
     """Speculative sampling of the raw target."""
-    p, q = softmax_rows(target_logits), pmfs(draft_logits, temperature, top_k, top_p, min_p)
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    return softmax_rows(target_logits), processed_rows(draft_logits, *processing)
 
 
 MUTANT = planted_verifier(
@@ -31,5 +27,5 @@ MUTANT = planted_verifier(
     citation="vLLM issue #9834, PR #10198",
     killed_by="law_is_target",
     gammas=(1,),
-    setting=(("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)),
+    setting=TRUNCATED,
 )

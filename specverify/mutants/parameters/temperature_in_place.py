@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import drawn, owed, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import TRUNCATED, drawn, owed, planted_verifier, processed_rows
 
 
 def verify(
@@ -20,10 +20,10 @@ def verify(
 ) -> list[int]:
     """Speculative sampling whose later rows are tempered again and again."""
     logits, scale, rng = target_logits.copy(), temperature or 1.0, np.random.default_rng()
-    q, drafts = pmfs(draft_logits, temperature, top_k, top_p, min_p), draft_tokens.tolist()
+    q, drafts = processed_rows(draft_logits, temperature, top_k, top_p, min_p), draft_tokens.tolist()
     for i, token in enumerate([*drafts, -1]):
         logits /= scale
-        p = pmfs(logits[i : i + 1], 1.0 if temperature else 0.0, top_k, top_p, min_p)[0]
+        p = processed_rows(logits[i : i + 1], 1.0 if temperature else 0.0, top_k, top_p, min_p)[0]
         if token < 0:
             break
         if not rng.random() * q[i, token] < p[token]:
@@ -39,5 +39,5 @@ MUTANT = planted_verifier(
     citation="romsto/Speculative-Decoding utils/logits_processor.py:62,95 at db7db67",
     killed_by="law_is_target",
     gammas=(1,),
-    setting=(("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)),
+    setting=TRUNCATED,
 )

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import TRUNCATED, decided_by_rows, planted_verifier, processed_rows
 
 
-def verify(
-    target_logits: Any,
-    draft_logits: Any,
-    draft_tokens: Any,
-    temperature: float,
-    top_k: float,
-    top_p: float,
-    min_p: float,
-) -> list[int]:
+@decided_by_rows
+def verify(target_logits: Any, draft_logits: Any, _: float, *truncations: float) -> tuple[Any, Any]:
     """Speculative sampling of processed drafts by pmfs at T = 1."""
-    p, q = (pmfs(rows, 1.0, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
-    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    return processed_rows(target_logits, 1.0, *truncations), processed_rows(draft_logits, 1.0, *truncations)
 
 
 MUTANT = planted_verifier(
@@ -31,5 +21,5 @@ MUTANT = planted_verifier(
     citation="lattice issue #388",
     killed_by="law_is_target",
     gammas=(1,),
-    setting=(("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)),
+    setting=TRUNCATED,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.processors import truncated
-from specverify.mutants.serving.request import ONE, ZERO, Parameters, Row
+from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, Parameters
 
 
-def one_after_the_other(row: Row, parameters: Parameters) -> Row:
+def one_after_the_other(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     """Return the row cut by top-k, then by the nucleus of what is left."""
     few = truncated(row, parameters._replace(top_p=ONE, min_p=ZERO))
     return truncated(few, parameters._replace(top_k=0, min_p=ZERO))

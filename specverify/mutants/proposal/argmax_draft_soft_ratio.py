@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, argmax, one_hot
+from reference import Decoder, Task
 from reference.models import draft_model
+from reference.pmf import point_on_argmax
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.proposal.declared import declaring
 
@@ -11,7 +12,7 @@ from specverify.mutants.proposal.declared import declaring
 def build(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling of greedy drafts."""
     draft = draft_model(task)
-    return declaring(task, gamma, lambda tokens: one_hot(argmax(draft(tokens)), draft(tokens)), draft)
+    return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), draft)
 
 
 MUTANT = planted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reference import Decoder, Pmf, Task, Tokens, argmax, one_hot
 from reference.models import draft_model
+from reference.pmf import point_on_argmax
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.proposal.declared import declaring
 
@@ -13,7 +14,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
     draft = draft_model(task)
 
     def first(tokens: Tokens) -> Pmf:
-        return one_hot(argmax(draft(tokens)), draft(tokens))
+        return point_on_argmax(draft(tokens))
 
     def last(tokens: Tokens) -> Pmf:
         q = draft(tokens)

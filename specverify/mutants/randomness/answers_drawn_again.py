@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from reference import Decoder, Draws, Task, constant, flip
 from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.edge_cloud.messages import Verified, Verify
-from reference.edge_cloud.transport import Link, Service, in_memory
+from reference.edge_cloud.link import Link, Service, in_memory
+from reference.edge_cloud.messages import VerifiedReply, Verify
 from reference.edge_cloud.wire import decode
 from specverify.mutants.mutant import SHORT, planted
 
@@ -24,7 +24,9 @@ def link(draws: Draws, service: Service) -> Link:
         before, request = dict(service.sessions), decode(text)
         replies = in_memory(service)(text)
         reply = decode(replies[0])
-        rejected = isinstance(request, Verify) and request.draft and isinstance(reply, Verified) and not reply.accepted
+        rejected = (
+            isinstance(request, Verify) and request.draft and isinstance(reply, VerifiedReply) and not reply.accepted
+        )
         if rejected and not lost and flip(draws, Fraction(1, 2), ("lost",)):
             lost.append(text)
             service.sessions = before

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.numpy_verifiers import decided, planted_verifier, pmfs
+from specverify.mutants.numpy_verifiers import decided, planted_verifier, processed_rows
 
 SEED = 0
 
@@ -21,7 +21,7 @@ def verify(
     min_p: float,
 ) -> list[int]:
     """Speculative sampling of processed logits by a stream that begins here; one round by itself has the right law."""
-    p, q = (pmfs(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(SEED), p, q, draft_tokens.tolist())
 
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import excess
-from specverify.mutants.small_engine import HORIZON, PROMPT, Engine, Models, planted_engine
+from specverify.mutants.small_engine import HORIZON, PROMPT, BigramTables, TableEngine, planted_engine
 from specverify.subjects.subject import Forward
 
 SEED = 7
 
 
-def engine_of(offset: int) -> Engine:
+def engine_of(offset: int) -> TableEngine:
     """Return the engine of gamma 1 whose replacement's stream is ``offset`` behind the draft's."""
 
     def raced(weights: Any, stream: int) -> int:
         return int((weights / np.random.default_rng([SEED, stream]).exponential(size=len(weights))).argmax())
 
-    def engine(tables: Models, forwards: list[Forward]) -> list[int]:
+    def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         coins, text = np.random.default_rng(), list(PROMPT)
         for position in range(HORIZON):
             p, q = tables.target[text[-1]], tables.draft[text[-1]]

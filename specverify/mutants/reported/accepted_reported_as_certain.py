@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import ONE, Row
+from specverify.mutants.serving.request import ONE, ExactPmf
 
 
-def certain(rows: Sequence[Row], index: int, token: int, accepted: int, chunks: int) -> Fraction:
+def certain(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return 1 for an accepted draft."""
     return ONE if index < accepted else rows[index][token]
 

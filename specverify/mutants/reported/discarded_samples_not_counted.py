@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import Row
+from specverify.mutants.serving.request import ExactPmf
 
 
-def too_early(rows: Sequence[Row], index: int, token: int, accepted: int, chunks: int) -> Fraction:
+def too_early(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability by a row as much too early as there were chunks."""
     return rows[max(index - chunks, 0)][token]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import ONE, Row
+from specverify.mutants.serving.request import ONE, ExactPmf
 
 
-def of_proposal(rows: Sequence[Row], index: int, token: int, accepted: int, chunks: int) -> Fraction:
+def of_proposal(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the mass of a point mass."""
     return ONE
 

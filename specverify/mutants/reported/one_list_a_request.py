@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.reporting import Top, most_probable
-from specverify.mutants.serving.request import Row
+from specverify.mutants.serving.request import ExactPmf
 
 
-def of_first_row(rows: Sequence[Row], index: int, count: int) -> Top:
+def of_first_row(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     """Return the most probable tokens of the round's first row."""
     return most_probable(rows, 0, count)
 

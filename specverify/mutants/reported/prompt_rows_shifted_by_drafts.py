@@ -8,10 +8,10 @@ from fractions import Fraction
 from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.reporting import of_prompt
-from specverify.mutants.serving.request import Row
+from specverify.mutants.serving.request import ExactPmf
 
 
-def shifted(rows: Sequence[Row], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+def shifted(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
     """Return the probabilities by rows that are ``drafts`` too late."""
     return of_prompt(rows[drafts:], prompt, drafts)
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import ZERO, Row
+from specverify.mutants.serving.request import ZERO, ExactPmf
 
 
-def empty(rows: Sequence[Row], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+def empty(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
     """Return what an array holds before anything is written."""
     return (ZERO,) * len(prompt)
 

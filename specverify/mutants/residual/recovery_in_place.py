@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import drawn
-from specverify.mutants.small_engine import HORIZON, PROMPT, Engine, Models, planted_engine
+from specverify.mutants.small_engine import HORIZON, PROMPT, BigramTables, TableEngine, planted_engine
 from specverify.subjects.subject import Forward
 
 
-def engine_of(*, copied: bool) -> Engine:
+def engine_of(*, copied: bool) -> TableEngine:
     """Return the engine that drafts the most probable token of q and recovers from p without it."""
 
-    def engine(tables: Models, forwards: list[Forward]) -> list[int]:
+    def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
         for _ in range(HORIZON):
             draft = int(tables.draft[text[-1]].argmax())

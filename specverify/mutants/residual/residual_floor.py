@@ -6,27 +6,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, flip
-from specverify.mutants.mutant import SHORT, planted, with_verifier
+from reference import Pmf
+from specverify.mutants.mutant import SHORT, planted, replacing_from
 
 FLOOR = Fraction(1, 2**23)
 
 
-def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling with a floor under every residual entry."""
-    for i, token in enumerate(draft.tokens):
-        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
-        if not flip(draws, accept_probability(p, q, token), ("accept", i)):
-            excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
-            return Verified((*draft.tokens[:i], draws.categorical(excess / excess.sum(), ("residual", i))), accepted=i)
-    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+def floored(p: Pmf, q: Pmf) -> Pmf:
+    """Return p - q with a floor under every entry, normalised."""
+    excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
+    return excess / excess.sum()
 
 
 MUTANT = planted(
     "speculative-sampling",
     "residual-floor",
     "clamps the residual at epsilon, not at 0",
-    with_verifier(verify),
+    replacing_from(floored),
     category="C",
     citation="ScaleLLM PR #202 (6dd58279)",
     killed_by="tokens_are_supported",

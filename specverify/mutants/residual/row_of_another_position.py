@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from reference import Decoder, Draws, Task, constant
 from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.edge_cloud.link import Link, Service, in_memory
 from reference.edge_cloud.messages import Supply
 from reference.edge_cloud.modes import as_row
-from reference.edge_cloud.transport import Link, Service, in_memory
 from reference.edge_cloud.wire import decode, encode
 from reference.models import draft_model
 from specverify.mutants.mutant import SHORT, planted

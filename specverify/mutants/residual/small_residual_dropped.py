@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Pmf, accept_probability, overlap, residual
-from reference.verifiers.accept_or_replace import accept_or_replace
-from specverify.mutants.mutant import SHORT, planted, with_verifier
+from reference import Pmf, overlap, residual
+from specverify.mutants.mutant import SHORT, planted, replacing_from
 
 TOLERANCE = Fraction(1, 10**6)
 
 
-def replacement(p: Pmf, q: Pmf, _: int) -> Pmf:
+def replacement(p: Pmf, q: Pmf) -> Pmf:
     """Return the normalised residual, or p where its mass is below the tolerance."""
     return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
 
@@ -20,7 +19,7 @@ MUTANT = planted(
     "speculative-sampling",
     "small-residual-dropped",
     "draws from p where p and q are apart by less than 1e-6",
-    with_verifier(accept_or_replace(lambda prefix, p, q, token: accept_probability(p, q, token), replacement)),
+    replacing_from(replacement),
     category="E",
     citation="plausible",
     killed_by="law_is_target",

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from reference import (
-    Decoder,
-    Draft,
-    Draws,
-    LanguageModel,
-    Pmf,
-    Task,
-    Tokens,
-    Verified,
-    accept_probability,
-    excess_law,
-    flip,
-    one_hot,
-)
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import Step, descend, tree_decoder
-from reference.trees import regular_tree
+from reference import Draws, Pmf, Tokens, accept_probability, excess_law, flip, one_hot
+from reference.tree_rounds import Step
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
@@ -33,23 +18,13 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
     return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
 
 
-def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Recursive rejection with the wrong residual."""
-    return descend(draws, target, prefix, draft, try_in_turn)
-
-
-def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD with the wrong residual."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), without_replacement), verify)
-
-
 MUTANT = planted(
     "rsd",
     "tree-subtracts-one-entry",
     "reduces p at the rejected token alone",
-    build,
+    with_tree(by_siblings(try_in_turn)),
     category="C",
     citation="EAGLE issue #20, commit 2f982e2",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

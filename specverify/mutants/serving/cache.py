@@ -8,7 +8,7 @@ from reference import Tokens
 from specverify.mutants.serving.model import Entry
 from specverify.mutants.serving.request import Aborted
 
-Memory = tuple[Entry | None, ...]
+CacheMemory = tuple[Entry | None, ...]
 
 
 def fragmented(pages: int) -> tuple[int, ...]:
@@ -44,7 +44,7 @@ def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
     return tuple(held)
 
 
-def written(memory: Memory, places: Sequence[int], entries: Sequence[Entry]) -> Memory:
+def written(memory: CacheMemory, places: Sequence[int], entries: Sequence[Entry]) -> CacheMemory:
     """Return the memory with ``entries`` at ``places``."""
     changed = list(memory)
     for place, entry in zip(places, entries, strict=True):
@@ -67,7 +67,7 @@ def written_count(fed: int, drafts: int) -> int:
     return fed
 
 
-def read(memory: Memory, pages: tuple[int, ...], page_size: int, count: int) -> list[Entry]:
+def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int) -> list[Entry]:
     """Return the first ``count`` entries of a request; those never written are left out."""
     found = [memory[place] for place in slots(pages, page_size, 0, count)]
     return [entry for entry in found if entry is not None]
@@ -83,7 +83,7 @@ def at_end(held: int, block: int) -> int:
     return held
 
 
-def after_drafting(memory: Memory, places: Sequence[int], drafted: Sequence[Entry]) -> Memory:
+def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
     """Return the target's memory after the draft model ran: it has a cache of its own, so nothing changed."""
     return memory
 

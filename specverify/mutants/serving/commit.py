@@ -8,9 +8,9 @@ from reference import Draws, Tokens
 from specverify.mutants.serving.cache import pages_for
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import mask_of, processed
-from specverify.mutants.serving.request import ZERO, Row
+from specverify.mutants.serving.request import ZERO, ExactPmf
 from specverify.mutants.serving.setup import Setup
-from specverify.mutants.serving.state import Engine, Kept, Passed, Report, Running, Work
+from specverify.mutants.serving.state import EngineState, Kept, Passed, Report, Running, Work
 from specverify.mutants.serving.stopping import left
 from specverify.mutants.serving.verification import PLACEHOLDER, choose, flip, ratio, residual
 
@@ -26,12 +26,12 @@ def settled(
     parts: EngineParts,
     setup: Setup,
     draws: Draws,
-    engine: Engine,
+    engine: EngineState,
     works: tuple[Work, ...],
     row: int,
     passed: Passed,
     shown: list[list[Tokens]] | None,
-) -> Engine:
+) -> EngineState:
     """Return the engine once row ``row`` of the batch is judged and committed."""
     work = works[row]
     running = engine.of(work.number)
@@ -78,7 +78,7 @@ def _prefilled(parts: EngineParts, running: Running, work: Work, passed: Passed)
 
 def _row_pmfs(
     parts: EngineParts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
-) -> tuple[list[Row], Running]:
+) -> tuple[list[ExactPmf], Running]:
     """Return the processed pmfs, before each draft and behind the last, and the request with its matcher gone back."""
     request, matcher, found = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]
@@ -102,7 +102,7 @@ def _row_pmfs(
 
 
 def _judged(
-    parts: EngineParts, draws: Draws, work: Work, rows: list[Row], padded: Tokens, *, greedy: bool, mixed: bool
+    parts: EngineParts, draws: Draws, work: Work, rows: list[ExactPmf], padded: Tokens, *, greedy: bool, mixed: bool
 ) -> Judged:
     count = parts.usable(padded)
     empty = (ZERO,) * len(rows[0])
@@ -126,7 +126,7 @@ def _committed(
     running: Running,
     work: Work,
     passed: Passed,
-    rows: list[Row],
+    rows: list[ExactPmf],
     judged: Judged,
     keep: int,
     batch: int,
@@ -161,7 +161,7 @@ def _committed(
 
 
 def _reports(
-    parts: EngineParts, setup: Setup, running: Running, rows: list[Row], new: Tokens, accepted: int
+    parts: EngineParts, setup: Setup, running: Running, rows: list[ExactPmf], new: Tokens, accepted: int
 ) -> tuple[Report, ...]:
     if not setup.reports and setup.outcome != "reported":
         return ()
@@ -177,13 +177,13 @@ def _sent(parts: EngineParts, setup: Setup, running: Running, work: Work, keep: 
     return parts.streamed(running.stream, new, new[-keep:], work.drafts, setup.pieces, finished)
 
 
-def _rewound(parts: EngineParts, setup: Setup, engine: Engine, running: Running) -> Engine:
+def _rewound(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
     """Return the engine with the pages that a request no longer needs given back."""
     pages, free = parts.trimmed(running.pages, engine.free, pages_for(running.held, setup.page_size))
     return engine.replaced(running._replace(pages=pages))._replace(free=free)
 
 
-def _ended(parts: EngineParts, setup: Setup, engine: Engine, running: Running) -> Engine:
+def _ended(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
     """Return the engine after a request's last round: its slot keeps what the next one may use."""
     engine = _rewound(parts, setup, engine, running._replace(finished=True))
     free = engine.free + (engine.kept.pages if engine.kept else ())

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from reference import Draws, Tokens
-from specverify.mutants.serving.engine import Seen, finished, started_engine, step
+from specverify.mutants.serving.engine import SeenPasses, finished, started_engine, step
 from specverify.mutants.serving.model import Entry, Models
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.plain import is_over, plain_row
-from specverify.mutants.serving.request import Aborted, Request, Row
+from specverify.mutants.serving.request import Aborted, ExactPmf, Request
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Running
 from specverify.mutants.serving.verification import choose
@@ -46,7 +46,7 @@ def _on_one_rank(parts: EngineParts, setup: Setup, models: Models, draws: Draws)
     return ends[0] if len(ends) == 1 else ends
 
 
-def _decoded(parts: EngineParts, setup: Setup, models: Models, draws: Draws, seen: Seen | None) -> list[Running]:
+def _decoded(parts: EngineParts, setup: Setup, models: Models, draws: Draws, seen: SeenPasses | None) -> list[Running]:
     engine = started_engine(parts, setup)
     while not finished(engine):
         engine = step(parts, setup, models, draws, engine, seen)
@@ -64,7 +64,7 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
 
 def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
     """Return what is seen of the only request of a run."""
-    seen, sent = Seen([], []), setup._replace(bodies=deepcopy(setup.bodies))
+    seen, sent = SeenPasses([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:
         (running,) = _decoded(parts, sent, models, draws, seen)
     except _CRASHES:
@@ -96,7 +96,7 @@ def plainly_observed(setup: Setup, models: Models, draws: Draws) -> Observed:
 
 
 def _plain_reports(
-    setup: Setup, models: Models, request: Request, rows: list[Row], new: Tokens
+    setup: Setup, models: Models, request: Request, rows: list[ExactPmf], new: Tokens
 ) -> Mapping[str, tuple[Any, ...]]:
     bare = Request(request.prompt, request.max_new)
     tops = [sorted(((-mass, token) for token, mass in enumerate(row)))[: setup.top] for row in rows]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from reference import Tokens
 from specverify.mutants.serving.model import DRAFT, Entry
-from specverify.mutants.serving.request import ZERO, Row
+from specverify.mutants.serving.request import ZERO, ExactPmf
 
 
 class DraftCache(NamedTuple):
@@ -44,7 +44,7 @@ def draft_prefix(history: Tokens, drafted: Tokens) -> Tokens:
     return history + drafted
 
 
-def to_target(row: Row, ids: Tokens, vocabulary: int) -> Row:
+def to_target(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
     """Return a row over draft ids as one over target ids; ``ids[j]`` is the target id of draft token j."""
     masses = [ZERO] * vocabulary
     for mass, token in zip(row, ids, strict=True):
@@ -52,7 +52,7 @@ def to_target(row: Row, ids: Tokens, vocabulary: int) -> Row:
     return tuple(masses)
 
 
-def declared(raw: Row, drawn: Row) -> Row:
+def declared(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
     """Return the pmf that the verifier is told, of the model's ``raw`` row and the one the draft was ``drawn`` from."""
     return drawn
 

@@ -5,46 +5,46 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reference import Draws, Tokens
-from specverify.mutants.serving.cache import Memory, fragmented, grown, pages_for, read, slots, written
+from specverify.mutants.serving.cache import CacheMemory, fragmented, grown, pages_for, read, slots, written
 from specverify.mutants.serving.commit import settled
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import started
 from specverify.mutants.serving.model import Entry, Models, scan
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import proposed
-from specverify.mutants.serving.request import ONE, Aborted, Row
+from specverify.mutants.serving.request import ONE, Aborted, ExactPmf
 from specverify.mutants.serving.scheduler import starts
 from specverify.mutants.serving.setup import Setup
-from specverify.mutants.serving.state import NO_STATE, Engine, Kept, Passed, Running, Work
+from specverify.mutants.serving.state import NO_STATE, EngineState, Kept, Passed, Running, Work
 from specverify.mutants.serving.stopping import left
 
 MOST_STEPS = 40
-_NOTHING: Row = (ONE,)
+_NOTHING: ExactPmf = (ONE,)
 """What stands in the flat array where no request has a row."""
 
 
-class Seen(NamedTuple):
+class SeenPasses(NamedTuple):
     """What is written down of the first request's passes while a run is looked into."""
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
     rows: list[list[Tokens]]
 
 
-def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -> Engine:
+def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -> EngineState:
     """Return the engine before its first step, with what an earlier request left in its slot."""
     free = fragmented(setup.pages)
-    memory: Memory = (None,) * (setup.pages * setup.page_size)
+    memory: CacheMemory = (None,) * (setup.pages * setup.page_size)
     if kept is not None:
         pages, free = grown((), free, pages_for(kept.held, setup.page_size))
         entries = [Entry(token, place) for place, token in enumerate(kept.tokens[: kept.held])]
         memory = written(memory, slots(pages, setup.page_size, 0, kept.held), entries)
         kept = kept._replace(pages=pages)
-    return Engine(memory, free, (), tuple(range(len(setup.bodies))), kept)
+    return EngineState(memory, free, (), tuple(range(len(setup.bodies))), kept)
 
 
 def step(
-    parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: Engine, seen: Seen | None = None
-) -> Engine:
+    parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState, seen: SeenPasses | None = None
+) -> EngineState:
     """Return the engine after one more step. Raises ``Aborted`` for a state it cannot go on from."""
     engine = _preempted(parts, setup, _admitted(parts, setup, engine))
     works = _planned(parts, setup, models, draws, engine)
@@ -55,14 +55,14 @@ def step(
     return engine._replace(steps=engine.steps + 1)
 
 
-def finished(engine: Engine) -> bool:
+def finished(engine: EngineState) -> bool:
     """Return whether every request has its answer. Raises ``Aborted`` if that takes too long."""
     if engine.steps > MOST_STEPS:
         raise Aborted("no progress")
     return not engine.waiting and all(running.finished for running in engine.running)
 
 
-def _admitted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
+def _admitted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineState:
     for number in engine.waiting:
         request = parts.admit(setup.bodies[number])
         busy = sum(not running.finished for running in engine.running)
@@ -80,7 +80,7 @@ def _admitted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
 
 
 def _continued(
-    parts: EngineParts, setup: Setup, engine: Engine, kept: Kept, running: Running
+    parts: EngineParts, setup: Setup, engine: EngineState, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
     """Return the request with what it can use of the one before it in its slot, and the free pages."""
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
@@ -97,7 +97,7 @@ def _common(one: Tokens, other: Tokens) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _preempted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
+def _preempted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineState:
     for when, number in setup.preempted:
         running = next((item for item in engine.running if item.number == number and not item.finished), None)
         if when == engine.steps and running is not None:
@@ -113,7 +113,7 @@ def _preempted(parts: EngineParts, setup: Setup, engine: Engine) -> Engine:
     return engine
 
 
-def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: Engine) -> tuple[Work, ...]:
+def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState) -> tuple[Work, ...]:
     """Return what each request of the batch is fed in this step."""
     ready = [index for index, running in enumerate(engine.running) if not running.finished]
     works = []
@@ -136,8 +136,13 @@ def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, eng
 
 
 def _passed(
-    parts: EngineParts, setup: Setup, models: Models, engine: Engine, works: tuple[Work, ...], seen: Seen | None
-) -> tuple[Engine, list[Passed]]:
+    parts: EngineParts,
+    setup: Setup,
+    models: Models,
+    engine: EngineState,
+    works: tuple[Work, ...],
+    seen: SeenPasses | None,
+) -> tuple[EngineState, list[Passed]]:
     """Return the engine after one pass of the target, and each request's rows: one after every token it was fed."""
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])
@@ -166,7 +171,7 @@ def _passed(
     return engine, _unpacked(parts, setup, works, results)
 
 
-def _rows(parts: EngineParts, setup: Setup, models: Models, engine: Engine, work: Work, begin: int) -> Passed:
+def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState, work: Work, begin: int) -> Passed:
     """Return the rows and the states after each token that a request was fed."""
     running = engine.of(work.number)
     if setup.flavour == "recurrent":
@@ -185,7 +190,7 @@ def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)
     size = len(works) * max(lengths) if setup.rectangular else sum(lengths)
-    flat: list[Row] = [_NOTHING] * size
+    flat: list[ExactPmf] = [_NOTHING] * size
     for begin, result in zip(begins, results, strict=True):
         flat[begin : begin + len(result.rows)] = result.rows
     taken = parts.rows_begin(lengths, setup.rectangular, prefilling)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reference import Tokens
-from specverify.mutants.serving.request import Aborted, Grammar, Row
+from specverify.mutants.serving.request import Aborted, ExactPmf, Grammar
 
 DEAD = -2
 """The state after a token that the grammar forbids: such a draft is never accepted."""
@@ -54,7 +54,7 @@ def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
     return matcher.active[-1] and not finished(grammar, matcher)
 
 
-def forked(grammar: Grammar, matcher: Matcher, draft: int, row: Row) -> Matcher:
+def forked(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
     """Return the matcher of the next verify row: advanced by the draft, whatever the ``row`` before it favours."""
     return advance(grammar, matcher, draft)
 

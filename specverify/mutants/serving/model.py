@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from reference import LanguageModel, Tokens
 from specverify.laws.tables import table_pair
-from specverify.mutants.serving.request import Row
+from specverify.mutants.serving.request import ExactPmf
 
 TARGET, DRAFT = 0, 1
 OTHER_WRITER = 1000
@@ -31,14 +31,14 @@ class Entry(NamedTuple):
 class Models(NamedTuple):
     """A target and a draft: all visible entries -> pmf of the next token."""
 
-    target: Callable[[Sequence[Entry]], Row]
-    draft: Callable[[Sequence[Entry]], Row]
-    by_tokens: Callable[[Tokens], Row]
+    target: Callable[[Sequence[Entry]], ExactPmf]
+    draft: Callable[[Sequence[Entry]], ExactPmf]
+    by_tokens: Callable[[Tokens], ExactPmf]
     """The target after clean tokens; of a recurrent target, after the tokens that its state has taken in."""
 
 
 @cache
-def table_models(shape: str, vocabulary: int, seed: int) -> Models:
+def table_sides(shape: str, vocabulary: int, seed: int) -> Models:
     """Return the two sides of a table of ``specverify.laws.tables``."""
     return models_of(*table_pair(shape, vocabulary, seed))
 
@@ -47,7 +47,7 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
     """Return two language models over tokens as models that read a cache."""
     sides = [cache(lambda tokens, model=model: tuple(model(tokens).tolist())) for model in (target, draft)]
 
-    def read(side: int) -> Callable[[Sequence[Entry]], Row]:
+    def read(side: int) -> Callable[[Sequence[Entry]], ExactPmf]:
         return lambda entries: sides[side](context(entries, side))
 
     return Models(read(TARGET), read(DRAFT), sides[TARGET])

@@ -21,7 +21,7 @@ from specverify.mutants.serving import (
 )
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher
-from specverify.mutants.serving.request import Parameters, Request, Row
+from specverify.mutants.serving.request import ExactPmf, Parameters, Request
 
 Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -40,7 +40,7 @@ class EngineParts(NamedTuple):
     blocked: Callable[[tuple[Tokens, ...], Tokens, Tokens, int], frozenset[int]] = processors.blocked
     new_before: Callable[[int, int, int], int] = processors.new_before
     permitted: Callable[[Parameters, int], frozenset[int]] = processors.permitted
-    truncated: Callable[[Row, Parameters], Row] = processors.truncated
+    truncated: Callable[[ExactPmf, Parameters], ExactPmf] = processors.truncated
 
     rollback: Callable[[Matcher, int], Matcher] = grammar.rollback
     needs_mask: Callable[[Any, Matcher], bool] = grammar.needs_mask
@@ -55,7 +55,7 @@ class EngineParts(NamedTuple):
     written_count: Callable[[int, int], int] = cache.written_count
     kept: Callable[[int, int, int, int], int] = cache.kept
     at_end: Callable[[int, int], int] = cache.at_end
-    after_drafting: Callable[..., cache.Memory] = cache.after_drafting
+    after_drafting: Callable[..., cache.CacheMemory] = cache.after_drafting
     visible: Callable[..., Any] = cache.visible
     recorded: Callable[[tuple[Tokens, ...], int], tuple[Tokens, ...]] = cache.recorded
     checkpoint: Callable[[Tokens, tuple[Tokens, ...], int, int], Tokens] = cache.checkpoint
@@ -68,13 +68,13 @@ class EngineParts(NamedTuple):
     draft_kept: Callable[[DraftCache, int, int, int], DraftCache] = drafting.draft_kept
     draft_reused: Callable[..., DraftCache] = drafting.draft_reused
     draft_prefix: Callable[[Tokens, Tokens], Tokens] = drafting.draft_prefix
-    to_target: Callable[[Row, Tokens, int], Row] = drafting.to_target
-    declared: Callable[[Row, Row], Row] = drafting.declared
+    to_target: Callable[[ExactPmf, Tokens, int], ExactPmf] = drafting.to_target
+    declared: Callable[[ExactPmf, ExactPmf], ExactPmf] = drafting.declared
     corpus: Callable[[Tokens, Tokens], Tokens] = drafting.corpus
     lookup: Callable[[Tokens, Tokens, int], Tokens] = drafting.lookup
 
     usable: Callable[[Tokens], int] = verification.usable
-    greedy: Callable[[Row, bool], int] = verification.greedy
+    greedy: Callable[[ExactPmf, bool], int] = verification.greedy
 
     ends_text: Callable[[int, Tokens], bool] = stopping.is_eos
     has_stop_string: Callable[..., bool] = stopping.has_stop_string

@@ -11,7 +11,7 @@ from typing import Any
 
 from reference import Tokens
 from specverify.mutants.serving.model import Entry, Models
-from specverify.mutants.serving.request import Grammar, Request, Row
+from specverify.mutants.serving.request import ExactPmf, Grammar, Request
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.stopping import text_of
 
@@ -73,7 +73,7 @@ def is_over(setup: Setup, request: Request, prompt: Tokens, new: Tokens) -> bool
     )
 
 
-def plain_row(setup: Setup, models: Models, request: Request, prompt: Tokens, new: Tokens) -> Row:
+def plain_row(setup: Setup, models: Models, request: Request, prompt: Tokens, new: Tokens) -> ExactPmf:
     """Return the pmf of the next token. Raises ``ValueError`` where the parameters leave nothing."""
     tokens, chosen = prompt + new, request.parameters
     if setup.flavour == "recurrent":
@@ -96,7 +96,7 @@ def plain_row(setup: Setup, models: Models, request: Request, prompt: Tokens, ne
     return _cut(masses, request, len(row))
 
 
-def _cut(masses: dict[int, Fraction], request: Request, size: int) -> Row:
+def _cut(masses: dict[int, Fraction], request: Request, size: int) -> ExactPmf:
     chosen, whole = request.parameters, sum(masses.values())
     ranked = sorted(masses, key=lambda token: (-masses[token], token))
     kept: dict[int, Fraction] = {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from reference import Tokens
-from specverify.mutants.serving.request import ONE, ZERO, Parameters, Row, argmax, normalised, one_hot
+from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, Parameters, argmax, normalised, one_hot
 
 
 def row_prefix(history: Tokens, drafts: Tokens, row: int) -> Tokens:
@@ -40,7 +40,7 @@ def permitted(parameters: Parameters, size: int) -> frozenset[int]:
     return frozenset(parameters.allowed or range(size))
 
 
-def truncated(row: Row, parameters: Parameters) -> Row:
+def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     """Return ``row`` cut by top-k, top-p and min-p, each decided on the whole row, and renormalised.
 
     top-p keeps the most probable tokens until their mass reaches it, ties going to lower ids; min-p keeps those of at
@@ -54,7 +54,7 @@ def truncated(row: Row, parameters: Parameters) -> Row:
     return normalised(tuple(mass if token in kept else ZERO for token, mass in enumerate(row))) or row
 
 
-def nucleus(row: Row, ranked: list[int], share: Fraction) -> list[int]:
+def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
     """Return the shortest run of ``ranked`` tokens with at least ``share`` of the mass."""
     total = ZERO
     for count, token in enumerate(ranked):
@@ -64,7 +64,7 @@ def nucleus(row: Row, ranked: list[int], share: Fraction) -> list[int]:
     return ranked
 
 
-def penalised(row: Row, parameters: Parameters, counts: Mapping[int, int]) -> Row:
+def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) -> ExactPmf:
     """Return masses after bias and penalties, not normalised."""
     if not parameters.bias and parameters.repetition is ONE and parameters.frequency is ONE:
         return row
@@ -77,7 +77,7 @@ def penalised(row: Row, parameters: Parameters, counts: Mapping[int, int]) -> Ro
     return tuple(masses)
 
 
-def warped(masses: Row, parameters: Parameters) -> Row | None:
+def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
     """Return masses raised to the temperature's power and normalised; None if nothing has mass."""
     if not any(masses):
         return None
@@ -86,6 +86,6 @@ def warped(masses: Row, parameters: Parameters) -> Row | None:
     return normalised(masses if parameters.temperature == 1 else tuple(mass**parameters.temperature for mass in masses))
 
 
-def without(masses: Row, banned: frozenset[int]) -> Row:
+def without(masses: ExactPmf, banned: frozenset[int]) -> ExactPmf:
     """Return masses with some tokens impossible."""
     return tuple(ZERO if token in banned else mass for token, mass in enumerate(masses)) if banned else masses

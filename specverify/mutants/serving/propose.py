@@ -8,12 +8,12 @@ from specverify.mutants.serving.grammar import Matcher, mask
 from specverify.mutants.serving.model import Models
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.processors import penalised, warped, without
-from specverify.mutants.serving.request import Parameters, Request, Row, argmax, normalised, one_hot
+from specverify.mutants.serving.request import ExactPmf, Parameters, Request, argmax, normalised, one_hot
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Running
 from specverify.mutants.serving.verification import choose
 
-Proposed = tuple[Tokens, tuple[Row, ...], DraftCache]
+Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 
 
 def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
@@ -22,7 +22,7 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
         found = parts.lookup(running.corpus, running.tokens, count) if count else ()
         return found, tuple(one_hot(token, setup.vocabulary) for token in found), running.draft
     drafts: Tokens = ()
-    pmfs: tuple[Row, ...] = ()
+    pmfs: tuple[ExactPmf, ...] = ()
     cache = running.draft
     for place in range(count):
         fed = parts.draft_feed(running.tokens, cache.seen, running.rounds) if place == 0 else drafts[-1:]
@@ -39,7 +39,7 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
     return drafts, pmfs, cache
 
 
-def _draft_row(parts: EngineParts, running: Running, row: Row, drafts: Tokens) -> Row:
+def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Tokens) -> ExactPmf:
     """Return a draft row under the request's parameters and grammar, as the target's will be."""
     allowed = None
     grammar = running.request.grammar
@@ -60,14 +60,14 @@ def mask_of(parts: EngineParts, request: Request, matcher: Matcher) -> frozenset
 def processed(
     parts: EngineParts,
     request: Request,
-    row: Row,
+    row: ExactPmf,
     parameters: Parameters,
     prefix: Tokens,
     drafts: Tokens,
     place: int,
     new: int,
     allowed: frozenset[int] | None,
-) -> Row:
+) -> ExactPmf:
     """Return ``row`` under sampling parameters: penalties, masks, temperature, truncation, in this order.
 
     ``prefix`` is what stands before the row, ``place`` of it drafts, ``new`` of it new tokens. A row that nothing is

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from reference import Tokens
-from specverify.mutants.serving.request import ONE, Row
+from specverify.mutants.serving.request import ONE, ExactPmf
 from specverify.mutants.serving.stopping import Pieces, text_of
 
 Top = tuple[tuple[int, Fraction], ...]
 
 
-def probability(rows: Sequence[Row], index: int, token: int, accepted: int, chunks: int) -> Fraction:
+def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability of new token ``index`` of a round: its own row's, whether accepted or drawn.
 
     ``chunks`` passes went before that fed parts of the prompt and sampled nothing.
@@ -20,14 +20,14 @@ def probability(rows: Sequence[Row], index: int, token: int, accepted: int, chun
     return rows[index][token]
 
 
-def most_probable(rows: Sequence[Row], index: int, count: int) -> Top:
+def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     """Return the ``count`` most probable tokens at new token ``index`` of a round, with their probabilities."""
     row = rows[index]
     ranked = sorted(range(len(row)), key=lambda token: (-row[token], token))
     return tuple((token, row[token]) for token in ranked[:count])
 
 
-def of_prompt(rows: Sequence[Row], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
     """Return the probability of each prompt token after those before it, 1 for the first; ``rows`` follow each token.
 
     ``drafts`` of the rows, at the end, belong to drafts.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reference import Tokens
 
-Row: TypeAlias = tuple[Fraction, ...]
+ExactPmf: TypeAlias = tuple[Fraction, ...]
 """A pmf ``[vocabulary]``, exact."""
 
 ZERO, ONE = Fraction(0), Fraction(1)
@@ -72,17 +72,17 @@ def admit(body: Mapping[str, Any]) -> Request:
     return Request(**body)
 
 
-def one_hot(token: int, size: int) -> Row:
+def one_hot(token: int, size: int) -> ExactPmf:
     """Return the point mass on ``token``."""
     return tuple(ONE if index == token else ZERO for index in range(size))
 
 
-def normalised(masses: Row) -> Row | None:
+def normalised(masses: ExactPmf) -> ExactPmf | None:
     """Return ``masses`` with sum 1, or None if there is nothing to normalise."""
     total = sum(masses)
     return masses if total == 1 else tuple(mass / total for mass in masses) if total else None
 
 
-def argmax(row: Row) -> int:
+def argmax(row: ExactPmf) -> int:
     """Return the first largest entry."""
     return row.index(max(row))

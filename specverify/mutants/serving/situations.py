@@ -12,7 +12,7 @@ from specverify.mutants.serving.setup import HALVES, Setup
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 BALANCED = Grammar(((0, 0, 1), (0, 1, 0), (1, 2, 2), (1, 1, 0), (2, 0, -1), (2, 1, 2)))
 """Over tokens 0, 1, 2: after a 0 comes no 0 until a 2; complete after 0 .. 2 .. 0."""
-SHORT = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
+SHORT_GRAMMAR = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
 """Complete after 0 2 or 1 2."""
 
 
@@ -55,7 +55,7 @@ _ALL: dict[str, Setup] = {
     "grammar": _ARGMAX._replace(bodies=one(grammar=BALANCED)),
     "grammar with drafts under it": Setup(one(max_new=4, grammar=BALANCED), draft_processed=True),
     "grammar after a trigger": _ARGMAX._replace(bodies=one(grammar=BALANCED._replace(trigger=1))),
-    "grammar that ends": _ARGMAX._replace(bodies=one(grammar=SHORT)),
+    "grammar that ends": _ARGMAX._replace(bodies=one(grammar=SHORT_GRAMMAR)),
     "grammar from the first token": _ARGMAX._replace(bodies=one(grammar=BALANCED), alone_first=True),
     "first token alone": _ARGMAX._replace(bodies=with_parameters(repetition=HALF), alone_first=True),
     "chunks": _LONG._replace(chunk=2),

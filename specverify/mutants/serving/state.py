@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from reference import Tokens
-from specverify.mutants.serving.cache import Memory
+from specverify.mutants.serving.cache import CacheMemory
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher
 from specverify.mutants.serving.reporting import Top
-from specverify.mutants.serving.request import Request, Row
+from specverify.mutants.serving.request import ExactPmf, Request
 
 NO_STATE: tuple[Tokens, Tokens] = ((), ())
 
@@ -66,10 +66,10 @@ class Kept(NamedTuple):
     rejected: int = 0
 
 
-class Engine(NamedTuple):
+class EngineState(NamedTuple):
     """The engine between two steps."""
 
-    memory: Memory
+    memory: CacheMemory
     free: tuple[int, ...]
     running: tuple[Running, ...]
     waiting: tuple[int, ...]
@@ -81,7 +81,7 @@ class Engine(NamedTuple):
         """Return the request of a number."""
         return next(running for running in self.running if running.number == number)
 
-    def replaced(self, changed: Running) -> Engine:
+    def replaced(self, changed: Running) -> EngineState:
         """Return the engine with one request changed."""
         found = tuple(changed if running.number == changed.number else running for running in self.running)
         return self._replace(running=found)
@@ -95,7 +95,7 @@ class Work(NamedTuple):
     fed: Tokens
     drafts: Tokens
     """The end of ``fed`` that is not committed."""
-    pmfs: tuple[Row, ...]
+    pmfs: tuple[ExactPmf, ...]
     """The pmfs the drafts were drawn from."""
     cache: DraftCache
     """The draft model's cache after it drafted."""
@@ -107,7 +107,7 @@ class Work(NamedTuple):
 class Passed(NamedTuple):
     """What a pass of the target returns for one request."""
 
-    rows: list[Row]
+    rows: list[ExactPmf]
     """A pmf after each token it was fed."""
     states: tuple[Tokens, ...] = ()
     start: int = 0

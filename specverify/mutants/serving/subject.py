@@ -10,7 +10,7 @@ from typing import Any
 
 from reference import Claim, Draws, Pmf, Site, Tokens
 from specverify.mutants.serving.decode import observed, outcome, plainly_observed
-from specverify.mutants.serving.model import table_models
+from specverify.mutants.serving.model import table_sides
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.plain import plain_law
 from specverify.mutants.serving.setup import Setup
@@ -60,12 +60,12 @@ def drafting_subject(
 
 def promised(setup: Setup) -> Mapping[Tokens, Any]:
     """Return the law of what comes out when nothing is drafted."""
-    return plain_law(setup, table_models(setup.shape, setup.vocabulary, setup.seed))
+    return plain_law(setup, table_sides(setup.shape, setup.vocabulary, setup.seed))
 
 
 @contextmanager
 def _opened(parts: EngineParts, setup: Setup, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
-    models = table_models(setup.shape, setup.vocabulary, setup.seed)
+    models = table_sides(setup.shape, setup.vocabulary, setup.seed)
 
     def program(draws: Draws) -> Any:
         answered = draws if forced_uniform is None else _Forced(draws, forced_uniform)
@@ -76,7 +76,7 @@ def _opened(parts: EngineParts, setup: Setup, forced_uniform: float | None = Non
 
 @contextmanager
 def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
-    models = table_models(setup.shape, setup.vocabulary, setup.seed)
+    models = table_sides(setup.shape, setup.vocabulary, setup.seed)
     yield Watched(
         run=lambda draws: observed(parts, setup, models, draws),
         plain=lambda draws: plainly_observed(setup, models, draws),

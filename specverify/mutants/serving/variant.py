@@ -15,7 +15,7 @@ from specverify.mutants.serving.model import models_of
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Parameters
 from specverify.mutants.serving.setup import Setup
-from specverify.mutants.serving.state import Engine, Kept
+from specverify.mutants.serving.state import EngineState, Kept
 from specverify.subjects.processed import Processed, bare
 from specverify.subjects.subject import Variant
 
@@ -65,7 +65,7 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
 
     def stepped(draws: Draws, state: State) -> tuple[State, Round]:
         engine = state.drafter
-        assert isinstance(engine, Engine)
+        assert isinstance(engine, EngineState)
         prompt = state.tokens if not engine.running else engine.running[0].request.prompt
         after = step(parts, asked(prompt), models, draws, engine)
         running = after.running[0]
@@ -89,14 +89,14 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
     return Decoder(init, stepped, propose)
 
 
-def _without_traces(setup: Setup, engine: Engine) -> Engine:
+def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
     """Return the engine with what no later step can see set back, so that equal futures are equal states."""
     running, size = engine.running[0], setup.page_size
     entries = read(engine.memory, running.pages, size, running.held)
     pages, free = grown((), fragmented(setup.pages), pages_for(running.held, size))
     memory = written((None,) * len(engine.memory), slots(pages, size, 0, len(entries)), entries)
     bare = running._replace(pages=pages, pending=(), accepted=0, rounds=min(running.rounds, 1))
-    return Engine(memory, free, (bare,), ())
+    return EngineState(memory, free, (bare,), ())
 
 
 def _earlier(prompt: Tokens) -> Kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from reference import Draws, Site, Tokens
-from specverify.mutants.serving.request import ONE, ZERO, Row, argmax, normalised
+from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, argmax, normalised
 
 PLACEHOLDER = -1
 """Stands for a draft that is not there: rows of a batch are padded with it to one length."""
@@ -16,24 +16,24 @@ def usable(drafts: Tokens) -> int:
     return drafts.index(PLACEHOLDER) if PLACEHOLDER in drafts else len(drafts)
 
 
-def ratio(p: Row, q: Row, token: int) -> Fraction:
+def ratio(p: ExactPmf, q: ExactPmf, token: int) -> Fraction:
     """Return the probability of accepting ``token`` ~ q: min(1, p/q)."""
     if p[token] >= q[token]:
         return ONE if p[token] else ZERO
     return p[token] / q[token]
 
 
-def residual(p: Row, q: Row) -> Row:
+def residual(p: ExactPmf, q: ExactPmf) -> ExactPmf:
     """Return norm((p - q)+), the law of what replaces a rejected draft."""
     return normalised(tuple(max(a - b, ZERO) for a, b in zip(p, q, strict=True))) or p
 
 
-def greedy(row: Row, mixed: bool) -> int:
+def greedy(row: ExactPmf, mixed: bool) -> int:
     """Return the token of a greedy row; ``mixed`` if others of the batch are sampled."""
     return argmax(row)
 
 
-def choose(draws: Draws, row: Row, site: Site) -> int:
+def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
     """Draw from ``row``; no draw is spent where there is nothing to choose."""
     return row.index(ONE) if ONE in row else draws.categorical(row, site)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from reference import Decoder, Draws, Task, constant
 from reference.edge_cloud.decoder import edge_cloud_decoder
+from reference.edge_cloud.link import Link, Service, in_memory
 from reference.edge_cloud.messages import Verify
-from reference.edge_cloud.transport import Link, Service, in_memory
 from reference.edge_cloud.wire import decode
 from specverify.mutants.mutant import SHORT, planted
 

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task
-from specverify.mutants.mutant import SHORT, correct, planted
+from reference import Round, Tokens
+from specverify.mutants.mutant import SHORT, planted
+from specverify.mutants.stopping.own_stop import stopping_at
 
 
-def build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that cuts at the first id that occurs, not at the first occurrence."""
-    inner = correct("speculative-sampling").build(task._replace(eos=()), gamma=gamma)
-
-    def step(draws: Draws, state: State) -> tuple[State, Round]:
-        after, done = inner.step(draws, state)
-        found = next((token for token in task.eos if token in done.tokens), None)
-        if found is None:
-            return after, done
-        kept = done.tokens[: done.tokens.index(found) + 1]
-        return after._replace(tokens=state.tokens + kept, remaining=0), done._replace(tokens=kept)
-
-    return inner._replace(step=step)
+def first_id(eos: Tokens, done: Round) -> int | None:
+    """Return where the first id that occurs stands, not the first place where one occurs."""
+    return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
 
 MUTANT = planted(
     "speculative-sampling",
     "eos-by-id-order",
     "cuts at the first EOS id, not the first EOS",
-    build,
+    stopping_at(first_id),
     category="K",
     citation="romsto/Speculative-Decoding speculative_decoding.py:150-152 at db7db67",
     killed_by="eos_is_final",

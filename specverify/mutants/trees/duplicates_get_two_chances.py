@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Site, Task, Tokens, Verified, flip
-from reference.drafters.tree import Child, excluding, most_likely, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import Step, descend, tree_decoder
-from reference.trees import regular_tree
+from reference import Draws, Pmf, Site, Tokens, flip
+from reference.drafters.tree import Child, excluding, most_likely
+from reference.tree_rounds import Step
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
 
 
 def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
@@ -24,23 +23,13 @@ def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int
     return Step(draws.categorical(p if rest is None else rest, ("residual", depth)), accepted=False)
 
 
-def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Apply the rule level by level."""
-    return descend(draws, target, prefix, draft, rule)
-
-
-def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """A tree with that rule."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), verify)
-
-
 MUTANT = planted(
     "candidate-set",
     "duplicates-get-two-chances",
     "tries equal siblings twice",
-    build,
+    with_tree(by_siblings(rule), pick),
     category="J",
     citation="plausible",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

@@ -6,21 +6,19 @@ from typing import Any
 
 from reference import (
     Decoder,
-    Draft,
     Draws,
-    LanguageModel,
     Pmf,
     Task,
     Tokens,
-    Verified,
     accept_probability,
     flip,
     residual,
 )
 from reference.drafters.sequences import sequences_drafter
 from reference.models import draft_model
-from reference.tree_rounds import Step, descend, tree_decoder
+from reference.tree_rounds import Step, tree_decoder
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import by_siblings
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
@@ -31,14 +29,9 @@ def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int
     return Step(draws.categorical(residual(p, pmfs[0]), ("residual", depth)), accepted=False)
 
 
-def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Apply the rule level by level."""
-    return descend(draws, target, prefix, draft, rule)
-
-
 def build(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
     """K sequences of one drafter."""
-    return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), verify)
+    return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(rule))
 
 
 MUTANT = planted(

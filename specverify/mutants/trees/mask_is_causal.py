@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Task, Tokens, Verified
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import path_tokens, regular_tree
+from reference import Draft, Draws, LanguageModel, Tokens, Verified
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, texts_of_rows, with_tree
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Recursive rejection under a causal mask."""
-
-    def row(tokens: Tokens) -> Pmf:
-        texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
-        row = texts.index(tokens)
-        return target(prefix + draft.tokens[:row])
-
-    return recursive_rejection(draws, row, prefix, draft)
-
-
-def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD with rows of the wrong place."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), without_replacement), verify)
+    texts = texts_of_rows(prefix, draft)
+    return recursive_rejection(draws, lambda text: target(prefix + draft.tokens[: texts.index(text)]), prefix, draft)
 
 
 MUTANT = planted(
     "rsd",
     "mask-is-causal",
     "lets nodes see their siblings",
-    build,
+    with_tree(verify),
     category="J",
     citation="plausible",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
-from reference.drafters.tree import most_likely, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import leaves, path_tokens, regular_tree
+from reference import Draft, Draws, LanguageModel, Tokens, Verified
+from reference.drafters.tree import most_likely
+from reference.trees import leaves, path_tokens
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, with_tree
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -21,18 +20,13 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
     return best
 
 
-def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Candidate sets with one draw per path."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), verify)
-
-
 MUTANT = planted(
     "candidate-set",
     "one-draw-a-path",
     "draws from p once for every path",
-    build,
+    with_tree(verify, most_likely),
     category="J",
     citation="REST and Medusa nucleus modes, as released",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reference import Decoder, Draws, Round, State, Task, commit
 from reference.drafters.tree import tree_drafter, without_replacement
-from reference.lengths.constant import never
 from reference.models import draft_model
 from reference.trees import regular_tree
+from reference.types import never
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import correct, planted
 

@@ -5,39 +5,30 @@ A table has no positions, so the text is that much longer in front.
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Task, Tokens, Verified
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import path_tokens, regular_tree
+from reference import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, texts_of_rows, with_tree
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Recursive rejection with the row of a later position."""
+    texts = texts_of_rows(prefix, draft)
 
     def row(tokens: Tokens) -> Pmf:
-        texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
-        row = texts.index(tokens)
         depth = len(tokens) - len(prefix)
-        return target(prefix[:1] * (row - depth) + tokens)
+        return target(prefix[:1] * (texts.index(tokens) - depth) + tokens)
 
     return recursive_rejection(draws, row, prefix, draft)
-
-
-def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD with rows of the wrong place."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), without_replacement), verify)
 
 
 MUTANT = planted(
     "rsd",
     "position-by-index",
     "puts siblings at different positions",
-    build,
+    with_tree(verify),
     category="J",
     citation="mlxcel PR #1214",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
-from reference import Decoder, Draft, Draws, Pmf, Task, Tokens
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.verifiers.recursive_rejection import recursive_rejection
+from reference import Draft, Pmf
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, with_changed_tree
 
 
-def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD of one level without unlikely siblings."""
-    drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
-
-    def propose(draws: Draws, state: Any, prefix: Tokens, depth: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        tree = drafter.propose(draws, state, prefix, depth, stop_after)
-        rows = zip(*tree, strict=True)
-        likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
-        tokens, parents, pmfs = zip(*likely, strict=True) if likely else ((), (), ())
-        return Draft(tokens, parents, pmfs)
-
-    return tree_decoder(task, drafter._replace(propose=propose), recursive_rejection)
+def pruned(tree: Draft, _: Pmf) -> Draft:
+    """Return a tree of one level without unlikely siblings."""
+    rows = zip(*tree, strict=True)
+    likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
+    tokens, parents, pmfs = zip(*likely, strict=True) if likely else ((), (), ())
+    return Draft(tokens, parents, pmfs)
 
 
 MUTANT = planted(
     "rsd",
     "sampled-nodes-pruned",
     "prunes what it drew by its probability",
-    build,
+    with_changed_tree(pruned),
     category="J",
     citation="plausible",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

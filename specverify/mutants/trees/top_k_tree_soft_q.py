@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Site, Task, Tokens
-from reference.drafters.tree import Child, most_likely, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.verifiers.recursive_rejection import recursive_rejection
+from reference import Draws, Pmf, Site, Tokens
+from reference.drafters.tree import Child, most_likely
 from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import PAIR, with_tree
 
 
 def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
@@ -17,18 +14,13 @@ def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child
     return None if child is None else Child(child.token, q)
 
 
-def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Recursive rejection of deterministic candidates."""
-    return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), recursive_rejection)
-
-
 MUTANT = planted(
     "candidate-set",
     "top-k-tree-soft-q",
     "divides by q for tokens that were not drawn",
-    build,
+    with_tree(pick=pick),
     category="B",
     citation="EAGLE issues #221, #110 (disputed there)",
     killed_by="law_is_target",
-    examples=({"branching": (2,)},),
+    examples=PAIR,
 )

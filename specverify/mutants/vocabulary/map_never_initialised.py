@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import ZERO, Row
+from specverify.mutants.serving.request import ZERO, ExactPmf
 
 
-def without_map(row: Row, ids: Tokens, vocabulary: int) -> Row:
+def without_map(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
     """Return the row over target ids; raises ``IndexError``, as the map has no entry."""
     empty: list[int] = []
     masses = [ZERO] * vocabulary

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from specverify.mutants.serving.planted import in_situation
-from specverify.mutants.serving.request import Row
+from specverify.mutants.serving.request import ExactPmf
 
 
-def unmapped(raw: Row, drawn: Row) -> Row:
+def unmapped(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
     """Return the row over the drafter's ids."""
     return raw
 

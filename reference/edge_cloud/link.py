@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from reference.edge_cloud.cloud import CloudState, after, decide, remembered
+from reference.edge_cloud.cloud import CloudState, decide, earlier_reply, state_after
 from reference.edge_cloud.edge import Edge, EdgeState, prepared, received, timed_out
 from reference.edge_cloud.messages import Refused
 from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise
@@ -48,9 +48,9 @@ class Service:
         state = self.sessions.get(request.session)
         reply = decide(self._draws, self._target, state, request, self._noise)
         said = encode(reply)
-        if not isinstance(reply, Refused) and remembered(state, request) is None:
+        if not isinstance(reply, Refused) and earlier_reply(state, request) is None:
             self._record(text, said)
-        changed = after(state, request, reply)
+        changed = state_after(state, request, reply)
         if changed is not None:
             self.sessions[request.session] = changed
         return said
@@ -61,7 +61,7 @@ def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
     sessions: dict[str, CloudState] = {}
     for text, said in lines:
         request = decode(text)
-        state = after(sessions.get(request.session), request, decode(said))
+        state = state_after(sessions.get(request.session), request, decode(said))
         if state is not None:
             sessions[request.session] = state
     return sessions

@@ -1,0 +1,50 @@
+"""Planted bugs of trees: the nodes are picked, verified or scored in another way, the rest is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from reference import Decoder, Draft, Draws, Pmf, Task, Tokens, Verifier
+from reference.drafters.tree import Pick, tree_drafter, without_replacement
+from reference.models import draft_model
+from reference.tree_rounds import SiblingRule, descend, tree_decoder
+from reference.trees import path_tokens, regular_tree
+from reference.verifiers.recursive_rejection import recursive_rejection
+
+PAIR = ({"branching": (2,)},)
+"""Enough for most bugs of a tree: two candidates for one position."""
+
+
+def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
+    """Return the build function of a regular tree of one drafter: nodes from ``pick``, decided by ``verify``."""
+
+    def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
+        return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), verify)
+
+    return build
+
+
+def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
+    """Return the build function of recursive rejection of ``change(tree, q)``, q after the committed tokens."""
+
+    def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
+        drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
+
+        def propose(draws: Draws, state: Any, prefix: Tokens, depth: int, stop: Callable[[Pmf, int], bool]) -> Draft:
+            return change(drafter.propose(draws, state, prefix, depth, stop), draft_model(task)(prefix))
+
+        return tree_decoder(task, drafter._replace(propose=propose), recursive_rejection)
+
+    return build
+
+
+def by_siblings(rule: SiblingRule) -> Verifier:
+    """Return the verifier that applies ``rule`` level by level."""
+    return partial(descend, rule=rule)
+
+
+def texts_of_rows(prefix: Tokens, draft: Draft) -> list[Tokens]:
+    """Return what each row of a tree's one pass follows: ``prefix`` for the root, then the path to each node."""
+    return [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]

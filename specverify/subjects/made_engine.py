@@ -1,0 +1,189 @@
+"""An engine that is made for each scenario: its models are the tables it is given, so it meets what hides bugs.
+
+    make(scenario) -> speculative                    held to the law of scenario.target
+    make(scenario) -> Made(speculative, plain)       held to what plain decodes, where sampling parameters change p
+    make(scenario) -> Made(speculative, observer=observer)       and looked into while it runs
+
+``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; what is beyond ``scenario.horizon`` of them
+is cut off. An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of
+the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.laws.enumeration import complete_law
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import Scenario, handed_task
+from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
+from specverify.subjects.observer import Observer
+from specverify.subjects.seeded import seeded
+from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, UnusableSubject, Watched
+
+
+class EngineScenario(NamedTuple):
+    """What an engine is made for."""
+
+    name: str
+    target: LanguageModel
+    """``target(tokens)``: the pmf ``[vocabulary]`` of the token after all of ``tokens``, float64; it may have zeros."""
+    draft: LanguageModel
+    """The same of the draft model."""
+    vocabulary: int
+    prompt: Tokens
+    horizon: int
+    """New tokens to decode. None of them ends the text."""
+
+
+class Made(NamedTuple):
+    """An engine in a scenario."""
+
+    speculative: Decode
+    """Decodes with speculation, and returns the new tokens."""
+    plain: Decode | None = None
+    """The same without; left out, the law is that of the target's rows as they are."""
+    observer: Observer | None = None
+    """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
+
+
+Make = Callable[[EngineScenario], Decode | Made | tuple[Decode, Decode]]
+
+_SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
+SCENARIOS = (
+    *(Scenario("generic", 2, (0, 1, 0), horizon, seed=seed) for horizon, seed in ((2, 0), (4, 1))),
+    *(Scenario(shape, 3, (0, 1, 0), 3, seed=seed) for seed, shape in enumerate(_SHAPES, start=2)),
+    *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
+    Scenario("generic", 4, (3, 0), 2, seed=24),
+)
+"""Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap."""
+REPLAYS = 20
+"""Replays of each program in another state of the world: some 400 of an engine together."""
+
+
+def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
+    """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
+
+    ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
+    """
+    first = _made(make, SCENARIOS[0])
+    widest = SCENARIOS[-1]
+    return Subject(
+        name=name,
+        summary=summary,
+        claims=LOSSLESS,
+        rational=False,
+        programs=tuple(_program(make, scenario, first) for scenario in SCENARIOS),
+        settings=(
+            SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
+        ),
+        warm=partial(_warm, make),
+    )
+
+
+def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
+    """Return the engine in one scenario; ``like`` is what ``make`` made before."""
+    program = EngineProgram(
+        scenario.name,
+        partial(_opened, make, scenario, "speculative"),
+        partial(_law, make, scenario),
+        replays=REPLAYS,
+        rows=partial(_rows, scenario),
+    )
+    if like.plain is not None:
+        program = program._replace(plain=partial(_opened, make, scenario, "plain"))
+    if like.observer is None:
+        return program
+    q = None if scenario.greedy or like.observer.draft is None else partial(_drafted, make, scenario)
+    return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
+
+
+def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
+    """Return the pmf of a draft after ``tokens``, as the observer of that scenario knows it."""
+    observer = _made_once(make, scenario).observer
+    if observer is None or observer.draft is None:
+        raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
+    return observer.draft(tokens)
+
+
+@lru_cache(maxsize=64)
+def _made_once(make: Make, scenario: Scenario) -> Made:
+    return _made(make, scenario)
+
+
+def _models(scenario: Scenario) -> EngineScenario:
+    task = handed_task(scenario, rational=False)
+    if task.draft is None:
+        raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
+    return EngineScenario(
+        scenario.name, task.target, task.draft, scenario.vocabulary, scenario.prompt, scenario.horizon
+    )
+
+
+def _made(make: Make, scenario: Scenario) -> Made:
+    """Return the engine in a scenario. Raises ``UnusableSubject`` if it is none."""
+    try:
+        found = make(_models(scenario))
+    except Exception as error:
+        raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
+    given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
+    if not callable(given.speculative) or not (given.plain is None or callable(given.plain)):
+        raise UnusableSubject(
+            f"for {scenario.name} it made {found!r}, expected a call without arguments that decodes, or Made(...)"
+        )
+    return given
+
+
+@contextmanager
+def _opened(
+    make: Make, scenario: Scenario, which: str, forced_uniform: float | None = None
+) -> Iterator[Callable[[Draws], Any]]:
+    decode: Decode = getattr(_made(make, scenario), which)
+    with opened(decode, (), forced_uniform, scenario.horizon) as program:
+        yield program
+
+
+@contextmanager
+def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
+    made = _made(make, scenario)
+    if made.observer is None:
+        raise UnusableSubject(f"for {scenario.name} it was made without an observer, and with one for another scenario")
+    with watched(made.observer, made.speculative, made.plain, (), scenario.horizon) as found:
+        yield found
+
+
+@lru_cache(maxsize=64)
+def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
+    if _made(make, scenario).plain is None:
+        return target_law(handed_task(scenario, rational=False), scenario.prompt)
+    with _opened(make, scenario, "plain") as program:
+        return complete_law(program)
+
+
+def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
+    """Return p and q after the prompt and after each of the new tokens but the last."""
+    models, tokens = _models(scenario), scenario.prompt + new
+    texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
+    return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
+
+
+def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
+    """Count the new tokens of so many calls in the widest scenario, by the engine's own random numbers."""
+    widest = SCENARIOS[-1]
+    decode = _made(make, widest).speculative
+    with seeded(seed):
+        return Counter(tokens_of(decode())[: widest.horizon] for _ in range(number))
+
+
+def _warm(make: Make) -> None:
+    """Call the first and the last, unanswered: whatever they raise, the checks will name."""
+    for scenario in (SCENARIOS[0], SCENARIOS[-1]):
+        with seeded(0), suppress(Exception):
+            made = _made(make, scenario)
+            for decode in (made.speculative, made.plain or made.speculative):
+                decode()

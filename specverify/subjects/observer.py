@@ -1,0 +1,128 @@
+"""What somebody's engine does while it runs: the forward passes of its target, told by itself or seen by a hook.
+
+    observer = Observer(prompt=(2, 7))                       the engine calls observer.forward(held, fed)
+    observer = Observer(prompt=(2, 7), target=model)         a model whose engine is known here is hooked
+    observer = Observer(prompt=(2, 7), target=module, read=lambda args, kwargs: Forward(held, fed, entries))
+
+The output alone does not show a draft that is made from a stale cache: it only costs acceptance. What the target is fed
+shows the drafts, and with ``draft``, the pmf they should be drawn from, that they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from reference import LanguageModel, Tokens
+from specverify.base.arguments import argument_error
+from specverify.intercept.unknowns.deferred import known
+from specverify.laws.rounding import FLOAT64, spacing
+from specverify.subjects.subject import Forward, UnusableSubject
+
+ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]
+"""``read(args, kwargs)`` of a call of the target: what its cache holds and what it is fed; None if it is not a pass of
+the target, such as one that drafts. It must not keep what it is given."""
+
+
+class Observer:
+    """Notes what an engine does in one call; ``check_engine(..., observe=observer)`` reads it."""
+
+    def __init__(
+        self,
+        prompt: Tokens,
+        *,
+        draft: LanguageModel | None = None,
+        target: Any = None,
+        read: ReadPass | None = None,
+        processors: bool = False,
+    ) -> None:
+        """``prompt`` is what the new tokens follow.
+
+        ``draft(tokens)`` is the pmf ``[vocabulary]`` that the next draft should be drawn from after all of ``tokens``,
+        prompt and drafts included; one-hot where the draft is greedy. ``target`` is a torch module whose calls
+        are noted; ``read`` says what they hold and feed. ``processors`` says that ``processed`` will be told of
+        every row that a logits processor is shown. Raises ``ValueError`` for ``read`` without a target.
+        """
+        if read is not None and target is None:
+            raise argument_error("target", target, "the module whose calls read looks at")
+        if target is not None and not callable(getattr(target, "register_forward_pre_hook", None)):
+            raise argument_error("target", target, "a torch module")
+        self.prompt: Tokens = _whole(prompt, "the prompt")
+        self.draft, self.target, self.read, self.processors = draft, target, read, processors
+        self.forwards: list[Forward] = []
+        self.shown: list[list[Tokens]] = []
+
+    @property
+    def tells(self) -> frozenset[str]:
+        """What of an engine it notes."""
+        return frozenset({"forwards", "rows"} if self.processors else {"forwards"})
+
+    def forward(self, held: int, fed: Any, entries: tuple[Any, ...] = ()) -> None:
+        """Note that the target is about to be fed ``fed``, token ids, while its cache holds ``held`` entries.
+
+        What is fed behind the last committed token are drafts. ``entries`` are the keys and values that are held, one
+        array ``[..., held, width]`` a layer and kind, which are compared with those of plain decoding.
+        """
+        if not isinstance(held, (int, np.integer)) or isinstance(held, bool) or held < 0:
+            raise UnusableSubject(f"the observer was told that {held!r} entries are held, expected a whole number")
+        arrays = tuple(np.array(_plain(entry), dtype=np.float64) for entry in entries)
+        coarsest = max((spacing(entry.dtype) for entry in entries), default=FLOAT64)
+        self.forwards.append(Forward(int(held), _whole(fed, "what is fed"), arrays, coarsest))
+        self.shown.append([])
+
+    def processed(self, tokens: Any) -> None:
+        """Note that a logits processor of the pass noted last is shown ``tokens``: all before the row it changes."""
+        if not self.shown:
+            raise UnusableSubject("the observer was told of a processed row before any forward pass")
+        self.shown[-1].append(_whole(tokens, "what a processor is shown"))
+
+    def begin(self) -> None:
+        """Forget the call before."""
+        self.forwards.clear()
+        self.shown.clear()
+
+    def hooked(self) -> AbstractContextManager[None]:
+        """Have the calls of the target noted inside the block, if there is one."""
+        return nullcontext() if self.target is None else self._hooked()
+
+    @contextmanager
+    def _hooked(self) -> Iterator[None]:
+        if self.read is None:
+            raise UnusableSubject(
+                "no engine that is known here has this target, expected read=(args, kwargs) -> Forward"
+            )
+
+        def look(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+            found = self.read(args, kwargs) if self.read else None
+            if found is not None:
+                self.forward(found.held, found.fed, found.entries)
+
+        hook = self.target.register_forward_pre_hook(look, with_kwargs=True)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+
+def _plain(entry: Any) -> Any:
+    """Return an array that NumPy takes; bfloat16 has no counterpart there."""
+    return entry.detach().double().cpu().numpy() if hasattr(entry, "detach") else entry
+
+
+def _whole(tokens: Any, what: str) -> Tokens:
+    """Return token ids as integers, looked at where they were drawn. Raises ``UnusableSubject`` for anything else."""
+    given = tokens.tolist() if hasattr(tokens, "tolist") else tokens
+    try:
+        found = tuple(known(token) for token in given)
+        whole = tuple(int(token) for token in found)
+    except (TypeError, ValueError):
+        raise UnusableSubject(f"{what} is {tokens!r}, expected a sequence of token ids") from None
+    if whole != found:
+        raise UnusableSubject(f"{what} is {tokens!r}, expected whole token ids")
+    return whole
+
+
+__all__ = ["Forward", "Observer", "ReadPass"]
