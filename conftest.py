@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 
 import pytest
+
+gc.set_threshold(100_000, 20, 100)
+"""Half a million objects live to the end of a run: to look through them as often as usual takes a tenth of it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from specverify import __version__
 from specverify.base.arguments import check_count, check_seconds
 from specverify.cli.options import (
     HOLDS,
@@ -34,6 +33,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 
 def main() -> None:
     """Run the command line. Whatever goes wrong, the exit status is never that of a verdict."""
+    gc.set_threshold(100_000, 20, 100)  # what is imported stays: to look through it as often as usual takes a tenth
     try:
         app()
     except SystemExit as end:
@@ -52,6 +52,8 @@ def main() -> None:
 def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Decide whether an implementation of speculative decoding is correct."""
     if show:
+        from specverify import __version__
+
         console.print(__version__)
         raise typer.Exit(HOLDS)
 
@@ -62,9 +64,8 @@ def list_everything(
     markdown: MarkdownOption = None,
 ) -> None:
     """List algorithms with the systems that decode so, engines, checks and mutants."""
-    gc.disable()  # nothing of what is imported becomes garbage, and looking for it takes a tenth of the time
     from reference import ALGORITHMS
-    from specverify.report.systems import algorithms_table, systems_markdown
+    from specverify.report.systems import algorithms_text, systems_markdown
     from specverify.run.listing import everything, line_of_row
 
     if markdown is not None:
@@ -75,7 +76,7 @@ def list_everything(
         typer.echo(json.dumps(data, indent=2))
         return
     console.print("\n[bold]algorithms[/bold]")
-    console.print(algorithms_table(ALGORITHMS))
+    console.print(algorithms_text(ALGORITHMS, console.width), soft_wrap=True, markup=False, highlight=False)
     for title, rows in data.items():
         if title == "algorithms":
             continue
