@@ -16,7 +16,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
-from specverify.intercept.unknowns.lazy_numbers import math_answers
+from specverify.intercept.unknowns.lazy_numbers import lookups_at_large, math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -45,6 +45,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
             mode = stack.enter_context(answered_by(draws, forced_uniform))
         stack.enter_context(threads_enter(block, lambda: mode))
         stack.enter_context(math_answers())
+        stack.enter_context(lookups_at_large())
         try:
             yield
         except Exception as error:

@@ -58,7 +58,7 @@ def remembered(draws: Draws) -> AbstractContextManager[None]:
 def answer_of(
     draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Any:
-    """Return what ``call()`` returns inside ``answered(draws)``, hashable; if that is ``remembered``, drawn from its law.
+    """Return what ``call()`` returns inside ``answered(draws)``; if that is ``remembered``, it is drawn from its law.
 
     ``given`` are the arguments of ``verify`` by name, NumPy arrays, and ``more`` what else the call depends on.
     """

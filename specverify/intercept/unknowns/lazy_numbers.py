@@ -142,12 +142,18 @@ _MATH = {
 @once
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``.
+    """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``."""
+    with replaced(math, _MATH):
+        yield
 
-    Among very many bounds one is looked up at once there: NumPy would halve them until it has found its place.
+
+@contextmanager
+def lookups_at_large() -> Iterator[None]:
+    """Look a random number up among very many bounds at once inside the block: NumPy would halve them again and again.
+
+    Nothing is changed where a real vocabulary is not in use.
     """
-    looked_up = methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else nullcontext()
-    with replaced(math, _MATH), looked_up:
+    with methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else nullcontext():
         yield
 
 
