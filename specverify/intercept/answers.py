@@ -20,6 +20,7 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
@@ -112,6 +113,12 @@ class Call:
         """Return the uniform number that the call gives."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
+
+    def whole(self, site: Site, low: int, number: int) -> Continuous:
+        """Return a whole number, one of so many from ``low`` on: more than are followed."""
+        return whole_number(
+            Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
+        )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""

@@ -29,6 +29,7 @@ from specverify.intercept import generator_states
 from specverify.intercept.block import current
 from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.lazy_numbers import LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
@@ -105,7 +106,7 @@ class TorchStreams(Streams):
 
         def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
             self._before.setdefault(id(generator), (generator, generator.get_state()))
-            found = real(generator, *args, **kwargs)
+            found = real(generator, *(int(arg) if isinstance(arg, LazyInt) else arg for arg in args), **kwargs)
             self._left[id(generator)] = (generator, _bytes(generator.get_state()))
             return found
 
