@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.continuous import Continuous, Unknown
 from specverify.intercept.unknowns.deferred import known
-from specverify.intercept.unknowns.lazy_numbers import KNOWN, LazyArray, LazyFloat
+from specverify.intercept.unknowns.lazy_arrays import KNOWN, LazyArray
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
@@ -29,7 +30,7 @@ class _Unreachable(LazyFloat):
     __slots__ = ()
 
     @property
-    def continuous(self) -> Continuous:  # type: ignore[override]  # it has none
+    def unknown(self) -> Unknown:  # type: ignore[override]  # it has none
         raise refusal("many random numbers are taken out of an array in a way that is not known")
 
 
@@ -97,6 +98,18 @@ class ManyArray(LazyArray):
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the smallest, drawn."""
         return self._extreme(axis, out, keepdims, largest=False)
+
+    def max(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the largest, a random number."""
+        return taken_out(self).max(*args, **kwargs)
+
+    def min(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the smallest, a random number."""
+        return taken_out(self).min(*args, **kwargs)
+
+    def argsort(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the order of the numbers, as a race has it."""
+        return taken_out(self).argsort(*args, **kwargs)
 
     def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
         if out is not None:
