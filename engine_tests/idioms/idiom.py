@@ -25,6 +25,8 @@ Verify = Callable[..., Any]
 class Idiom(NamedTuple):
     """An idiom, and the sampler that is written with it."""
 
+    table: str
+    """The module that it stands in."""
     name: str
     library: str
     what: str
@@ -47,6 +49,7 @@ def _part(
 ) -> Callable[[Any], Idiom]:
     def made(function: Any) -> Idiom:
         return Idiom(
+            table=function.__module__,
             name=function.__name__.replace("_", " "),
             library=library,
             what=(function.__doc__ or "").strip().partition("\n")[0],
