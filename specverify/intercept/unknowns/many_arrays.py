@@ -47,7 +47,8 @@ class ManyArray(LazyArray):
         """Apply a function of NumPy to all elements together, or to each where that is not known."""
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
-        if method == "__call__" and ufunc in KNOWN and not kwargs:
+        single = any(isinstance(value, LazyFloat) for value in inputs)
+        if method == "__call__" and ufunc in KNOWN and not kwargs and not single:
             try:
                 return shown(applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs)))
             except (Apart, TypeError):
@@ -58,7 +59,7 @@ class ManyArray(LazyArray):
         """Answer the functions that are methods as well; run the others on the elements."""
         if func in _METHODS and args and isinstance(args[0], ManyArray):
             return _METHODS[func](*args, **kwargs)
-        given = [taken_out(value) for value in args]
+        given = tuple(taken_out(value) for value in args)
         return getattr(LazyArray, "__array_function__")(given[0], func, types, given, kwargs)  # noqa: B009 - not of self
 
     def __getitem__(self, index: Any) -> Any:
