@@ -197,11 +197,11 @@ def test_boundary_draws_can_be_forced(forced, accepted):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda: round(torch.rand(()).item(), 3),
-        lambda: torch.full((2,), torch.rand(()).item()),
+        lambda: {torch.rand(()).item()},
+        lambda: float(torch.rand(3).max()),
         lambda: torch.rand(3).sum(),
-        lambda: torch.rand(()) < torch.rand(()),
-        lambda: bool(torch.rand(()).clamp(min=0.5) == 0.5),
+        lambda: [bool(u < 1 - u) for u in torch.rand(1)],
+        lambda: bool(torch.rand(()).clamp(min=0.1) == 0.1),
         lambda: bool(torch.log(torch.rand(()) - 0.5) < 0),
         lambda: bool(torch.rand((), dtype=torch.bfloat16).clamp(min=0.5) < 0.75),
         lambda: float(torch.rand(())),
@@ -229,8 +229,17 @@ def test_a_number_among_the_scores_is_no_clock():
         law_of(
             lambda: int(torch.where(P > 0.25, torch.log(P) - torch.log(-torch.log(torch.rand_like(P))), 0.0).argmax())
         )
-    with pytest.raises(NeedsValue):
-        law_of(lambda: int((P * torch.empty_like(P).exponential_()).argmax()))
+
+
+def test_the_longest_of_times_is_that_of_the_clock_that_rings_last():
+    """A clock is behind another one by the share of the other's rate, here 1 / P."""
+    a, b, c = (1 / P).tolist()
+    last = {0: [b, c], 1: [a, c], 2: [a, b]}
+    law = {
+        i: 1 - sum(rate / (rate + each) for each in others) + rate / (rate + sum(others))
+        for (i, others), rate in zip(last.items(), (a, b, c), strict=True)
+    }
+    assert_law(law, lambda: int((P * torch.empty_like(P).exponential_()).argmax()))
 
 
 def test_nothing_is_below_or_above_nan():

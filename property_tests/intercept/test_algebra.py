@@ -19,8 +19,9 @@ from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.clocks import NEVER, Clock
+from specverify.intercept.unknowns.clocks import law_of_first as _law
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.races import NEVER, Clock, _law
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
@@ -161,12 +162,14 @@ def test_ways_to_write_one_function_are_one_chain():
 
 REFUSED = """
 u * (1 - u) ;; u + u ;; u - u ;; u / u ;; u ** u ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
-math.sqrt(u - 0.5) ;; np.sin(u) ;; math.floor(u) ;; u % 1 ;; float(u) ;; (-2) ** u ;; u ** math.inf ;; u < 1 - u
-np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.25) == 0.25 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
-np.minimum(u, 0.25) >= 0.25 ;; np.maximum(u, 1 - u) ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0 ;; u.hex() ;; {u: 1}
-"%.2f" % u ;; str(u) ;; sorted([u, 1 - u]) ;; np.argmax(-np.log(v) * P) ;; np.argmax(P + v)
-np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.argmax(np.log(P) * v)
-np.argmax(np.log(P) - np.log(-np.log(v + 1e-10) + 1e-10)) ;; [u < 0.5, np.argmax(np.append(v, u))]
+math.sqrt(u - 0.5) ;; np.sin(u) ;; float(u) ;; (-2) ** u ;; (2 * u) ** math.inf ;; u < 1 - u
+np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.1) == 0.1 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
+np.minimum(u, 0.3) >= 0.3 ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0
+u.hex() ;; {u: 1} ;; "%.2f" % u ;; str(u) ;; sorted([u, 1 - u]) ;; np.argmax(np.log(P) * v)
+np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.maximum(v[0], v[1]) + np.maximum(v[1], v[2])
+np.maximum(v[0], v[1]) < np.minimum(v[1], v[2]) ;; np.floor(u * 1e5) < 1 / 3 * 1e5 * 3e-5 + 1e-9
+[np.argmax(P / v), np.argmax(v)] ;; (np.argmax(v), v[0] < 0.5)
+np.floor(1e5 * u) % 7 ;; np.maximum(u, 0.5) < np.maximum(v[0], 0.5)
 """
 REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;") if call.strip()]
 

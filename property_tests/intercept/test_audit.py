@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import random
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,8 @@ def test_a_second_race_is_named_unless_its_weights_are_the_old_ones(weights, nam
         won = np.argmax(P / clocks)
         return won, np.argmax(np.where(np.arange(3) == won, 0.0, weights) / clocks)
 
-    with audited() as found, pytest.raises(NeedsValue, match="second race"):
+    refused = pytest.raises(NeedsValue, match="second race") if named else nullcontext()
+    with audited() as found, refused:
         answered(program)(Tape(0))
     assert bool(found) is named
 
@@ -138,8 +140,8 @@ def test_noise_that_raced_and_is_compared_is_named_also_the_other_way_round():
         coin = clocks[0] < 0.5
         return coin, np.argmin(clocks)
 
-    for program in (compared_after, raced_after):
-        with audited() as found, pytest.raises(NeedsValue):
+    for program, refused in ((compared_after, pytest.raises(NeedsValue)), (raced_after, nullcontext())):
+        with audited() as found, refused:
             answered(program)(Tape(0))
         assert len(found) == 1
         assert int(found[0].second.partition(":")[2]) == int(found[0].first.partition(":")[2]) + 1
@@ -219,7 +221,7 @@ def test_nothing_is_noted_outside_a_block():
         return uniform["it"] < 0.5, uniform["it"] < 0.25
 
     answered(program)(Tape(0))
-    assert uniform["it"].continuous.uniform.known.questions == []
+    assert uniform["it"].unknown.uniform.known.questions == []
     assert audit.place() == ""
     with audited():
         assert audit.place() == line("assert audit.place() == line(")

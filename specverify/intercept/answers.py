@@ -21,6 +21,7 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
@@ -119,6 +120,12 @@ class Call:
         """Return the very many uniform numbers that the call gives."""
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
+
+    def whole(self, site: Site, low: int, number: int) -> Continuous:
+        """Return a whole number, one of so many from ``low`` on: more than are followed."""
+        return whole_number(
+            Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
+        )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""

@@ -56,8 +56,9 @@ class Reuse(NamedTuple):
 class Origin:
     """One state of a generator, and the draws that were made from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: Hashable = None) -> None:
         """Nothing has been drawn from it yet."""
+        self.state = state
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
         """What draws that are made from it in the same way have in common."""
@@ -186,11 +187,11 @@ class Racer(NamedTuple):
     weight: float
 
 
-def raced(racers: Sequence[Racer]) -> None:
-    """Note a race."""
+def raced(racers: Sequence[Racer], where: str = "") -> None:
+    """Note a race at ``where``, or here."""
     if _AUDIT.get() is None:
         return
-    where, entries = caller(), [id(racer.questions) for racer in racers]
+    where, entries = where or caller(), [id(racer.questions) for racer in racers]
     shifts = [racer.weight - racer.before.weight for racer in racers if racer.before and racer.weight > -math.inf]
     reweighted = bool(shifts) and not max(shifts) - min(shifts) < ROUNDING
     for racer in racers:

@@ -31,6 +31,9 @@ class Block:
         """Each raises a refusal if a generator was drawn from that nobody answered."""
 
 
+_GIVEN: list[dict[str, None]] = []
+
+
 _OPEN: list[Block] = []
 
 
@@ -61,6 +64,23 @@ def refused(error: Exception) -> None:
     """Note a refusal in the open block, and the line that it came from."""
     if _OPEN:
         _OPEN[-1].refusals.append(error)
+
+
+@contextmanager
+def gifts_kept() -> Iterator[dict[str, None]]:
+    """Yield what grows by every number that is given to the foreign code as it is, inside the block."""
+    kept: dict[str, None] = {}
+    _GIVEN.append(kept)
+    try:
+        yield kept
+    finally:
+        _GIVEN.remove(kept)
+
+
+def give(what: str) -> None:
+    """Say that a number is given to the foreign code as it is."""
+    for kept in _GIVEN:
+        kept[what] = None
 
 
 @contextmanager

@@ -68,6 +68,10 @@ class Boundary:
         """Return the next uniform."""
         return self.number(call, 0.0, largest, float)
 
+    def whole(self, call: str, low: int, number: int) -> int:
+        """Return the next whole number, one of so many from ``low`` on."""
+        return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number)))
+
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST) -> float:
         """Return the next exponential of rate 1."""
         return self.number(call, smallest, largest, lambda u: -math.log1p(-u))

@@ -16,7 +16,9 @@ from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
-from specverify.intercept.unknowns.lazy_numbers import lookups_at_large, math_answers
+from specverify.intercept.unknowns.lazy_arrays import arrays_answer, lookups_at_large
+from specverify.intercept.unknowns.lazy_buffers import buffers_answer
+from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -46,10 +48,14 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         stack.enter_context(threads_enter(block, lambda: mode))
         stack.enter_context(math_answers())
         stack.enter_context(lookups_at_large())
+        stack.enter_context(arrays_answer())
+        stack.enter_context(buffers_answer())
         try:
             yield
         except Exception as error:
-            if "LazyFloat" in str(error) and not isinstance(error, NeedsValue):  # it takes nothing but a float
+            if ("LazyFloat" in str(error) or "LazyInt" in str(error)) and not isinstance(
+                error, NeedsValue
+            ):  # it takes nothing but a float
                 raise NeedsValue(f"{error} ({caller(error.__traceback__)})") from error
             raise
         if not torch and "torch" in sys.modules:

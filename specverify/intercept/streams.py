@@ -25,4 +25,4 @@ class Streams:
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
-        return Draw(site, None if state is None else self._origins.setdefault(state, Origin()), way)
+        return Draw(site, None if state is None else self._origins.setdefault(state, Origin(state)), way)

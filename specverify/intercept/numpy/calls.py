@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -25,16 +26,19 @@ from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
+from specverify.intercept.numpy.laws import LAWS
 from specverify.intercept.unknowns.finite import seed_name
+from specverify.intercept.unknowns.lazy_numbers import LazyInt
 from specverify.intercept.unknowns.uniform import refusal
 
 LIBRARY = "numpy"
 OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it
 BIT_GENERATORS = (np.random.BitGenerator, np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
                   np.random.SFC64)  # fmt: skip
-HARMLESS = {"bit_generator", "spawn", "get_state", "_bit_generator", "_poisson_lam_max"}
+HARMLESS = {"bit_generator", "spawn", "_bit_generator", "_poisson_lam_max"}
 """What draws nothing."""
-SETS_STATE = {"seed", "set_state"}
+SETS_STATE = {"seed", "set_state", "get_state"}
+"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
 
 
 def _answered(kind: type, function: str) -> Callable[..., Any]:
@@ -47,7 +51,8 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
         if in_housekeeping():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
         generator = NumpyGenerator(answers, self)
-        answer = getattr(generator, function, None)
+        law = LAWS.get(function)
+        answer = getattr(generator, function, None) if law is None else partial(law, generator)
         return generator.refused(function) if answer is None else answer(*args, **kwargs)
 
     return method
@@ -141,6 +146,7 @@ def numpy_replaced() -> Iterator[None]:
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
+        seed = int(seed) if isinstance(seed, LazyInt) else seed
         made = library_default_rng(seed)
         answers = answering(LIBRARY)
         if answers is not None and made is not seed:

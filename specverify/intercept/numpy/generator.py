@@ -17,7 +17,9 @@ from specverify.intercept.caller import caller
 from specverify.intercept.native_types import own_methods
 from specverify.intercept.unknowns import finite
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.lazy_numbers import LazyArray, LazyFloat
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_buffers import Buffer
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.many import uniforms
 from specverify.intercept.unknowns.many_arrays import as_array
 from specverify.intercept.unknowns.uniform import refusal
@@ -45,25 +47,29 @@ class NumpyGenerator:
         site: Site = (f"{self._name}.{function}", caller())
         return self._answers.asked(self._real, site, function, advance), site
 
-    def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+    def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)
 
-    def uniforms(self, function: str, size: Any, digits: str = "float64") -> Any:
-        """Return the next uniform random number of the generator, or an array of them."""
+    def uniforms(self, function: str, size: Any, digits: str = "float64", parameters: Any = None) -> Any:
+        """Return the next uniform random number of the generator, or an array of them.
+
+        ``parameters`` are those of a function that gives no double of the stream.
+        """
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
         if boundary is not None:
             return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
         shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
-        one = function if function in _OWN_NUMBER else _DOUBLE[self._kind]
+        own = function in _OWN_NUMBER or parameters is not None
+        one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
         if shape is None:
-            call, site = self._asked(function, self._call(one))
+            call, site = self._asked(function, one)
             return LazyFloat(Continuous(call.uniform(site, digits)))
         if large(math.prod(shape), MANY):
-            call, site = self._asked(function, self._call(one, size=shape))
+            call, site = self._asked(function, partial(one, size=shape))
             return as_array(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
-            call, site = self._asked(function, self._call(one))
+            call, site = self._asked(function, one)
             made[index] = LazyFloat(Continuous(call.uniform((*site, *index), digits)))
         return made.view(LazyArray)
 
@@ -73,17 +79,20 @@ class NumpyGenerator:
         return width * self.uniforms("uniform", (shape or None) if size is None else size) + low
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * self._exponentials("exponential", size)
+        return scale * self.exponentials("exponential", shape_of(size, scale))
 
     def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
                              out: Any = None) -> Any:  # fmt: skip
-        no_out(out)
-        return self._exponentials("standard_exponential", size, np.dtype(dtype).name, method)
+        drawn = self.exponentials("standard_exponential", _of_out(out, size), np.dtype(dtype).name, method)
+        return _into(out, drawn)
 
-    def _exponentials(self, function: str, size: Any, digits: str = "float64", method: str = "zig") -> Any:
+    def exponentials(
+        self, function: str, size: Any, digits: str = "float64", method: str = "zig", parameters: Any = None
+    ) -> Any:
+        """Return the next exponential of rate 1, or an array of them; ``parameters`` as for ``uniforms``."""
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
-            return -np.log(self.uniforms(function, size))
+            return -np.log(self.uniforms(function, size, parameters=parameters))
         largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
         smallest = -0.0 if legacy else 0.0
         return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
@@ -99,7 +108,7 @@ class NumpyGenerator:
         return np.array(boundary.several(count, lambda: number(call)), digits).reshape(size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        boundary = self._answers.boundary
+        boundary, size = self._answers.boundary, shape_of(size, loc, scale)
         if boundary is not None:
             return scale * self._forced(boundary, "gumbel", size, boundary.gumbel) + loc
         return scale * -np.log(-np.log(self.uniforms("gumbel", size))) + loc
@@ -163,7 +172,9 @@ class NumpyGenerator:
                  endpoint: bool = False) -> Any:  # fmt: skip
         advance = self._call("integers", low, high, size, dtype, endpoint)
         low, high = (0, low) if high is None else (low, high)
-        return self._whole("integers", advance, low, np.add(high, bool(endpoint)), size, np.dtype(dtype).type)
+        return self._whole(
+            "integers", advance, low, high + bool(endpoint) if np.ndim(high) == 0 else high, size, np.dtype(dtype).type
+        )
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         advance = self._call("randint", low, high, size, dtype)
@@ -172,13 +183,22 @@ class NumpyGenerator:
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
         """Draw from [low, high)."""
-        draws, site = self._asked(function, advance)
+        call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
             raise refusal(f"{site[0]} has arrays of bounds")
         if low >= high:
             raise ValueError("low >= high")
-        return finite.filled(
-            size, lambda index: int(low) + finite.one_of(draws, (*site, *index), int(high) - int(low)), dtype
+        begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
+        if number <= finite.MOST_OUTCOMES:
+            return finite.filled(size, lambda index: begin + finite.one_of(call, (*site, *index), number), dtype)
+        if boundary is not None:
+            return self._forced(
+                boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
+            )
+        if size is None or size == ():
+            return LazyInt(call.whole(site, begin, number))
+        return finite.filled(size, lambda index: LazyInt(call.whole((*site, *index), begin, number)), np.object_).view(
+            LazyArray
         )
 
     def _order(self, function: str, number: int) -> list[int]:
@@ -193,16 +213,14 @@ class NumpyGenerator:
         x[:] = np.take(x, order, axis) if isinstance(x, np.ndarray) else [x[place] for place in order]
 
     def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Any:
-        no_out(out)
         whole = np.array(x)
         rows = whole.reshape(-1) if axis is None else np.moveaxis(whole, axis, -1)
         for index in np.ndindex(*rows.shape[:-1]):
             rows[index] = rows[index][self._order("permuted", rows.shape[-1])]
-        return whole
+        return _into(out, whole)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        no_out(out)
-        return self.uniforms("random", size, digits=np.dtype(dtype).name)
+        return _into(out, self.uniforms("random", _of_out(out, size), digits=np.dtype(dtype).name))
 
     def random_sample(self, size: Any = None) -> Any:
         return self.uniforms("random_sample", size)
@@ -215,7 +233,20 @@ class NumpyGenerator:
         raise refusal(f"{self._name}.{function} cannot be answered by finitely many outcomes")
 
 
-def no_out(out: Any) -> None:
-    """Refuse to write into the caller's array."""
-    if out is not None:
-        raise refusal("random numbers are written into an array of floats")
+def shape_of(size: Any, *parameters: Any) -> Any:
+    """Return the shape of numbers with parameters of their own, where none is asked for."""
+    return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
+
+
+def _of_out(out: Any, size: Any) -> Any:
+    return np.shape(out) if size is None and out is not None else size
+
+
+def _into(out: Any, numbers: Any) -> Any:
+    """Write numbers into the caller's array, if there is one; one that was made before has no room for random ones."""
+    if out is None:
+        return numbers
+    if isinstance(numbers, LazyArray | LazyFloat) and not isinstance(out, Buffer):
+        raise refusal("random numbers are written into an array of floats that was made before")
+    out[...] = numbers
+    return out

@@ -29,18 +29,18 @@ from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.finite import heads, one_by_one, one_of, seed_name
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES, heads, one_by_one, one_of, seed_name
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import large
 
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
-MOST_BITS = 64
+MOST_BITS = 1023
+"""More are no float."""
 MANY_BITS = 64
 """As many bits of the operating system are a seed: they are given as they are, and replays tell what hangs on them."""
 REFUSED = (
-    "betavariate",
     "gammavariate",
     "gauss",
     "lognormvariate",
@@ -48,9 +48,9 @@ REFUSED = (
     "randbytes",
     "triangular",
     "vonmisesvariate",
-    "weibullvariate",
 )
-SETS_STATE = ("seed", "setstate")
+SETS_STATE = ("seed", "setstate", "getstate")
+"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
 _CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
 
 
@@ -74,8 +74,14 @@ def _uniform(generator: Any, function: str) -> Any:
     return LazyFloat(Continuous(call.uniform(site)))
 
 
-def _one_of(generator: Any, function: str, number: int) -> int:
-    return one_of(*_asked(generator, function, partial(_drawn_below, generator, number)), number)
+def _one_of(generator: Any, function: str, number: int) -> Any:
+    boundary = _answers().boundary
+    if number <= MOST_OUTCOMES:
+        return one_of(*_asked(generator, function, partial(_drawn_below, generator, number)), number)
+    if boundary is not None:
+        return boundary.whole(f"random.{function}", 0, number)
+    call, site = _asked(generator, function, partial(_drawn_below, generator, number))
+    return LazyInt(call.whole(site, 0, number))
 
 
 def _drawn_below(generator: Any, number: int) -> None:
@@ -95,11 +101,23 @@ def _expovariate(self: Any, lambd: float = 1.0) -> Any:
     return -np.log(_uniform(self, "expovariate")) / lambd
 
 
-def _randbelow(self: Any, n: int) -> int:
+def _betavariate(self: Any, alpha: float, beta: float) -> Any:
+    if alpha == 1:
+        return 1 - _uniform(self, "betavariate") ** (1 / beta)
+    if beta == 1:
+        return _uniform(self, "betavariate") ** (1 / alpha)
+    raise refusal("random.betavariate is answered where one of its parameters is 1")
+
+
+def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
+    return alpha * _expovariate(self) ** (1.0 / beta)
+
+
+def _randbelow(self: Any, n: int) -> Any:
     return _one_of(self, _function("_randbelow"), n)
 
 
-def _getrandbits(self: Any, k: int) -> int:
+def _getrandbits(self: Any, k: int) -> Any:
     if k >= MANY_BITS and isinstance(self, random.SystemRandom):
         return _SYSTEM_BITS(self, k)
     return _one_of(self, "getrandbits", 2 ** min(k, MOST_BITS))
@@ -175,7 +193,9 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
         "getrandbits": _getrandbits,
         "choices": _choices,
         "sample": _sample,
+        "betavariate": _betavariate,
         "binomialvariate": _binomialvariate,
+        "weibullvariate": _weibullvariate,
         **{name: _refused(name) for name in (*REFUSED, *SETS_STATE)},
     }
     return {name: _inside(name, answer, getattr(kind, name)) for name, answer in answers.items() if hasattr(kind, name)}

@@ -9,7 +9,7 @@ the call, so that no randomness passes unnoticed. Sites name the function and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,29 +20,29 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
+from specverify.intercept.native_types import replaced
 from specverify.intercept.torch.draws import TorchDraws
-from specverify.intercept.torch.functions import ANSWERS, MAKES, name_of
+from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, stored
 from specverify.intercept.torch.operations import draws as may_draw
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
+from specverify.intercept.torch.written import from_numpy, is_lazy, made, written
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Wide, at_large_now
 from specverify.laws import rounding
 
-_ORDINARY = {torch.tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__dlpack__, torch.Tensor.__format__}
+_ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
-_TAKES_OUT = {torch.Tensor.item: LazyTensor.item, torch.Tensor.tolist: LazyTensor.tolist}
-_CHANGED = ("add", "sub", "mul", "div", "pow", "neg", "abs", "reciprocal", "sqrt", "log", "log2", "log10", "log1p",
-            "exp", "exp2", "expm1", "clamp", "clamp_min", "clamp_max")  # fmt: skip
-_OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
-_IN_PLACE = (
-    {getattr(torch.Tensor, f"{name}_"): getattr(torch.Tensor, name) for name in _CHANGED}
-    | {getattr(torch.Tensor, name): getattr(torch.Tensor, known) for name, known in _OPERATORS.items()}
-    | {torch.Tensor.copy_: lambda tensor, source, *_: source.expand(tensor.shape)}
-)
-"""What writes numbers that are computed into a tensor, and what computes them."""
+_TAKES_OUT: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.item: LazyTensor.item,
+    torch.Tensor.tolist: LazyTensor.tolist,
+    torch.Tensor.numpy: LazyTensor.numpy,
+    torch.Tensor.__int__: lambda tensor: int(tensor.item()),
+    torch.Tensor.__index__: lambda tensor: int(tensor.item()),
+    torch.Tensor.__bool__: lambda tensor: bool(tensor.item()),
+}
 _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
@@ -58,15 +58,21 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         standing_for = self.run.filled.standing_for
         args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
-        if func in ANSWERS and not _on_meta(args, named):
-            return self._answered(func, args, named)
-        args, named = _of_tensors(args), _of_tensors(named)
+        answer = ANSWERS.get(function_of(func))
+        if answer is not None and not _on_meta(args, named):
+            return self._answered(answer, func, args, named)
+        if is_lazy(args) or (named and is_lazy(tuple(named.values()))):
+            found = made(func, args, named)
+            if found is not NotImplemented:
+                return found
+            args, named = _of_tensors(args), _of_tensors(named)
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
-            return _TAKES_OUT[func](args[0])
+            return _TAKES_OUT[func](*args, **named)
         if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], LazyFloat):
             return self.run.filled.put(args[0], args[1] if len(args) > 2 else ..., args[-1])
-        if func in _IN_PLACE and holds(Continuous, *args) and args[0].dtype.is_floating_point:
-            return self.run.filled.fill(args[0], _IN_PLACE[func](*args, **named))
+        found = written(self.run.filled, func, args, named)
+        if found is not NotImplemented:
+            return found
         if func in _ORDINARY:
             args = in_all(stored, args)
         found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
@@ -74,13 +80,14 @@ class _Answers(TorchFunctionMode):
             rounding.saw(found.dtype)
         return found
 
-    def _answered(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _answered(self, answer: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        refuse_if_none_allowed()
         out = kwargs.pop("out", None)
         if out is None:
-            return ANSWERS[func](self.run, *args, **kwargs)
+            return answer(self.run, *args, **kwargs)
         if func in MAKES:
             kwargs["dtype"] = out.dtype
-        return self.run.filled.fill(out, ANSWERS[func](self.run, *args, **kwargs))
+        return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation that may draw, such as dropout, and refuse it if it did."""
@@ -110,7 +117,7 @@ def _of_tensors(given: Any) -> Any:
 
     def tensor(value: Any) -> Any:
         elements = np.array(None, dtype=object)
-        elements[()] = getattr(value, "continuous", None)
+        elements[()] = opened(value)
         return LazyTensor(elements, dtype, "cpu") if isinstance(value, LazyFloat) else value
 
     return {name: tensor(value) for name, value in given.items()} if isinstance(given, dict) else in_all(tensor, given)
@@ -126,7 +133,7 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
     run = TorchDraws(draws, forced_uniform)
     mode = _Answers(run)
     try:
-        with run.streams.restored(), mode:
+        with run.streams.restored(), replaced(torch, {"from_numpy": from_numpy}), as_written(), mode:
             yield mode
     except NeedsValue as refusal:
         place = caller(refusal.__traceback__)

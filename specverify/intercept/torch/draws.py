@@ -15,7 +15,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.streams import TorchStreams
-from specverify.intercept.unknowns.continuous import Continuous, exponential
+from specverify.intercept.unknowns.continuous import Continuous, exponential, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
@@ -65,6 +65,22 @@ class TorchDraws:
         found = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
         many = found if image is Continuous else found.then(LOGS).then(Steps("times", -1.0))
         return LazyTensor(many, like.dtype, like.device)
+
+    def whole_numbers(
+        self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
+    ) -> Any:
+        """Return a tensor of whole numbers, each one of so many from ``low`` on: more than are followed."""
+        if self.boundary is not None:
+            boundary = self.boundary
+            found = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
+            return torch.tensor(found, dtype=like.dtype, device=like.device).reshape(like.shape)
+        site: Site = (call, caller(), *self.streams.name(generator))
+        state = self.streams.state(generator, like.device, advance)
+        elements = np.empty(tuple(like.shape), dtype=object)
+        for place, index in enumerate(np.ndindex(elements.shape)):
+            draw = self.streams.draw((*site, *index), state and (state, place), (call, number))
+            elements[index] = whole_number(Uniform(self.draws, (*site, *index), draw), low, number)
+        return LazyTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""

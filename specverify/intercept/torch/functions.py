@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.draws import TorchDraws
@@ -174,10 +175,10 @@ def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: 
 def _equally(
     run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
 ) -> Any:
-    """Return whole numbers from the first of ``ends`` to below the last."""
+    """Return whole numbers from the first of ``ends`` to below the last; of many outcomes without a value."""
     number = ends[1] - ends[0]
     if number > MOST_OUTCOMES:
-        raise NeedsValue(f"{call} at {caller()} has {number} outcomes, more than can be enumerated")
+        return run.whole_numbers(like, call, ends[0], number, generator, advance)
     outcome = run.outcomes(call, generator, like.device, advance)
     pmf, elements = np.full(number, 1 / number), np.empty(tuple(like.shape), dtype=object)
     for index in np.ndindex(elements.shape):
@@ -188,14 +189,29 @@ def _equally(
 def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, **named: int) -> Any:
     names = ("from", "to") if len(bounds) == 2 or "to" in named else ("to",)
     given = {"from": 0} | dict(zip(names, bounds, strict=False)) | named
-    if given.get("to") is None:
-        raise NeedsValue(f"random_ at {caller()} has no upper bound, and more outcomes than can be enumerated")
-    ends = given["from"], given["to"]
+    to = given.get("to")
+    ends = given["from"], _DIGITS.get(tensor.dtype, torch.iinfo(torch.int64).max) if to is None else to
 
     def advance() -> None:
-        torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).random_(*ends, generator=generator)
+        like = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        like.random_(*(() if to is None else ends), generator=generator)
 
     return run.filled.fill(tensor, _equally(run, "random_", ends, tensor, generator, advance))
+
+
+def _gumbel_softmax(
+    run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """Answer the row of a race: 1 at its winner, or numbers of which the order is known."""
+    noise = _exponential_(run, torch.empty_like(logits, memory_format=torch.legacy_contiguous_format))
+    scores = (logits - noise.log()) / tau
+    if not isinstance(scores, LazyTensor):  # a value is forced
+        soft = scores.softmax(dim)
+        return torch.zeros_like(logits).scatter_(dim, soft.max(dim, keepdim=True)[1], 1.0) if hard else soft
+    if not hard:
+        return scores.softmax(dim)
+    places = torch.arange(logits.shape[dim]).reshape([-1 if d == dim % logits.ndim else 1 for d in range(logits.ndim)])
+    return (scores.argmax(dim, keepdim=True) == places).to(logits.dtype)
 
 
 def _randperm(
@@ -217,6 +233,16 @@ def name_of(func: Any) -> str:
     return getattr(func, "__name__", str(func))
 
 
+@cache
+def function_of(func: Any) -> Any:
+    """Return the Python function that an operation of ``torch.ops`` is, if it is answered; another one as it is."""
+    packet = func.overloadpacket if isinstance(func, OpOverload) else func
+    if not isinstance(packet, OpOverloadPacket):
+        return func
+    name = str(packet).rpartition(".")[2]
+    return next((found for place in (torch, torch.Tensor) if (found := getattr(place, name, None)) in ANSWERS), func)
+
+
 def _refusal(func: Any) -> Callable[..., Any]:
     def refuse(run: TorchDraws, *_: Any, **__: Any) -> Any:
         raise NeedsValue(f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
@@ -224,6 +250,9 @@ def _refusal(func: Any) -> Callable[..., Any]:
     return refuse
 
 
+_DIGITS = {torch.float64: 2**53 + 1, torch.float32: 2**24 + 1, torch.float16: 2**11 + 1, torch.bfloat16: 2**8 + 1,
+           torch.int32: 2**31, torch.int16: 2**15, torch.int8: 2**7, torch.uint8: 2**8, torch.bool: 2}  # fmt: skip
+"""Where ``random_`` without an end ends, by the dtype."""
 _REFUSED = (
     torch.randn,
     torch.randn_like,
@@ -245,6 +274,7 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.rand_like: _rand_like,
     torch.Tensor.uniform_: _uniform_,
     torch.Tensor.exponential_: _exponential_,
+    torch.nn.functional.gumbel_softmax: _gumbel_softmax,
     torch.nn.init.uniform_: _initial_uniform_,
     torch.nn.init.kaiming_uniform_: _kaiming_uniform_,
     torch.randint: _randint,

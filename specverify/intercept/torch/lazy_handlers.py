@@ -11,37 +11,60 @@ import torch
 from specverify.intercept.torch.alternatives import on_alternatives
 from specverify.intercept.torch.at_large import NAMES, at_large_first
 from specverify.intercept.torch.lazy_operations import (
+    all_of,
+    any_of,
     arithmetic,
-    best,
+    as_it_is,
+    asked,
     both,
-    certain,
     chosen,
     clamping,
     compared,
+    either,
+    fraction,
+    negated,
+    running,
+    summed,
+    whole_parts,
+)
+from specverify.intercept.torch.lazy_races import (
+    best,
+    both_extremes,
     extreme,
     extreme_with_value,
-    negated,
+    kth,
+    largest_along,
     order,
     ordered,
-    running,
+    ordered_as,
+    running_extreme,
     searched,
-    summed,
 )
 from specverify.intercept.torch.lazy_tensor import HANDLERS
-from specverify.intercept.torch.lazy_views import converted, joined, same, scalar, taking
+from specverify.intercept.torch.lazy_views import converted, joined, moving, padded, same, scalar, shaped, taking
 from specverify.intercept.unknowns.deferred import Count, Product
 
 aten: Any = torch.ops.aten
 
 _VIEWS = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "select", "slice", "expand", "t", "transpose",
           "permute", "split", "unbind", "alias", "detach")  # fmt: skip
-_SELECTIONS = ("index", "index_select", "gather", "masked_select", "flip", "roll", "repeat")
+_SELECTIONS = ("index", "index_select", "gather", "take", "masked_select", "flip", "roll", "repeat", "tile",
+               "repeat_interleave")  # fmt: skip
 _COPIES = ("clone", "contiguous", "lift_fresh")
+_SHAPES = ("zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full")
+_MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
+          "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
+"""What puts one tensor among another, and where both stand among its arguments."""
 _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
             "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "sqrt": "sqrt", "log": "log", "log2": "log2",
-            "log10": "log10", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1"}  # fmt: skip
+            "log10": "log10", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "square": "square",
+            "rsqrt": "rsqrt", "sigmoid": "sigmoid", "logit": "logit", "special_logit": "logit", "tanh": "tanh",
+            "remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide"}  # fmt: skip
 """By the names of ``algebra``."""
-_CLAMPS = {"clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum"}
+_CLAMPS = {"clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum",
+           "fmax": "maximum", "fmin": "minimum"}  # fmt: skip
+_WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "sign": "sign", "sgn": "sign",
+                "heaviside": "heaviside"}  # fmt: skip
 _RELATIONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
               "ne": "not_equal"}  # fmt: skip
 _OTHERS: dict[str, Callable[..., Any]] = {
@@ -52,24 +75,41 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "rsub": lambda left, right, **more: arithmetic("subtract")(right, left, **more),
     "where": chosen,
     "masked_fill": lambda tensor, mask, value: chosen(mask, value, tensor),
-    "isnan": certain("isnan"),
-    "isinf": certain("isinf"),
+    "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
+    "frac": fraction,
+    "nan_to_num": as_it_is,
+    "isnan": asked("isnan"),
+    "isinf": asked("isinf"),
+    "signbit": asked("signbit"),
     "bitwise_not": negated,
     "logical_not": negated,
     "bitwise_and": both,
     "logical_and": both,
+    "bitwise_or": either,
+    "logical_or": either,
     "cumsum": running(Count),
     "cumprod": running(Product),
     "sum": summed,
+    "all": all_of,
+    "any": any_of,
+    "constant_pad_nd": padded,
+    "_softmax": ordered_as,
+    "_log_softmax": ordered_as,
     "argmax": extreme(largest=True),
     "argmin": extreme(largest=False),
     "max": extreme_with_value(largest=True),
     "min": extreme_with_value(largest=False),
+    "amax": largest_along(largest=True),
+    "amin": largest_along(largest=False),
+    "aminmax": both_extremes,
+    "cummax": running_extreme(largest=True),
+    "cummin": running_extreme(largest=False),
     "topk": best,
     "sort": ordered,
     "argsort": order,
+    "kthvalue": kth,
     "searchsorted": searched,
-    "bucketize": lambda values, bounds, **_: searched(bounds, values),
+    "bucketize": lambda values, bounds, **more: searched(bounds, values, **more),
 }
 _FOR_EACH_OUTCOME = ("_softmax", "_log_softmax", "_to_copy", "index", "index_select", "gather", "where", "log", "exp",
                      "neg", "add", "sub", "rsub", "mul", "div", "clamp", "cumsum", "cumprod", "sum", "argmax", "argmin",
@@ -82,8 +122,11 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **{name: taking(getattr(aten, name), view=True) for name in _VIEWS},
         **{name: taking(getattr(aten, name), view=False) for name in _SELECTIONS},
         **dict.fromkeys(_COPIES, same),
+        **{name: shaped(getattr(aten, name)) for name in _SHAPES},
         **{name: arithmetic(known) for name, known in _ALGEBRA.items()},
         **{name: clamping(known) for name, known in _CLAMPS.items()},
+        **{name: whole_parts(known) for name, known in _WHOLE_PARTS.items()},
+        **{name: moving(getattr(aten, name), *places) for name, places in _MOVES.items()},
         **{name: compared(known) for name, known in _RELATIONS.items()},
         **_OTHERS,
     }

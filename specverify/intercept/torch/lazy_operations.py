@@ -13,17 +13,19 @@ import torch
 
 from specverify.intercept import audit
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
-from specverify.intercept.unknowns.algebra import ALGEBRA, applied
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, known
-from specverify.intercept.unknowns.races import winner
+from specverify.intercept.torch.lazy_views import whole_part
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.comparisons import answered
+from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
 
 Handler = Callable[..., Any]
 
 
-def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
+def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
+    """Return what a function gives of the elements of operands, broadcast."""
     arrays = [elements_of(operand) for operand in operands]
     if not any(array.ndim for array in arrays):
         single = np.empty((), dtype=object)
@@ -36,41 +38,50 @@ def _each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     return result
 
 
-def _hang_on_draws(*operands: Any) -> bool:
+def hang_on_draws(*operands: Any) -> bool:
     """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
-    return holds(Chosen, *operands) and not holds(Continuous, *operands)
+    return holds(Chosen, *operands) and not holds(Unknown, *operands)
 
 
-def _template(*operands: Any) -> Any:
+def template(*operands: Any) -> Any:
+    """Return the first lazy tensor."""
     return next(operand for operand in operands if isinstance(operand, LazyTensor))
 
 
-def _number(element: Any) -> Any:
+def number(element: Any) -> Any:
     """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
-    return element if isinstance(element, Continuous) else known(element)
+    return element if isinstance(element, Unknown) else known(element)
 
 
 # The algebra of random numbers
+
+_INTO_FLOATS = {"divide", "reciprocal", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1",
+                "sigmoid", "logit", "tanh"}  # fmt: skip
+"""What makes floats of whole numbers."""
 
 
 def arithmetic(name: str) -> Handler:
     """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
 
-    def handler(*operands: Any, alpha: Any = 1, **more: Any) -> Any:
-        if alpha != 1 or more.get("rounding_mode") is not None or not holds(Continuous, *operands):
+    def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
+        if not holds(Unknown, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
             return NotImplemented
-        found = _each(lambda *elements: applied(name, *map(_number, elements)), *operands)
-        return lazy_like(_template(*operands), found, result_type(*operands))
+        if rounding_mode is not None:
+            return whole_parts(rounding_mode)(arithmetic(name)(*operands))
+        if alpha != 1:
+            operands = operands[0], operands[1] * alpha
+        found = each(lambda *elements: applied(name, *map(number, elements)), *operands)
+        return lazy_like(template(*operands), found, result_type(name, *operands))
 
     return handler
 
 
-def result_type(*operands: Any) -> torch.dtype:
-    """Return the dtype of what an operation gives, by its first two operands."""
+def result_type(name: str, *operands: Any) -> torch.dtype:
+    """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
     empty = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = empty[0].dtype if len(empty) == 1 else torch.result_type(*empty)
-    return dtype
+    return torch.get_default_dtype() if name in _INTO_FLOATS and not dtype.is_floating_point else dtype
 
 
 def clamping(name: str) -> Handler:
@@ -90,12 +101,58 @@ def clamping(name: str) -> Handler:
     return handler
 
 
+def whole_parts(name: str) -> Handler:
+    """Return the handler of a whole part, or of a sign: drawn when it is looked at."""
+
+    def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
+        if not holds(Unknown, tensor) or more.get("decimals"):
+            return NotImplemented
+        if name in {"sign", "heaviside"}:
+            found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
+            return lazy_like(tensor, found)
+        return lazy_like(
+            tensor, each(lambda e: whole_part(e, name) if isinstance(e, Unknown) else applied(name, known(e)), tensor)
+        )
+
+    return handler
+
+
+def fraction(tensor: Any) -> Any:
+    """Answer ``frac``: what is left without the whole part."""
+    return arithmetic("fmod")(tensor, 1.0)
+
+
+def as_it_is(tensor: Any, *_: Any, **__: Any) -> Any:
+    """Answer ``nan_to_num``: a random number is neither NaN nor infinite."""
+    return lazy_like(tensor, tensor.elements.copy()) if holds(Unknown, tensor) else NotImplemented
+
+
 def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` of three; the condition is looked at."""
-    if not holds(Continuous, left, right):
+    """Answer ``where`` of three; the condition is looked at where it chooses a random number, else nothing is."""
+    if left is None or hang_on_draws(condition, left, right):
         return NotImplemented
-    found = _each(lambda first, one, other: one if known(first) else other, condition, left, right)
-    return lazy_like(_template(left, right), found, result_type(left, right))
+    dtype = result_type("where", left, right)
+    if holds(Unknown, left, right):
+        found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
+    elif one_draw(condition, left, right):
+        return NotImplemented
+    else:
+        found = each(_choice, condition, left, right)
+    return lazy_like(template(condition, left, right), found, dtype)
+
+
+def _choice(condition: Any, left: Any, right: Any) -> Any:
+    if not is_open(condition):
+        return left if known(condition) else right
+    return Deferred(lambda: known(left if known(condition) else right))
+
+
+def one_draw(*operands: Any) -> bool:
+    """Return whether all that is open hangs on one draw, so that it can be computed for each of its outcomes."""
+    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
+    sources = {id(getattr(element, "source", element)) for tensor in lazy for element in tensor.elements.flat
+               if is_open(element)}  # fmt: skip
+    return len(sources) == 1
 
 
 # Comparisons
@@ -108,15 +165,12 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def compared(name: str) -> Handler:
-    """Return the handler of a comparison, by its name in ``ALGEBRA``: nobody knows the answer until it is looked at."""
+    """Return the handler of a comparison, by its name in ``YES_OR_NO``: it is answered when it is looked at."""
     relation = _RELATIONS[name]
 
     def compare(place: str, left: Any, right: Any) -> Any:
-        random = [isinstance(element, Continuous) for element in (left, right)]
-        if all(random):
-            return int(ALGEBRA[name](left, right))
-        if any(random):
-            return Deferred(lambda: int(ALGEBRA[name](_number(left), _number(right), place)))
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return Deferred(lambda: int(answered(name, number(left), number(right), place=place)))
         smaller, or_equal = _SMALLER.get(name, (0, False))
         small, large = (left, right)[:: -1 if smaller else 1]
         if name in _SMALLER and isinstance(small, Count) and not isinstance(large, Deferred):
@@ -126,20 +180,23 @@ def compared(name: str) -> Handler:
         return int(relation(left, right))
 
     def handler(left: Any, right: Any) -> Any:
-        if _hang_on_draws(left, right):
+        if hang_on_draws(left, right):
             return NotImplemented
-        return lazy_like(_template(left, right), _each(partial(compare, audit.place()), left, right), torch.bool)
+        return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
 
     return handler
 
 
-def certain(name: str) -> Handler:
-    """Return the handler of a question, by its name in ``ALGEBRA``, that has one answer for all random numbers."""
+def asked(name: str) -> Handler:
+    """Return the handler of a question, by its name in ``YES_OR_NO``, to one number."""
+
+    def ask(place: str, element: Any) -> Any:
+        return Deferred(lambda: int(answered(name, number(element), place=place)))
 
     def handler(tensor: Any) -> Any:
-        if not holds(Continuous, tensor):
+        if not holds(Unknown, tensor):
             return NotImplemented
-        return lazy_like(tensor, _each(lambda element: int(applied(name, _number(element))), tensor), torch.bool)
+        return lazy_like(tensor, each(partial(ask, audit.place()), tensor), torch.bool)
 
     return handler
 
@@ -149,18 +206,27 @@ def negated(tensor: Any) -> Any:
     if tensor.dtype is not torch.bool:
         return NotImplemented
     return lazy_like(
-        tensor, _each(lambda e: Deferred(lambda: int(not e.value())) if isinstance(e, Deferred) else int(not e), tensor)
+        tensor, each(lambda e: Deferred(lambda: int(not e.value())) if isinstance(e, Deferred) else int(not e), tensor)
     )
 
 
 def both(left: Any, right: Any) -> Any:
     """Answer ``&`` of bools, the second not looked at where the first is False."""
-    template = _template(left, right)
-    return (
-        NotImplemented
-        if template.dtype is not torch.bool
-        else lazy_like(template, _each(lambda a, b: Product((a, b)), left, right))
-    )
+    if not _bools(left, right):
+        return NotImplemented
+    return lazy_like(template(left, right), each(lambda a, b: Product((a, b)), left, right))
+
+
+def either(left: Any, right: Any) -> Any:
+    """Answer ``|`` of bools, the second not looked at where the first is True."""
+    if not _bools(left, right):
+        return NotImplemented
+    found = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
+    return lazy_like(template(left, right), found)
+
+
+def _bools(*operands: Any) -> bool:
+    return all(getattr(operand, "dtype", torch.bool) is torch.bool for operand in operands)
 
 
 # Reductions that look no further than they must.
@@ -170,9 +236,9 @@ def running(kind: type[Count | Product]) -> Handler:
     """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
 
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
-        if holds(Continuous, tensor):
+        if holds(Unknown, tensor):
             raise NeedsValue("random numbers are added up or multiplied")
-        if _hang_on_draws(tensor):
+        if hang_on_draws(tensor):
             return NotImplemented
         moved = np.moveaxis(tensor.elements, dim, -1)
         result = np.empty(moved.shape, dtype=object)
@@ -185,109 +251,35 @@ def running(kind: type[Count | Product]) -> Handler:
 
 
 def summed(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
-    """Answer ``sum`` of whole numbers, of all of them or along the last dimension."""
-    if tensor.dtype.is_floating_point or dim not in (None, [], [-1], [tensor.ndim - 1]):
+    """Answer ``sum`` of whole numbers, of all of them or along one dimension."""
+    if tensor.dtype.is_floating_point:
         return NotImplemented
-    shape = () if dim in (None, []) else tuple(tensor.shape[:-1])
-    result = np.empty(shape, dtype=object)
-    for index in np.ndindex(shape):
-        result[index] = Count(tensor.elements[index].ravel())
-    return lazy_like(tensor, result[..., None] if keepdim and shape else result, torch.int64)
+    return reduced(tensor, dim, keepdim, Count, torch.int64)
 
 
-# Races and look-ups
+def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Answer ``all`` of bools, looked at up to the first False."""
+    return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else NotImplemented
 
 
-def extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``argmax`` or ``argmin``."""
+def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Answer ``any`` of bools, looked at up to the first True."""
 
-    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if dim not in (None, -1, tensor.ndim - 1) or _hang_on_draws(tensor):
-            return NotImplemented
-        rows = tensor.elements.reshape(-1, tensor.elements.size if dim is None else tensor.shape[-1])
-        found = [_winner(tensor, row, largest=largest) for row in rows]
-        shape = () if dim is None else (*tensor.shape[:-1], *((1,) if keepdim else ()))
-        return torch.tensor(found, dtype=torch.int64, device=tensor.device).reshape(shape)
+    def some(elements: Any) -> Deferred:
+        return Deferred(lambda: int(any(bool(known(element)) for element in elements)))
 
-    return handler
+    return reduced(tensor, dim, keepdim, some, torch.bool) if tensor.dtype is torch.bool else NotImplemented
 
 
-def _winner(tensor: Any, row: Any, *, largest: bool, first_of_ties: bool = True) -> int:
-    if any(isinstance(element, Continuous) for element in row):
-        return winner([_number(element) for element in row], largest=largest, first_of_ties=first_of_ties)
-    if tensor.dtype is torch.bool:
-        return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
-    values = [known(element) for element in row]
-    return values.index(max(values) if largest else min(values))
-
-
-def extreme_with_value(*, largest: bool) -> Handler:
-    """Return the handler of ``max`` or ``min`` along a dimension."""
-
-    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if dim is None or not holds(Continuous, tensor):
-            return NotImplemented
-        places = extreme(largest=largest)(tensor, dim, keepdim)
-        return NotImplemented if places is NotImplemented else (_without_value(tensor, places.shape), places)
-
-    return handler
-
-
-def best(tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """Answer ``topk``: of random numbers the first one alone."""
-    return _ordered(tensor, dim, count, largest=largest)
-
-
-def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -> Any:
-    """Answer ``sort``: of random numbers the first one alone."""
-    dim, descending = named.get("dim", dim), named.get("descending", descending)
-    return _ordered(tensor, dim, None, largest=descending, stable=bool(named.get("stable")))
-
-
-def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
-    """Answer ``argsort``: of random numbers the first one alone."""
-    found = ordered(tensor, dim, descending, **named)
-    return found if found is NotImplemented else found[1]
-
-
-def _ordered(tensor: Any, dim: int, count: int | None, *, largest: bool, stable: bool = False) -> Any:
-    if dim not in (-1, tensor.ndim - 1) or not tensor.ndim or not holds(Continuous, tensor):
+def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dtype: torch.dtype) -> Any:
+    """Return what ``make`` gives of the elements along one dimension, or of all."""
+    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) > 1:
         return NotImplemented
-    shape = (*tensor.shape[:-1], tensor.shape[-1] if count is None else count)
-    places = np.empty(shape, dtype=object)
-    for index in np.ndindex(*shape[:-1]):
-        row = tensor.elements[index]
-        places[index] = [
-            _unknown("the order of random numbers behind the first one is needed") for _ in range(shape[-1])
-        ]
-        places[(*index, 0)] = Deferred(partial(_winner, tensor, row, largest=largest, first_of_ties=stable))
-    return _without_value(tensor, shape), lazy_like(tensor, places, torch.int64)
-
-
-def _without_value(tensor: Any, shape: Any) -> LazyTensor:
-    elements = np.empty(tuple(shape), dtype=object)
-    for index in np.ndindex(elements.shape):
-        elements[index] = _unknown("the value of the largest of several random numbers is needed, not only which it is")
-    return lazy_like(tensor, elements)
-
-
-def _unknown(sentence: str) -> Deferred:
-    def refuse() -> Any:
-        raise NeedsValue(sentence)
-
-    return Deferred(refuse)
-
-
-def searched(bounds: Any, values: Any, **kwargs: Any) -> Any:
-    """Answer ``searchsorted`` of random numbers in bounds that are known."""
-    if isinstance(bounds, LazyTensor) or not isinstance(values, LazyTensor):
-        return NotImplemented
-    rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
-    flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
-    found = np.empty(flat.shape, dtype=object)
-    for row, column in np.ndindex(flat.shape):
-        element: Any = flat[row, column]
-        if not isinstance(element, Continuous):
-            return NotImplemented
-        found[row, column] = Deferred(partial(element.interval_of, rows[row], audit.place()))
-    return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)
+    rows = np.moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
+    result = np.empty(rows.shape[:-1], dtype=object)
+    for index in np.ndindex(result.shape):
+        result[index] = make(rows[index].ravel())
+    if keepdim:
+        result = np.expand_dims(result, dims[0]) if dims else result.reshape((1,) * tensor.ndim)
+    return lazy_like(tensor, result, dtype)

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 
 from specverify.intercept.unknowns import deferred
-from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.continuous import Unknown
 from specverify.intercept.unknowns.deferred import known
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_numbers import wrapped
 from specverify.intercept.unknowns.lookups import Crossing
 from specverify.intercept.unknowns.many import Many, joined
 from specverify.intercept.unknowns.many_steps import NotTogether
@@ -46,7 +47,7 @@ class View(NamedTuple):
 
 
 class LazyTensor(torch.Tensor):
-    """``elements`` is an object array of numbers, ``Continuous`` and ``Deferred``, in the shape of the tensor."""
+    """``elements`` is an object array of numbers, ``Unknown`` and ``Deferred``, in the shape of the tensor."""
 
     viewed: View | None
     settled: torch.Tensor | None
@@ -96,19 +97,20 @@ class LazyTensor(torch.Tensor):
 
     def tolist(self) -> Any:
         """Return the elements, looked at; random numbers as floats that have no value."""
-        if not self._open():
-            return look_at(self).tolist()
-        found = np.empty(self.elements.shape, dtype=object)
-        for index, element in np.ndenumerate(self.elements):
-            found[index] = LazyFloat(element) if isinstance(element, Continuous) else known(element)
-        return found.tolist()
+        return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
-        return not is_stored(self) and holds(Continuous, self)
+        return not is_stored(self) and holds(Unknown, self)
+
+    def _lazily(self) -> np.ndarray[Any, Any]:
+        found = np.empty(self.elements.shape, dtype=object)
+        for index, element in np.ndenumerate(self.elements):
+            found[index] = wrapped(element) if isinstance(element, Unknown) else known(element)
+        return found
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Look at every element."""
-        return stored(self).numpy(*args, **kwargs)
+        """Look at every element; return random numbers as an array of numbers that have no value."""
+        return self._lazily().view(LazyArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return stored(self).__dlpack__(*args, **kwargs)
@@ -244,7 +246,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
     return single
 
 
-def holds(kind: type, *operands: Any) -> bool:
+def holds(kind: Any, *operands: Any) -> bool:
     """Return whether an element of some lazy operand is of this kind."""
     lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
     return any(isinstance(element, kind) for operand in lazy for element in _samples(operand.content))

@@ -24,9 +24,12 @@ from specverify.intercept.torch.lazy_tensor import (
     picked,
     view_of,
 )
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.deferred import Chosen, Deferred, known
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.comparisons import answered
+from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.given import is_whole
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
@@ -60,30 +63,86 @@ def _taken(tensor: LazyTensor, places: torch.Tensor, again: Callable[..., torch.
     return lazy_like(tensor, picked(tensor, where))
 
 
+def shaped(function: Any) -> Callable[..., Any]:
+    """Return the handler of an operation that asks a tensor for its shape and kind alone."""
+
+    def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not all(is_settled(value, shares=False) for value in (*args, *kwargs.values())):
+            return NotImplemented
+        return function(torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device), *args, **kwargs)
+
+    return handler
+
+
 def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Answer an operation that copies."""
     return LazyTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Answer a conversion to another dtype or device."""
-    dtype = kwargs.get("dtype") or tensor.dtype
-    continuous = holds(Continuous, tensor)
-    if continuous and not dtype.is_floating_point:
-        raise NeedsValue("a uniform random number is converted to integers")
-    whole = dtype not in (torch.bool, tensor.dtype) and not dtype.is_floating_point
-    if continuous or dtype == tensor.dtype or (whole and not tensor.dtype.is_floating_point):
-        return LazyTensor(tensor.elements.copy(), dtype, kwargs.get("device") or tensor.device)
-    if dtype.is_floating_point or holds(Chosen, tensor):
+    """Answer a conversion to another dtype or device; of random numbers the whole part, or whether they are 0."""
+    dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
+    whole = not tensor.dtype.is_floating_point
+    if dtype == tensor.dtype or (whole and dtype is not torch.bool and not dtype.is_floating_point):
+        return LazyTensor(tensor.elements.copy(), dtype, device)
+    if holds(Chosen, tensor):
         return NotImplemented
-    cast: Any = int if whole else lambda number: int(number != 0)
+    if dtype.is_floating_point and not holds(Unknown, tensor) and (not whole or holds(Categorical, tensor)):
+        return NotImplemented
+    cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
     elements = np.empty(tensor.elements.size, dtype=object)
-    elements[:] = [Deferred(partial(_cast, cast, element)) for element in tensor.elements.flat]
-    return LazyTensor(elements.reshape(tensor.elements.shape), dtype, kwargs.get("device") or tensor.device)
+    elements[:] = [_cast(cast, element, dtype) for element in tensor.elements.flat]
+    return LazyTensor(elements.reshape(tensor.elements.shape), dtype, device)
 
 
-def _cast(cast: Callable[[Any], int], element: Any) -> int:
-    return cast(known(element))
+def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
+    if not isinstance(element, Unknown):
+        return Deferred(lambda: cast(known(element))) if is_open(element) else cast(known(element))
+    if dtype is torch.bool:
+        return Deferred(lambda: int(answered("not_equal", element, 0.0)))
+    if dtype.is_floating_point or (isinstance(element, Continuous) and is_whole(element)):
+        return element
+    return whole_part(element, "trunc")
+
+
+def whole_part(element: Unknown, name: str) -> Any:
+    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
+    low, high = element.ends()
+    return Deferred(lambda: applied(name, element)) if high - low <= MOST_OUTCOMES else applied(name, element)
+
+
+def moving(function: Any, *data: int) -> Callable[..., Any]:
+    """Return the handler of an operation that puts elements of one tensor among those of another, and computes nothing.
+
+    ``data`` are the places of these tensors among the arguments.
+    """
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= max(data) or not isinstance(args[0], torch.Tensor):
+            return NotImplemented
+        rest = [value for place, value in enumerate(args) if place not in data]
+        if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
+            return NotImplemented
+        elements = np.empty(0, dtype=object)
+        given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
+        for place in data:
+            mine = elements_of(args[place])
+            given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
+            elements = np.concatenate([elements, mine.ravel()])
+        found = function(*given).numpy()
+        template = next(item for item in args if isinstance(item, LazyTensor))
+        return lazy_like(template, elements[found.ravel()].reshape(found.shape), args[0].dtype)
+
+    return handler
+
+
+def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
+    """Answer ``constant_pad_nd``."""
+    places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
+    number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
+    elements = np.append(tensor.elements.ravel(), np.empty(1, dtype=object))
+    elements[-1] = number
+    return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:

@@ -54,7 +54,7 @@ def _arithmetic(known: str) -> Handler:
         if known == "clip":
             low, high = named.get("min", (*contents[1:], None)[0]), named.get("max", (*contents[1:], None, None)[1])
             contents = [contents[0], _bound(low, -np.inf), _bound(high, np.inf)]
-        return LazyTensor(applied_to_many(known, *contents), result_type(*operands), tensors[0].device)
+        return LazyTensor(applied_to_many(known, *contents), result_type(known, *operands), tensors[0].device)
 
     return handler
 
@@ -98,7 +98,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
     found = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
-    return LazyTensor(found, result_type(*given[1:]), condition.device)
+    return LazyTensor(found, result_type("where", *given[1:]), condition.device)
 
 
 def _spread(content: Any, shape: tuple[int, ...]) -> Any:

@@ -28,6 +28,7 @@ from specverify.intercept import generator_states
 from specverify.intercept.block import current
 from specverify.intercept.native_types import methods_replaced, own_methods
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.lazy_numbers import LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
@@ -129,7 +130,8 @@ def _setting(name: str) -> Callable[..., Any]:
     real = own_methods(torch.Generator)[name]
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
-        return _RUNS[-1].set_by_program(generator, partial(real, generator, *args, **kwargs))
+        numbers = (int(arg) if isinstance(arg, LazyInt) else arg for arg in args)
+        return _RUNS[-1].set_by_program(generator, partial(real, generator, *numbers, **kwargs))
 
     return method
 

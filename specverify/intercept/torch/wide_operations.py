@@ -13,7 +13,7 @@ import torch
 
 from specverify.intercept.torch.lazy_operations import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
-from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.continuous import Unknown
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import Selected, Wide
@@ -65,7 +65,7 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
     def one(*elements: Any) -> Any:
         given = iter(zip(elements, tensors, strict=True))
         wide = {id(element.drawn): element for element in elements if _is_wide(element)}
-        if len(wide) > 1 or any(isinstance(each, Deferred) and not _is_wide(each) for each in elements):
+        if len(wide) > 1 or any(isinstance(each, (Deferred, Unknown)) and not _is_wide(each) for each in elements):
             raise NotTogether
         args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
         found = function(*args, **named)
@@ -94,7 +94,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
     def one(*elements: Any) -> Any:
         pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
         wide = [element for element in pair if _is_wide(element)]
-        if len(wide) != 1 or any(isinstance(each, Deferred) and each is not wide[0] for each in pair):
+        if len(wide) != 1 or any(isinstance(each, (Deferred, Unknown)) and each is not wide[0] for each in pair):
             raise NotTogether
 
         def question(values: Any) -> Any:
@@ -112,9 +112,9 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     """Answer ``where`` of three without a look at the condition."""
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
-    if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Continuous) for each in held):
+    if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Unknown) for each in held):
         return NotImplemented
-    return LazyTensor(_each(given, _selected), result_type(*given[1:]), condition.device)
+    return LazyTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
 
 
 def _selected(condition: Any, one: Any, other: Any) -> Any:

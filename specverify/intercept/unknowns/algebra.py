@@ -1,49 +1,55 @@
 """What can be done with a random number that nobody has valued: one function for each operation, for all libraries.
 
-Operands are numbers and ``Continuous``, at least one of these. What comes out is a ``Continuous``, a number where no
-chance is left in it, or an answer to a comparison. Events of probability 0 do not happen here: a value is neither
-infinite nor NaN, and equals no number; where a value is forced, the program computes with floats. What is not a
-function of one uniform that keeps or turns its order raises ``NeedsValue``.
+Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
+chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
+forced, the program computes with floats. What is not a function of one uniform that keeps or turns its order, or the
+largest or smallest of several, raises ``NeedsValue``. Whole parts are drawn where they are few.
 
-``ALGEBRA`` names the operations as NumPy does. Scalars, arrays and tensors dispatch to it, element by element.
+``ALGEBRA`` names the operations as NumPy does. Scalars, arrays and tensors dispatch to it, element by element; what
+compares is in ``comparisons``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
+from math import ceil, copysign, floor, inf, isfinite, isinf, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import EXP, LOG, Continuous, plus, power, times
+from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
 
-Operand: TypeAlias = Continuous | float
-LOG_2, LOG_10 = math.log(2), math.log(10)
+Operand: TypeAlias = Continuous | Extreme | float
+LOG_2, LOG_10 = log(2), log(10)
 
 
 def applied(name: str, *operands: Any) -> Any:
     """Return what an operation of ``ALGEBRA`` gives; of numbers alone what NumPy makes of them, without warnings."""
-    if any(isinstance(operand, Continuous) for operand in operands):
-        return ALGEBRA[name](*(each if isinstance(each, Continuous) else float(each) for each in operands))
+    if any(isinstance(operand, Unknown) for operand in operands):
+        return ALGEBRA[name](*(each if isinstance(each, Unknown) else float(each) for each in operands))
     with np.errstate(all="ignore"):
-        return getattr(np, name)(*map(np.float64, operands)).item()
+        return _of_numbers(name)(*map(np.float64, operands)).item()
+
+
+def _of_numbers(name: str) -> Callable[..., Any]:
+    return _UNKNOWN_TO_NUMPY.get(name) or getattr(np, name)
 
 
 # Sums and products
 
 
-def _apart(left: Operand, right: Operand, what: str) -> tuple[Continuous, float]:
+def _apart(left: Operand, right: Operand, what: str) -> tuple[Unknown, float]:
     """Return the random number and the other one; refuses two random ones."""
-    value, number = (left, right) if isinstance(left, Continuous) else (right, left)
-    if isinstance(number, Continuous) or not isinstance(value, Continuous):
+    value, number = (left, right) if isinstance(left, Unknown) else (right, left)
+    if isinstance(number, Unknown) or not isinstance(value, Unknown):
         raise NeedsValue(f"two random numbers are {what}")
     return value, number
 
 
-def _sign(value: Continuous, what: str) -> float:
+def _sign(value: Unknown, what: str) -> float:
     """Return the sign of a random number; refuses one whose sign is not known."""
     low, high = value.ends()
     if low < 0 < high:
@@ -53,30 +59,30 @@ def _sign(value: Continuous, what: str) -> float:
 
 def _add(left: Operand, right: Operand) -> Operand:
     value, number = _apart(left, right, "added or subtracted")
-    return value.then(plus(number)) if math.isfinite(number) else number
+    return value.then(plus(number)) if isfinite(number) else number
 
 
 def _negative(value: Operand) -> Operand:
-    return value.then(times(-1.0)) if isinstance(value, Continuous) else -value
+    return value.then(times(-1.0)) if isinstance(value, Unknown) else -value
 
 
 def _multiply(left: Operand, right: Operand) -> Operand:
-    if isinstance(left, Continuous) and left == right:
+    if isinstance(left, Unknown) and left == right:
         return _square(left)
     value, number = _apart(left, right, "multiplied")
-    if 0 < abs(number) < math.inf:
+    if 0 < abs(number) < inf:
         return value.then(times(number))
-    return number if math.isnan(number) else number * _sign(value, f"{number} is multiplied by")
+    return number if isnan(number) else number * _sign(value, f"{number} is multiplied by")
 
 
 def _divide(left: Operand, right: Operand) -> Operand:
-    if isinstance(right, Continuous):
-        if isinstance(left, Continuous):
+    if isinstance(right, Unknown):
+        if isinstance(left, Unknown):
             raise NeedsValue("a random number is divided by another")
         sign = _sign(right, "a number is divided by")
         return _multiply(right.then(times(sign)).then(power(-1.0)), left * sign)
-    if right == 0 and isinstance(left, Continuous):
-        return math.copysign(math.inf, right) * _sign(left, "0 divides")
+    if right == 0 and isinstance(left, Unknown):
+        return copysign(inf, right) * _sign(left, "0 divides")
     return _multiply(left, 1.0 / right)
 
 
@@ -84,46 +90,68 @@ def _divide(left: Operand, right: Operand) -> Operand:
 
 
 def _raised(base: Operand, exponent: Operand) -> Operand:
-    if isinstance(base, Continuous):
-        if isinstance(exponent, Continuous) or math.isinf(exponent):
-            raise NeedsValue("a random number is raised to a power that is random or infinite")
-        if exponent == 0 or math.isnan(exponent):
+    if isinstance(base, Unknown):
+        if isinstance(exponent, Unknown):
+            raise NeedsValue("a random number is raised to a random power")
+        if isinf(exponent):
+            return _to_infinity(base, exponent)
+        if exponent == 0 or isnan(exponent):
             return 1.0 if exponent == 0 else exponent
         return _nonnegative(base, "a power is taken of").then(power(exponent))
-    if not 0 < base < math.inf:
+    if not 0 < base < inf:
         raise NeedsValue(f"{base} is raised to a random power")
-    return _exp(_multiply(exponent, math.log(base)))
+    return _exp(_multiply(exponent, log(base)))
 
 
-def _nonnegative(value: Continuous, what: str) -> Continuous:
+def _to_infinity(base: Unknown, exponent: float) -> float:
+    low, high = base.ends()
+    if not (low >= 0 and high <= 1) and not low >= 1:
+        raise NeedsValue("a random number that may be below 1 or above it is raised to an infinite power")
+    return inf if (exponent > 0) == (low >= 1) else 0.0
+
+
+def _nonnegative(value: Unknown, what: str) -> Unknown:
     if value.ends()[0] < 0:
         raise NeedsValue(f"{what} a random number of unknown sign, or below 0")
     return value
 
 
-def _square(value: Continuous) -> Operand:
+def _square(value: Unknown) -> Operand:
     return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
 
 
 def _log(value: Operand) -> Operand:
-    if isinstance(value, Continuous):
+    if isinstance(value, Unknown):
         return _nonnegative(value, "a logarithm is taken of").then(LOG)
     return float(applied("log", value))
 
 
 def _exp(value: Operand) -> Operand:
-    return value.then(EXP) if isinstance(value, Continuous) else float(applied("exp", value))
+    return value.then(EXP) if isinstance(value, Unknown) else float(applied("exp", value))
 
 
-# Clamps
+# Clamps and whole parts
 
 
 def _maximum(left: Operand, right: Operand) -> Operand:
+    if isinstance(left, Unknown) and isinstance(right, Unknown):
+        return largest_of((left, right))
     value, number = _apart(left, right, "compared with each other")
     low, high = value.ends()
     if not low < number < high:
         return value if number <= low else number
-    return value._replace(low=max(value.low, number))
+    return value.at_least(number)
+
+
+def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Operand:
+    """Return the largest, or the smallest, of numbers and random numbers."""
+    parts: list[Continuous | float] = []
+    for operand in operands:
+        if isinstance(operand, Extreme) and operand.largest != largest:
+            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        parts += operand.parts if isinstance(operand, Extreme) else (operand,)
+    different = tuple(dict.fromkeys(parts))
+    return different[0] if len(different) == 1 else Extreme(different, largest)
 
 
 def _minimum(left: Operand, right: Operand) -> Operand:
@@ -132,30 +160,72 @@ def _minimum(left: Operand, right: Operand) -> Operand:
 
 def _clip(value: Operand, low: float, high: float) -> Operand:
     raised = applied("maximum", value, low)
-    return float("nan") if math.isnan(low) else applied("minimum", raised, high)
+    return float("nan") if isnan(low) else applied("minimum", raised, high)
 
 
-# Comparisons
+def _floor(value: Unknown) -> Operand:
+    """Return the whole part: drawn where it is one of few, else a random number that has steps."""
+    low, high = value.ends()
+    if not high - low <= MOST_OUTCOMES:
+        return value.then(FLOOR)
+    first, last = floor(low), max(floor(low), ceil(high) - 1)
+    if high == floor(high) and value.below(high) is False:  # a clamp that is reached
+        return float(high)
+    return float(first + value.interval_of([float(bound) for bound in range(first + 1, last + 1)]))
 
 
-def _less(left: Operand, right: Operand, place: str = "", *, or_equal: bool = False) -> bool:
-    """Return whether ``left`` is below ``right``; ``place`` is the line that compares, if it is not the running one."""
-    if isinstance(left, Continuous):
-        return _same(left, right) and or_equal if isinstance(right, Continuous) else left.below(right, place)
-    return not math.isnan(left) and isinstance(right, Continuous) and not right.below(left, place)
+def _trunc(value: Unknown) -> Operand:
+    low, _ = value.ends()
+    if low >= 0 or not value.below(0.0):
+        return _floor(value)
+    return _negative(applied("floor", _negative(value)))
 
 
-def _equal(left: Operand, right: Operand, place: str = "") -> bool:
-    if isinstance(left, Continuous) and isinstance(right, Continuous):
-        return _same(left, right)
-    return Continuous.equals(*_apart(left, right, "compared"))
+def _sign_of(value: Unknown) -> float:
+    if value.equals(0.0):
+        return 0.0
+    return -1.0 if value.below(0.0) else 1.0
 
 
-def _same(left: Continuous, right: Continuous) -> bool:
-    """Return that both are one number; refuses the comparison if they are not."""
-    if left != right:
-        raise NeedsValue("two random numbers are compared with each other")
-    return True
+def _floor_divide(left: Operand, right: Operand) -> Operand:
+    return applied("floor", _divide(left, right))  # type: ignore[no-any-return]
+
+
+def _remainder(left: Operand, right: Operand) -> Operand:
+    whole = _floor_divide(left, right)
+    if isinstance(whole, Unknown) or isinstance(right, Unknown):
+        raise NeedsValue("the rest of a division of random numbers is needed")
+    return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
+
+
+def _fmod(left: Operand, right: Operand) -> Operand:
+    whole = applied("trunc", _divide(left, right))
+    if isinstance(whole, Unknown) or isinstance(right, Unknown):
+        raise NeedsValue("the rest of a division of random numbers is needed")
+    return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
+
+
+def _heaviside(value: Operand, at_zero: Operand) -> Operand:
+    if not isinstance(value, Unknown):
+        return at_zero if value == 0 else float(value > 0)
+    sign = _sign_of(value)
+    return at_zero if sign == 0 else float(sign > 0)
+
+
+# Functions made of others
+
+
+def _sigmoid(value: Operand) -> Operand:
+    return _divide(1.0, _add(_exp(_negative(value)), 1.0))
+
+
+def _logit(value: Operand) -> Operand:
+    """``log(v / (1 - v))``, in which v stands once: ``-log(1/v - 1)``."""
+    return _negative(_log(_add(_divide(1.0, value), -1.0)))
+
+
+def _tanh(value: Operand) -> Operand:
+    return _add(_multiply(_sigmoid(_multiply(value, 2.0)), 2.0), -1.0)
 
 
 ALGEBRA: dict[str, Callable[..., Any]] = {
@@ -171,6 +241,7 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "power": _raised,
     "float_power": _raised,
     "sqrt": lambda value: _raised(value, 0.5),
+    "rsqrt": lambda value: _raised(value, -0.5),
     "square": _square,
     "log": _log,
     "log2": lambda value: _multiply(_log(value), 1 / LOG_2),
@@ -179,19 +250,30 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "exp": _exp,
     "exp2": lambda value: _exp(_multiply(value, LOG_2)),
     "expm1": lambda value: _add(_exp(value), -1.0),
+    "sigmoid": _sigmoid,
+    "logit": _logit,
+    "tanh": _tanh,
     "maximum": _maximum,
     "minimum": _minimum,
+    "fmax": _maximum,
+    "fmin": _minimum,
     "clip": _clip,
-    "less": _less,
-    "less_equal": partial(_less, or_equal=True),
-    "greater": lambda left, right, place="": _less(right, left, place),
-    "greater_equal": lambda left, right, place="": _less(right, left, place, or_equal=True),
-    "equal": _equal,
-    "not_equal": lambda left, right, place="": not _equal(left, right, place),
-    "isnan": lambda value: False,
-    "isinf": lambda value: False,
-    "isfinite": lambda value: True,
+    "floor": _floor,
+    "ceil": lambda value: _negative(applied("floor", _negative(value))),
+    "trunc": _trunc,
+    "rint": lambda value: applied("floor", _add(value, 0.5)),
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "sign": _sign_of,
+    "heaviside": _heaviside,
 }
 """What each operation gives of operands of which one at least is random, by its name in NumPy."""
-YES_OR_NO = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite"}
-"""Those that give an answer, not a number."""
+
+
+_UNKNOWN_TO_NUMPY: dict[str, Callable[..., Any]] = {
+    "rsqrt": lambda value: 1 / np.sqrt(value),
+    "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
+    "logit": lambda value: np.log(value / (1 - value)),
+}
+"""Operations of torch that NumPy does not have."""

@@ -1,89 +1,27 @@
-"""A random number that nobody has valued: a monotone function of one uniform, clamped between two numbers.
+"""Random numbers that nobody has valued: a monotone function of one uniform, or the largest or smallest of several.
 
-``Continuous`` is ``min(max(g(u), low), high)`` with a strictly monotone g, written as a chain of steps. The chain is
-kept in one form: factors before summands, logarithms and exponentials undone by each other, so that two ways of
-writing one function are one chain, and a race knows its clocks however they are spelled (see ``races``). Clamps stand
-at the end, because a monotone step may be taken before a clamp as well as after it.
+A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, written as a chain of ``steps``. Clamps stand at
+the end, because a monotone step may be taken before a clamp as well as after it.
 
-A clamp gives two values a probability. A comparison at such a value, or within rounding of it, hangs on how the program
-rounds; it is refused. At every other number it does not matter whether a comparison includes equality.
+A clamp gives two values a probability, and ``floor`` gives one to each of its own. Whether a comparison includes
+equality matters there, and nowhere else. Where a bound is within rounding of such a value, and not that value, the
+answer hangs on how the program rounds, and is refused.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from math import inf, isclose, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
+from specverify.intercept.unknowns.steps import FLOOR, LOG, SCALES, MonotoneStep, carried_back, plus, pushed, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
-from specverify.laws.rounding import FLOAT32, FLOAT64
+from specverify.laws.rounding import FLOAT32
 
 NEAR = 4 * FLOAT32
 """Numbers as near as this, relative to their size or in the uniform, may be one number that was computed twice."""
-_SCALES = {"times", "power"}
-_LARGEST_LOGARITHM = 700.0
-"""Below it exponentials are ordinary numbers."""
-
-
-class MonotoneStep(NamedTuple):
-    """A strictly monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log`` or ``exp``."""
-
-    name: str
-    number: float = 0.0
-
-    @property
-    def increasing(self) -> bool:
-        """Whether it keeps the order of numbers."""
-        return self.number > 0 or self.name not in _SCALES
-
-    def of(self, value: float) -> float:
-        """Return the image of a number, or of an end of what it is defined for."""
-        if self.name == "plus":
-            return value + self.number
-        if self.name == "times":
-            return value * self.number if value else 0.0
-        if self.name == "log":
-            return math.log(value) if value > 0 else -math.inf
-        if self.name == "exp":
-            return math.exp(value) if value < _LARGEST_LOGARITHM else math.inf
-        return _power(value, self.number)
-
-    def back(self, bound: float) -> float:
-        """Return the number whose image is ``bound``; an infinite one beyond all images."""
-        if self.name == "plus":
-            return bound - self.number
-        if self.name == "times":
-            return bound / self.number
-        if self.name == "log":
-            return EXP.of(bound)
-        return LOG.of(bound) if self.name == "exp" else _power(bound, 1.0 / self.number)
-
-
-LOG, EXP = MonotoneStep("log"), MonotoneStep("exp")
-
-
-def plus(number: float) -> MonotoneStep:
-    """The value plus a finite number."""
-    return MonotoneStep("plus", number)
-
-
-def times(number: float) -> MonotoneStep:
-    """The value times a finite number other than 0."""
-    return MonotoneStep("times", number)
-
-
-def power(exponent: float) -> MonotoneStep:
-    """A positive value to the power of a finite number other than 0."""
-    return MonotoneStep("power", exponent)
-
-
-def _power(value: float, exponent: float) -> float:
-    if value <= 0:
-        return -math.inf if value < 0 < exponent else 0.0 if exponent > 0 else math.inf
-    try:
-        return math.pow(value, exponent)
-    except OverflowError:
-        return math.inf
 
 
 class Continuous(NamedTuple):
@@ -91,16 +29,20 @@ class Continuous(NamedTuple):
 
     uniform: Uniform
     steps: tuple[MonotoneStep, ...] = ()
-    low: float = -math.inf
-    high: float = math.inf
+    low: float = -inf
+    high: float = inf
 
     def then(self, step: MonotoneStep) -> Continuous:
         """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
         steps = pushed(self.steps, step)
-        if any(not 0 < abs(each.number) < math.inf for each in steps if each.name in _SCALES):
+        if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
             raise NeedsValue(f"a random number leaves the range of floats ({step.name} {step.number:g})")
         ends = step.of(self.low), step.of(self.high)
         return Continuous(self.uniform, steps, *(ends if step.increasing else ends[::-1]))
+
+    def at_least(self, bound: float) -> Continuous:
+        """Return the larger one of the value and a number."""
+        return self._replace(low=max(self.low, bound))
 
     @property
     def increasing(self) -> bool:
@@ -112,108 +54,144 @@ class Continuous(NamedTuple):
         """Whether a clamp gives some value a probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether it has values that each have a probability, clamps apart."""
+        return any(step.name == "floor" for step in self.steps)
+
     def ends(self) -> tuple[float, float]:
-        """Return the infimum and the supremum of the values it can have."""
-        low, high = 0.0, 1.0
+        """Return the infimum and the supremum of the values it can have, given what is known of the uniform."""
+        known = self.uniform.known
+        low, high = known.low, known.high
         for step in self.steps:
             low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
-    def below(self, bound: float, place: str = "") -> bool:
+    def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the value is below ``bound``, by carrying the bound back to the uniform; never below NaN.
 
         ``place`` is the line that compares, if it is not the one that is running. Raises ``NeedsValue`` if the bound is
-        a value at which the number is clamped.
+        within rounding of a value that has a probability.
         """
-        return not math.isnan(bound) and self.uniform.below(self._back(bound), place) == self.increasing
+        if isnan(bound):
+            return False
+        return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
-    def equals(self, number: float) -> bool:
-        """Return that the value is no number that was named before, which has probability 0.
+    def equals(self, number: float, place: str = "") -> bool:
+        """Return whether it is a number: a value that has a probability, or no number that was named before."""
+        atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
+        if not atom:
+            self._back(number)
+            return False
+        return self.below(number, place, or_equal=True) and not self.below(number, place)
 
-        Raises ``NeedsValue`` if it is a value at which the number is clamped.
-        """
-        self._back(number)
-        return False
-
-    def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
+    def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the value: an inverse-CDF lookup."""
-        found = [self._back(bound) for bound in bounds]
+        found = [self._back(bound, or_equal=not or_equal) for bound in bounds]
         if self.increasing:
             return self.uniform.interval_of(found, place)
         return len(found) - self.uniform.interval_of(found[::-1], place)
 
-    def _back(self, bound: float) -> float:
+    def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return where the uniform is when the value is ``bound``; an infinite number where that is never."""
         for at, mass in ((self.low, self._mass(self.low)), (self.high, 1 - self._mass(self.high))):
-            if mass > FLOAT32 and (math.isclose(bound, at, rel_tol=NEAR) or abs(self._between(bound, at)) <= NEAR):
+            if mass <= FLOAT32 or (bound == at and float(np.float32(at)) == at):
+                continue
+            if isclose(bound, at, rel_tol=NEAR) or abs(self._uniform_at(bound) - self._uniform_at(at)) <= NEAR:
                 raise NeedsValue(f"a random number that is clamped at {at:g} is compared with {bound:g}")
-        if not self.low < bound <= self.high:
-            return math.inf if (bound > self.high) == self.increasing else -math.inf
-        return self._uniform_at(bound)
+        if bound > self.high or (bound == self.high and or_equal):
+            return inf if self.increasing else -inf
+        if bound < self.low or (bound == self.low and not or_equal):
+            return -inf if self.increasing else inf
+        self._refuse_near_step(bound)
+        return self._uniform_at(bound, or_equal=or_equal)
 
-    def _between(self, one: float, other: float) -> float:
-        """Return how far the uniform goes between two values: where it goes not at all, rounding tells them apart."""
-        return self._uniform_at(one) - self._uniform_at(other)
+    def _refuse_near_step(self, bound: float) -> None:
+        """Refuse a bound that may be a value of ``floor``, computed in another way."""
+        place = next((n for n, step in enumerate(reversed(self.steps)) if step.name == "floor"), None)
+        if place is None or not isfinite(bound):
+            return
+        at = carried_back(self.steps[len(self.steps) - place :], bound)
+        whole = float(round(at)) if isfinite(at) else at
+        if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR):
+            return
+        steps = self.steps[: len(self.steps) - place - 1]
+        if abs(carried_back(steps, whole + 1) - carried_back(steps, whole)) > FLOAT32:
+            raise NeedsValue(f"a random number that has steps is compared with {bound:g}, as good as one of them")
 
-    def _uniform_at(self, bound: float) -> float:
-        for step in reversed(self.steps):
-            bound = step.back(bound)
-        return bound
+    def _uniform_at(self, bound: float, *, or_equal: bool = False) -> float:
+        return carried_back(self.steps, bound, or_equal=or_equal)
 
     def _mass(self, bound: float) -> float:
         """Return the probability that the value is below ``bound`` before it is clamped."""
-        if math.isinf(bound):
+        if isinf(bound):
             return float(bound > 0)
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
         return share if self.increasing else 1 - share
 
 
-def pushed(steps: tuple[MonotoneStep, ...], step: MonotoneStep) -> tuple[MonotoneStep, ...]:
-    """Return the chain of ``steps`` and one more, in the form that all chains are kept in."""
-    if _nothing(step):
-        return steps
-    rest, last = steps[:-1], steps[-1] if steps else step
-    rule = _RULES.get((last.name, step.name))
-    if not steps or rule is None or _stays(rest, last, step):
-        return (*steps, step)
-    for each in rule(last.number, step):
-        rest = pushed(rest, each)
-    return rest
+class Extreme(NamedTuple):
+    """The largest of several numbers, random ones among them, or the smallest."""
+
+    parts: tuple[Continuous | float, ...]
+    largest: bool = True
+
+    def then(self, step: MonotoneStep) -> Extreme:
+        """Return the value with one more step, which is taken by every part."""
+        found = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
+        return Extreme(found, self.largest == step.increasing)
+
+    def at_least(self, bound: float) -> Extreme:
+        """Return the larger one of the value and a number."""
+        return Extreme(
+            tuple(part.at_least(bound) if isinstance(part, Continuous) else max(part, bound) for part in self.parts),
+            self.largest,
+        )
+
+    def ends(self) -> tuple[float, float]:
+        """Return the infimum and the supremum of the values it can have."""
+        found = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
+        return tuple(map(max if self.largest else min, zip(*found, strict=True)))
+
+    def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
+        """Return whether it is below ``bound``: all parts are, or one of them is. They are asked in turn."""
+        answers = self._answers(bound, place, or_equal=or_equal)
+        return all(answers) if self.largest else any(answers)
+
+    def _answers(self, bound: float, place: str, *, or_equal: bool) -> Iterator[bool]:
+        for part in self.parts:
+            if isinstance(part, Continuous):
+                yield part.below(bound, place, or_equal=or_equal)
+            else:
+                yield part <= bound if or_equal else part < bound
+
+    def equals(self, number: float, place: str = "") -> bool:
+        """Return whether it is a number that has a probability."""
+        return self.below(number, place, or_equal=True) and not self.below(number, place)
+
+    def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
+        """Return how many of the non-decreasing ``bounds`` are below the value, or equal to it."""
+        found = [
+            part.interval_of(bounds, place, or_equal=or_equal)
+            if isinstance(part, Continuous)
+            else sum(bound <= part if or_equal else bound < part for bound in bounds)
+            for part in self.parts
+        ]
+        return max(found) if self.largest else min(found)
 
 
-_RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep, ...]]] = {
-    ("log", "exp"): lambda number, step: (),
-    ("exp", "log"): lambda number, step: (),
-    ("plus", "plus"): lambda number, step: (plus(number + step.number),),
-    ("times", "times"): lambda number, step: (times(number * step.number),),
-    ("power", "power"): lambda number, step: (power(number * step.number),),
-    ("plus", "times"): lambda number, step: (step, plus(number * step.number)),
-    ("plus", "exp"): lambda number, step: (step, times(math.exp(number))),
-    ("times", "exp"): lambda number, step: (step, power(number)),
-    ("exp", "power"): lambda number, step: (times(step.number), EXP),
-    ("power", "log"): lambda number, step: (step, times(number)),
-    ("times", "log"): lambda number, step: (times(math.copysign(1, number)), step, plus(math.log(abs(number)))),
-    ("times", "power"): lambda number, step: (
-        times(math.copysign(1, number)),
-        step,
-        times(_power(abs(number), step.number)),
-    ),
-}
-"""What stands for two steps, the first of them given by its number."""
+Unknown: TypeAlias = Continuous | Extreme
+"""A random number that nobody has valued."""
 
 
-def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether two steps stay as they are although there is a rule."""
-    if step == EXP:
-        return rest[-1:] != (LOG,) if last.name == "times" else abs(last.number) > _LARGEST_LOGARITHM
-    return last.name == "times" and last.number == -1 and step.name in {"log", "power"}
-
-
-def _nothing(step: MonotoneStep) -> bool:
-    """Return whether a step changes nothing; a product with its reciprocal may be a rounding away from 1."""
-    return step.number == 0 if step.name == "plus" else step.name in _SCALES and abs(step.number - 1) <= FLOAT64
+_EXPONENTIAL = (LOG, times(-1.0))
 
 
 def exponential(uniform: Uniform) -> Continuous:
     """Return Exp(1) as -log u."""
-    return Continuous(uniform).then(LOG).then(times(-1.0))
+    return Continuous(uniform, _EXPONENTIAL)
+
+
+def whole_number(uniform: Uniform, low: int, number: int) -> Continuous:
+    """Return one of so many whole numbers from ``low`` on, all equally likely."""
+    return Continuous(uniform).then(times(float(number))).then(FLOOR).then(plus(float(low)))

@@ -10,7 +10,8 @@ from typing import Any
 
 from reference import Draws, Site
 from specverify.intercept.audit import Draw
-from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.uniform import NeedsValue, look
 
 __all__ = ["Categorical", "Chosen", "Count", "Deferred", "NeedsValue", "Product", "is_open", "known"]
@@ -115,13 +116,18 @@ class Product(Deferred):
 
 def is_open(element: Any) -> bool:
     """Return whether an element is still undecided."""
-    return isinstance(element, Continuous) or (isinstance(element, Deferred) and not element.decided)
+    return isinstance(element, Unknown) or (isinstance(element, Deferred) and not element.decided)
 
 
 def known(element: Any) -> Any:
-    """Return the value of an element: a number as it is, a deferred outcome looked at; refuses a continuous one."""
+    """Return the value of an element: a number as it is, a deferred outcome looked at, one for a seed of many.
+
+    Refuses other random numbers that nobody has valued.
+    """
     if isinstance(element, Deferred):
         return element.value()
-    if isinstance(element, Continuous):
+    if isinstance(element, Continuous) and is_whole(element):
+        return given(element)
+    if isinstance(element, Unknown):
         raise NeedsValue("the value of a uniform random number is needed, not only a comparison with it")
     return element

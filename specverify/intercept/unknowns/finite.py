@@ -19,11 +19,14 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Name a seed in a way that is the same in every run."""
+    """Name a seed in a way that is the same in every run: a large one may have been drawn."""
     if seed is None:
         return ""
-    whole = isinstance(seed, int | np.integer | list | tuple)
-    return str(seed) if whole else type(seed).__name__
+    if type(seed) in {list, tuple}:
+        return str([seed_name(each) for each in seed])
+    if not isinstance(seed, int | np.integer):
+        return type(seed).__name__
+    return str(seed) if type(seed) is int and abs(seed) < MOST_OUTCOMES else "a large number"
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:

@@ -18,12 +18,17 @@ from specverify.intercept.unknowns.wide import Drawn, Wide
 from specverify.laws import rounding
 
 
+def goes_in_arrays(value: Any) -> bool:
+    """Return whether a random number may be looked up among all bounds together: no value of it has a probability."""
+    return isinstance(value, Continuous) and not value.clamped and not value.in_steps
+
+
 def lookup(value: Continuous, bounds: Any) -> Drawn:
     """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
 
-    Raises ``NotTogether`` for a number that is clamped, ``NeedsValue`` for bounds that are not sorted.
+    Raises ``NotTogether`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
     """
-    if value.clamped:
+    if not goes_in_arrays(value):
         raise NotTogether
     found, where = np.asarray(bounds, dtype=np.float64), place()
     if (np.diff(found) < 0).any() or np.isnan(found).any():

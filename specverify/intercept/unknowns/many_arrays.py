@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.continuous import Continuous, Unknown
 from specverify.intercept.unknowns.deferred import known
-from specverify.intercept.unknowns.lazy_numbers import KNOWN, LazyArray, LazyFloat
+from specverify.intercept.unknowns.lazy_arrays import KNOWN, LazyArray
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
@@ -30,7 +31,7 @@ class _Unreachable(LazyFloat):
     __slots__ = ()
 
     @property
-    def continuous(self) -> Continuous:  # type: ignore[override]  # it has none
+    def unknown(self) -> Unknown:  # type: ignore[override]  # it has none
         raise refusal("many random numbers are taken out of an array in a way that is not known")
 
 
@@ -49,8 +50,9 @@ class ManyArray(LazyArray):
         """Apply a function of NumPy to all elements together, or to each where that is not known."""
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
+        single = any(isinstance(value, LazyFloat) for value in inputs)
         out = kwargs.pop("out", (None,))
-        if method == "__call__" and ufunc in KNOWN and not kwargs:
+        if method == "__call__" and ufunc in KNOWN and not kwargs and not single:
             with suppress(NotTogether, TypeError):
                 found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
                 return as_array(found) if out[0] is None else _written(out[0], found)
@@ -62,7 +64,7 @@ class ManyArray(LazyArray):
         """Answer the functions that are methods as well; run the others on the elements."""
         if func in _METHODS and args and isinstance(args[0], ManyArray):
             return _METHODS[func](*args, **kwargs)
-        given = [taken_out(value) for value in args]
+        given = tuple(taken_out(value) for value in args)
         return getattr(LazyArray, "__array_function__")(given[0], func, types, given, kwargs)  # noqa: B009 - not of self
 
     def __getitem__(self, index: Any) -> Any:
@@ -112,6 +114,18 @@ class ManyArray(LazyArray):
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the smallest, drawn."""
         return self._extreme(axis, out, keepdims, largest=False)
+
+    def max(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the largest, a random number."""
+        return taken_out(self).max(*args, **kwargs)
+
+    def min(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the smallest, a random number."""
+        return taken_out(self).min(*args, **kwargs)
+
+    def argsort(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the order of the numbers, as a race has it."""
+        return taken_out(self).argsort(*args, **kwargs)
 
     def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
         if out is not None:

@@ -1,6 +1,6 @@
 """Races of very many clocks: the law of who is first, as one vector. ``races`` says what a race is.
 
-The law is the one of ``races``, in arrays: clocks that start later, ring at their start with a probability, or ring at
+The law is the one of ``clocks``, in arrays: clocks that start later, ring at their start with a probability, or ring at
 an end for certain are sorted by their moments, and what is left until each moment is a running product.
 """
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.continuous import LOG, Continuous, power, times
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_steps import LOGS, NotTogether, Steps, back
+from specverify.intercept.unknowns.steps import LOG, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import Drawn, Wide
 
@@ -26,7 +27,7 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Arrays of ``races.Clock``: rates, starts, probabilities of ringing at the start, ends."""
+    """Arrays of ``clocks.Clock``: rates, starts, probabilities of ringing at the start, ends."""
 
     rate: Any
     start: Any

@@ -1,7 +1,6 @@
 """Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
 
-The rules are those of ``continuous``, and hold for all elements together: where they would not, ``NotTogether`` is
-raised.
+The rules are those of ``steps``, and hold for all elements together: where they would not, ``NotTogether`` is raised.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from specverify.laws.rounding import FLOAT64
 
 _LARGEST_LOGARITHM = 700.0
-"""As in ``continuous``."""
+"""As in ``steps``."""
 _UNSEEN = 2.0**-60
 """A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
 
@@ -24,7 +23,7 @@ class NotTogether(Exception):  # noqa: N818 - never leaves this package
 
 
 class Steps(NamedTuple):
-    """A strictly monotone function for each element; see ``continuous.MonotoneStep``."""
+    """A strictly monotone function for each element; see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
@@ -75,7 +74,7 @@ def grows(step: Steps) -> bool:
 
 
 def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
-    """Return the chain of ``steps`` and one more, in the form of ``continuous``; ``NotTogether`` for mixed signs."""
+    """Return the chain of ``steps`` and one more, in the form of ``steps``. Raises ``NotTogether`` for mixed signs."""
     if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
         return steps
     if step.name in {"plus", *NEUTRAL}:
@@ -119,4 +118,4 @@ _RULES: dict[tuple[str, str], Callable[[Any, Steps], tuple[Steps, ...]]] = {
         Steps("times", np.power(np.abs(number), step.number)),
     ),
 }
-"""What stands for two steps, the first of them given by its numbers: the rules of ``continuous``."""
+"""What stands for two steps, the first of them given by its numbers: the rules of ``steps``, but for ``floor``."""

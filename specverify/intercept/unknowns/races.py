@@ -1,16 +1,16 @@
-"""Races: which of several random numbers is the largest, as one draw.
+"""Races: which of several random numbers is the largest, or comes at which place of their order.
 
-Each number is to have its own exponential clock E = -log u, or -log(1 - u), and all are to be one decreasing function
-of times T = r E + s, between an earliest and a latest one. The first clock to ring wins. Without clamps and summands
-that is the one of rate 1/r with probability proportional to it, which is what Gumbel noise, weights over exponentials
-and powers of uniforms are made for. A small number that is added to the noise sets a clock off a little later, one that
-it is clamped at gives it a moment at which it rings with a probability of its own: that law is exact as well.
+Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
+of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
+noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
+next place, the best of two blocks and the same question again are answered by it. A race of clocks that are late or
+clamped (``clocks``) decides once.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from math import exp, inf, log  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,71 +19,198 @@ from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
 from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.continuous import LOG, NEAR, Continuous, plus, power, times
-from specverify.intercept.unknowns.uniform import NeedsValue, look
-from specverify.laws.rounding import FLOAT32
+from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of, law_of_first
+from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.order import Runner, agreed, first_of
+from specverify.intercept.unknowns.steps import plus, power, times
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
 
 _FAR = 700.0
 """Of two clocks whose rates are apart by the exponential of this, the slow one does not win."""
+_NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
 
 
-class Clock(NamedTuple):
-    """Rings at ``start`` with probability ``at_once``, from then on at ``rate``, at ``end`` for certain."""
+class _Race(NamedTuple):
+    """Scores as clocks: the largest score is that of the first to ring, or of the last."""
 
-    rate: float
-    start: float = 0.0
-    at_once: float = 0.0
-    end: float = math.inf
+    clocks: Sequence[Clock]
+    first: bool = True
 
 
-NEVER = Clock(0.0, math.inf)
-
-
-def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True) -> int:
+def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
     """Return the index of the largest or smallest of numbers and random numbers, one of these at least.
 
-    Of equal ones it is the first, unless ``first_of_ties`` is False: then ties are refused. Raises ``NeedsValue`` where
-    they are no race, and where their noise has decided something before.
+    Of equal ones it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the line that
+    asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
+    decided something before that does not tell their order.
     """
     scores = [entry if largest else applied("negative", entry) for entry in entries]
+    ahead = _number_ahead(scores, first_of_ties=first_of_ties)
+    if ahead is not None:
+        return ahead
+    parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
+    alone = len(parts) == len(scores)
+    if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
+        parts = _without_twice(parts)
+    found = _order(tuple(part for part, _ in parts), 1, place, first_of_ties=first_of_ties)[0]
+    return parts[found][1]
+
+
+def ranked(
+    entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
+) -> int:
+    """Return the index of what comes at a place of the order, 0 the first, of the largest or of the smallest."""
+    if rank == 0:
+        return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
+    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    return _order(scores, rank + 1, place, first_of_ties=first_of_ties)[rank]
+
+
+def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
+    """Return the index of a number that no random one reaches, if there is one."""
+    numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, Unknown)}
+    most = max(numbers.values(), default=-inf)
+    if not numbers or any(most < score.ends()[1] for score in scores if isinstance(score, Unknown)):
+        return None
+    found = [at for at, number in numbers.items() if number == most]
+    if len(found) > 1 and not first_of_ties:
+        raise NeedsValue("the largest of equal numbers is asked for, and which of them it is is not known")
+    return found[0]
+
+
+def _parts(score: Any) -> tuple[Any, ...]:
+    """Return what a score is the largest of."""
+    if not isinstance(score, Extreme):
+        return (score,)
+    if not score.largest:
+        raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+    return score.parts
+
+
+def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    return list({part: (part, at) for part, at in reversed(parts)}.values())
+
+
+def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
+    """Return the indices of the largest ``number`` of scores, in order."""
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
-    clocks = _clocks(scores)
-    racing = [(score.uniform, math.log(clock.rate)) for score, clock in zip(scores, clocks, strict=True) if clock.rate]
-    audit.raced([Racer(each.draw, each.known.questions, each.known.raced, weight) for each, weight in racing])
+    race = _race(scores)
+    racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
+              if clock.rate]  # fmt: skip
+    known = [uniform.known for _, uniform, _ in racing]
+    audit.raced(
+        [Racer(uniform.draw, uniform.known.questions, uniform.known.raced, log(clock.rate))
+         for _, uniform, clock in racing], place)  # fmt: skip
     if len({id(uniform.known) for uniform in noise}) < len(noise):
         raise NeedsValue("the largest of several random numbers is asked for, and two of them are one number")
-    if any(each.known.raced or each.known.low > 0 or each.known.high < 1 for each in noise):
+    again = any(each.raced for each in known)
+    if again and not all(each.runner or not each.raced for each in known):
         raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
-    pmf = _law(clocks, first_of_ties=first_of_ties)
-    for uniform, weight in racing:
-        uniform.known.raced = Raced(audit.place(), weight)
-    return noise[0].draws.categorical(pmf, ("race", *noise[0].known.site))
+    drawn = _Drawn(racing)
+    if all(clock.plain for _, _, clock in racing):
+        found = _by_order(drawn, race, number)
+    elif again or not race.first or number > 1:
+        raise NeedsValue("random noise that is clamped or has been compared is used in a second race")
+    else:
+        found = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
+    for _, uniform, clock in racing:
+        uniform.known.raced = Raced(place or audit.place(), log(clock.rate))
+    return found if len(found) == number else _and_numbers(scores, found, number)
+
+
+class _Drawn(NamedTuple):
+    """Those that take part: index, uniform and clock of each. It draws what is not known of their order."""
+
+    racing: Sequence[tuple[int, Uniform, Clock]]
+
+    def one(self, pmf: Any) -> int:
+        uniform = self.racing[0][1]
+        uniform.known.asked += 1
+        return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
+
+
+def _by_order(drawn: _Drawn, race: _Race, number: int) -> list[int]:
+    """Return the indices of the first ``number`` to ring, or of the last ones."""
+    for _, uniform, clock in drawn.racing:
+        if uniform.known.runner is None:
+            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped)
+    runners = {uniform.known.runner: (at, clock) for at, uniform, clock in drawn.racing if uniform.known.runner}
+    turned = [runner.flipped != clock.flipped for runner, (_, clock) in runners.items()]
+    rates = [clock.rate for _, clock in runners.values()]
+    alike = len(set(rates)) == 1 and all(turned)
+    if (any(turned) and not alike) or not agreed(list(runners), rates):
+        raise NeedsValue("random noise is used in a second race, with other weights")
+    left, found, first = list(runners), [], race.first != alike
+    for _ in range(min(number, len(left)) if first else len(left)):
+        ringing = first_of(left, drawn.one)
+        left.remove(ringing)
+        found.append(runners[ringing][0])
+    return found if first else found[::-1][:number]
+
+
+def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:
+    """Return the order with the numbers behind the random ones."""
+    rest = [at for at in range(len(scores)) if at not in found]
+    values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
+    if len(set(values)) < len(values):
+        raise NeedsValue("the order of equal numbers behind random ones is asked for")
+    return [*found, *(rest[at] for at in np.argsort(values)[::-1])][:number]
 
 
 # From scores to clocks
 
 
-def _clocks(scores: Sequence[Any]) -> list[Clock]:
-    """Return the clock of each score. Raises ``NeedsValue`` where they are no race."""
-    scores, noise = _stripped(scores)
-    alike = len({each[1:] for each in noise}) == 1 and not noise[0].clamped
-    if alike and all(score == -math.inf for score in scores if not isinstance(score, Continuous)):
-        return [Clock(1.0) if isinstance(score, Continuous) else NEVER for score in scores]
+def _race(scores: Sequence[Any]) -> _Race:
+    """Return scores as clocks. Raises ``NeedsValue`` where they are no race."""
+    stripped, noise = _stripped(scores)
+    if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
+        raise NeedsValue(_NO_RACE)
+    numbers = [score for score in stripped if not isinstance(score, Continuous)]
+    if len({each[1:] for each in noise}) == 1 and not noise[0].clamped and all(each == -inf for each in numbers):
+        clocks = _alike(stripped, flipped=not noise[0].increasing)
+        if clocks is not None:
+            return _Race(clocks)
     shift = max(_summand(each) for each in noise)
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
-        found = _in_time(scores, to_time)
+        found = _in_time(stripped, to_time)
         if found is not None and any(clock.rate for clock in found):
-            return found
-    raise NeedsValue("the largest of several random numbers is asked for, and they are not a race of clocks")
+            return _Race(found)
+    last = _in_reverse(scores)
+    if last is None:
+        raise NeedsValue(_NO_RACE)
+    return _Race(last, first=False)
+
+
+def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
+    """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
+    noise = [applied("negative", score) for score in scores if isinstance(score, Continuous)]
+    least = min(-score.ends()[1] for score in noise)
+    if any(score > least for score in scores if not isinstance(score, Continuous)):
+        return None
+    shift = max(_summand(each) for each in noise)
+    for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
+        found = _in_time(noise, to_time)
+        if found is not None and all(clock.rate for clock in found):
+            clocks = iter(found)
+            return [next(clocks) if isinstance(score, Continuous) else NEVER for score in scores]
+    return None
+
+
+def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
+    """Return clocks of one rate for random numbers that are one function of their uniforms."""
+    known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
+    if any(each.low > 0 or each.high < 1 for each in known):
+        return None
+    return [Clock(1.0, flipped=flipped) if isinstance(score, Continuous) else NEVER for score in scores]
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
     """Return the scores, and the random ones among them, without the last steps that all have in common."""
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
-    if not last or not last[0].increasing or any(each.steps[-1:] != last for each in noise):
+    if not last or not last[0].increasing or last[0].name == "floor" or any(each.steps[-1:] != last for each in noise):
         return list(scores), noise
     back = last[0].back
     return _stripped(
@@ -105,7 +232,7 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
             exponent = next((step.number for step in steps if step.name == "power"), 1.0)
             if exponent > 0:  # a power that all times have is one of the scores as well
                 found = [time.then(power(1 / exponent)) if isinstance(time, Continuous) else time for time in found]
-            clocks = [_clock(time) for time in found]
+            clocks = [clock_of(time) for time in found]
     except NeedsValue:
         return None
     known = [clock for clock in clocks if clock is not None]
@@ -116,7 +243,7 @@ def _of_ratio(score: Any) -> Any:
     """``w / E`` is a time upside down, and more than 0."""
     if isinstance(score, Continuous):
         return applied("reciprocal", score) if score.ends()[0] >= 0 else None
-    return math.inf if score <= 0 else None
+    return inf if score <= 0 else None
 
 
 def _of_multiple(score: Any) -> Any:
@@ -128,63 +255,19 @@ def _of_power(score: Any) -> Any:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if isinstance(score, Continuous):
         return applied("negative", applied("log", score))
-    return math.inf if score <= 0 else None
+    return inf if score <= 0 else None
 
 
 def _of_sum(score: Any, shift: float) -> Any:
     """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
-        return math.inf
+        return inf
     if not isinstance(score, Continuous):
         return None
     base = score.then(plus(-summand))
-    return applied("exp", applied("negative", base)).then(times(math.exp(shift - summand)))
+    return applied("exp", applied("negative", base)).then(times(exp(shift - summand)))
 
 
 def _summand(score: Continuous) -> float:
     return score.steps[-1].number if score.steps and score.steps[-1].name == "plus" else 0.0
-
-
-def _clock(time: Any) -> Clock | None:
-    """Return the clock that rings at ``r E + s``, clamped; None for another time."""
-    if not isinstance(time, Continuous):
-        return NEVER if time == math.inf else None
-    flipped = time.steps[:2] == (times(-1.0), plus(1.0))
-    steps = time.steps[2:] if flipped else time.steps
-    names = [step.name for step in steps]
-    if steps[:1] != (LOG,) or names[1:] not in (["times"], ["times", "plus"]) or steps[1].number > 0:
-        return None
-    rate, begin = -1 / steps[1].number, steps[2].number if len(steps) > 2 else 0.0
-    at_once = -math.expm1(-rate * (time.low - begin)) if time.low > begin else 0.0
-    return Clock(rate, max(begin, time.low), at_once, time.high)
-
-
-# From clocks to a law
-
-
-def _law(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
-    """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
-    rates = np.array([clock.rate for clock in clocks])
-    moments = sorted({at for clock in clocks for at in (clock.start, clock.end) if at < math.inf})
-    silent, pmf, before = 1.0, np.zeros(len(clocks)), (moments[0], 0.0)
-    for at in moments:
-        running = np.where([clock.start < at for clock in clocks], rates, 0.0)
-        if running.any():
-            waited = running.sum() * (at - before[0])
-            pmf += running / running.sum() * silent * -math.expm1(-waited)
-            silent *= math.exp(-waited)
-        ringing = [(place, 1.0 if clock.end <= at else clock.at_once) for place, clock in enumerate(clocks)
-                   if clock.end <= at or (clock.start == at and clock.at_once)]  # fmt: skip
-        chances = sorted((chance for _, chance in ringing), reverse=True)
-        tied = not first_of_ties and silent * math.prod(chances[:2]) > FLOAT32 and len(ringing) > 1
-        mass = silent * max(chances, default=0.0)
-        if tied or (math.isclose(at, before[0], rel_tol=16 * NEAR) and mass * before[1] > FLOAT32):
-            raise NeedsValue("random numbers that are clamped are as good as equal, and the largest is asked for")
-        for place, chance in ringing:
-            pmf[place] += silent * chance
-            silent *= 1 - chance
-        before = at, mass
-    if silent > 0:
-        pmf += rates / rates.sum() * silent
-    return pmf / pmf.sum()

@@ -7,8 +7,8 @@ correlated law. What may be done with one before it is compared: see ``continuou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from math import isnan  # by name: inside a block ``math`` has others
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,11 @@ from reference import Draws, Site
 from specverify.intercept import audit, block
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
+from specverify.intercept.unknowns.order import Runner
 from specverify.laws import rounding
+
+NEVER_DRAWN = 2.0**-54
+"""Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
@@ -37,7 +41,9 @@ class Known:
         self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
-        """The race it has taken part in, after which only its order among the others is known."""
+        """The last race it has taken part in, after which only its order among the others is known."""
+        self.runner: Runner | None = None
+        """Where it stands in that order; None for one whose race left nothing to go on with."""
         self.questions: list[AnsweredQuestion] = []
         """For the audit."""
 
@@ -58,17 +64,18 @@ class Uniform:
 
         ``place`` is the line that compares, if it is not the one that is running.
         """
-        if math.isnan(bound) or not 0 < bound < 1:
+        if isnan(bound) or not 0 < bound < 1:
             return bound >= 1
         known = self.known
         look(self.draw)
-        if not known.low < bound < known.high:
+        width = known.high - known.low
+        if bound - known.low < NEVER_DRAWN * width or known.high - bound < NEVER_DRAWN * width:
             audit.asked(known.questions, self.draw, (bound,), None, place)
-            return bound >= known.high
+            return bound - known.low >= NEVER_DRAWN * width
         if known.raced:
             audit.compared_after(self.draw, known.raced)
             raise NeedsValue("random noise that has already decided a race is compared with a number")
-        answer = self._ask(np.array([bound - known.low, known.high - bound]) / (known.high - known.low)) == 0
+        answer = self._ask(np.array([bound - known.low, known.high - bound]) / width) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)

@@ -1,0 +1,310 @@
+"""Whether one draft is kept, decided with torch: a uniform number, or something that stands for one."""
+
+from __future__ import annotations
+
+import torch
+from idiom import coin
+
+
+@coin("torch", wrong=("< p / q", "< p"))
+def item_of_a_uniform(p, q):
+    """A uniform as a Python number."""
+    return torch.rand(1).item() < p / q
+
+
+@coin("torch", wrong=("min(1.0, p.item() / q.item())", "min(1.0, q.item() / p.item())"))
+def all_python_numbers(p, q):
+    """Everything as Python numbers."""
+    u, ratio = torch.rand(()).item(), min(1.0, p.item() / q.item())
+    return u < ratio
+
+
+@coin("torch", wrong=("torch.rand(1, out=buffer)", "torch.rand(1, out=buffer).mul_(0.5)"))
+def uniform_into_a_buffer(p, q):
+    """``torch.rand`` into a buffer that is there."""
+    buffer = torch.empty(1)
+    torch.rand(1, out=buffer)
+    return bool(buffer[0] < p / q)
+
+
+@coin("torch", wrong=("[1]", "[1]) ** 2 + 0 * torch.ones([1]"))
+def operation_by_its_name(p, q):
+    """``torch.ops.aten.rand``, as lowered code has it."""
+    return bool(torch.ops.aten.rand([1]) < p / q)
+
+
+@coin("torch", wrong=("uniform_(0.0, 1.0)", "uniform_(0.0, 2.0)"))
+def uniform_in_place(p, q):
+    """A new tensor, filled in place."""
+    return bool(torch.empty((), dtype=p.dtype).uniform_(0.0, 1.0) < p / q)
+
+
+@coin("torch", wrong=("uniform_(0, q.item())", "uniform_(0, p.item())"))
+def uniform_up_to_q(p, q):
+    """A uniform below q is compared with p."""
+    return bool(torch.zeros(1).uniform_(0, q.item()) < p)
+
+
+@coin("torch", wrong=("uniform_(-1, 1) < 2 * p / q - 1", "uniform_(-1, 1) < p / q"))
+def uniform_around_zero(p, q):
+    """A uniform from -1 to 1."""
+    return bool(torch.empty(()).uniform_(-1, 1) < 2 * p / q - 1)
+
+
+@coin("torch", wrong=("torch.rand_like(p)", "torch.rand_like(p) ** 2"))
+def uniform_like_the_row(p, q):
+    """``rand_like`` takes the dtype of the probability."""
+    return torch.rand_like(p) < p / q
+
+
+@coin("torch", wrong=("torch.float64", "torch.float64) * torch.tensor(0.5"))
+def double_against_float(p, q):
+    """A uniform of float64 beside a ratio of float32."""
+    u = torch.rand((), dtype=torch.float64)
+    return bool(u < (p / q).float())
+
+
+@coin("torch", wrong=("torch.nn.init.uniform_(torch.empty(1))", "torch.nn.init.uniform_(torch.empty(1), 0, 2)"))
+def uniform_of_initialisation(p, q):
+    """The uniform of ``torch.nn.init``."""
+    return bool(torch.nn.init.uniform_(torch.empty(1)) < p / q)
+
+
+@coin("torch", wrong=("0.0, 1.0", "0.0, 2.0"))
+def uniform_distribution(p, q):
+    """``distributions.Uniform``."""
+    return bool(torch.distributions.Uniform(0.0, 1.0).sample() < p / q)
+
+
+@coin("torch", wrong=("(p / q).clamp(max=1)", "(q / p).clamp(max=1)"))
+def bernoulli_of_a_probability(p, q):
+    """``torch.bernoulli``."""
+    return bool(torch.bernoulli((p / q).clamp(max=1)))
+
+
+@coin("torch", wrong=("torch.minimum(p / q, torch.ones(()))", "torch.minimum(p, torch.ones(()))"))
+def bernoulli_in_place(p, q):
+    """``bernoulli_`` of a tensor of bools."""
+    return torch.zeros((), dtype=torch.bool).bernoulli_(torch.minimum(p / q, torch.ones(()))).item()
+
+
+@coin("torch", wrong=("probs=(p / q).clamp(0, 1)", "probs=p"))
+def bernoulli_distribution(p, q):
+    """``distributions.Bernoulli``."""
+    return torch.distributions.Bernoulli(probs=(p / q).clamp(0, 1)).sample().item() == 1
+
+
+@coin("torch", wrong=("keep, 1 - keep", "1 - keep, keep"))
+def multinomial_of_two(p, q):
+    """``multinomial`` of keeping and rejecting."""
+    keep = (p / q).clamp(max=1.0)
+    return int(torch.multinomial(torch.stack([keep, 1 - keep]), 1)) == 0
+
+
+@coin("torch", wrong=("torch.log(p) - torch.log(q)", "torch.log(q) - torch.log(p)"))
+def logarithms(p, q):
+    """Everything in logarithms."""
+    return bool(torch.log(torch.rand(())) < torch.log(p) - torch.log(q)) and bool(p > 0)
+
+
+@coin("torch", wrong=("u.log_()", "u.log_().mul_(2)"))
+def logarithm_in_place(p, q):
+    """The logarithm of the uniform in its place; 1 - u is never 0."""
+    u = 1 - torch.rand(1)
+    u.log_()
+    return bool(u < p.log() - q.log()) and bool(p > 0)
+
+
+@coin("torch", wrong=("-torch.empty(()).exponential_()", "-2 * torch.empty(()).exponential_()"))
+def exponential_for_a_logarithm(p, q):
+    """Minus an exponential is the logarithm of a uniform."""
+    return bool(-torch.empty(()).exponential_() < torch.log(p) - torch.log(q))
+
+
+@coin("torch", wrong=("exponential_(2.0)", "exponential_(0.5)"))
+def exponential_of_another_rate(p, q):
+    """An exponential of rate 2, multiplied by it."""
+    waited = 2 * torch.empty(1).exponential_(2.0)
+    return bool(torch.exp(-waited) < p / q)
+
+
+@coin("torch", wrong=("rate=1.0", "rate=0.5"))
+def exponential_distribution(p, q):
+    """``distributions.Exponential`` and the exponential function."""
+    return bool(torch.exp(-torch.distributions.Exponential(rate=1.0).sample()) < p / q)
+
+
+@coin("torch", wrong=("torch.log1p(-u)", "torch.log(1 + u)"))
+def log1p(p, q):
+    """The logarithm of 1 - u."""
+    u = torch.rand(())
+    return bool(torch.log1p(-u) < torch.log(p / q))
+
+
+@coin("torch", wrong=("min=torch.finfo(u.dtype).tiny", "max=0.1"))
+def clamped_at_tiny(p, q):
+    """A uniform that is kept from being 0 before its logarithm is taken."""
+    u = torch.rand(1)
+    return bool(u.clamp(min=torch.finfo(u.dtype).tiny).log() < (p / q).log())
+
+
+@coin("torch", wrong=("u == 0, 1e-12, u", "u > 0.8, 1e-12, u"))
+def zero_is_replaced(p, q):
+    """A uniform of exactly 0 is replaced."""
+    u = torch.rand(())
+    u = torch.where(u == 0, 1e-12, u)
+    return bool(torch.log(u) < torch.log(p / q))
+
+
+@coin("torch", wrong=("return bool(u < p / q)", "return bool(u * u < p / q)"))
+def looked_at_for_nan(p, q):
+    """The uniform is looked at for NaN and for its range first."""
+    u = torch.rand(())
+    if torch.isnan(u) or not torch.isfinite(u) or u < 0 or u >= 1:
+        raise ValueError("not a uniform")
+    return bool(u < p / q)
+
+
+@coin("torch", wrong=("torch.nan_to_num(u, nan=1.0)", "torch.nan_to_num(u, nan=1.0) / 2"))
+def nan_to_num(p, q):
+    """``nan_to_num`` of the uniform."""
+    u = torch.rand(())
+    return bool(torch.nan_to_num(u, nan=1.0) < p / q)
+
+
+@coin("torch", wrong=("u * q", "u / q"))
+def product_with_q(p, q):
+    """No division: u q below p."""
+    u = torch.rand(1, dtype=torch.float64)
+    return bool((u * q).lt(p))
+
+
+@coin("torch", wrong=("(1 - torch.rand(()))", "(torch.rand(()) - 0.5)"))
+def the_other_end(p, q):
+    """1 - u is at most the ratio."""
+    return bool((1 - torch.rand(())) <= p / q)
+
+
+@coin("torch", wrong=("torch.sqrt(torch.rand(()))", "torch.rand(())"))
+def square_root(p, q):
+    """A root against a root."""
+    return bool(torch.sqrt(torch.rand(())) < torch.sqrt(p / q))
+
+
+@coin("torch", wrong=("** 2 < (p / q) ** 2", "** 3 < (p / q) ** 2"))
+def powers(p, q):
+    """A square against a square."""
+    return bool(torch.rand(()) ** 2 < (p / q) ** 2)
+
+
+@coin("torch", wrong=("torch.rand(1, out=u)", "torch.rand(1, out=u).sqrt_()"))
+def answer_into_a_mask(p, q):
+    """``torch.lt`` into a mask that is there."""
+    u, mask = torch.empty(1), torch.empty(1, dtype=torch.bool)
+    torch.rand(1, out=u)
+    torch.lt(u, (p / q).float(), out=mask)
+    return bool(mask)
+
+
+@coin("torch", wrong=("u.sub_(p / q)", "u.sub_(p)"))
+def difference_in_place(p, q):
+    """The ratio is taken from the uniform, and the sign is looked at."""
+    u = torch.rand((), dtype=p.dtype)
+    return bool(u.sub_(p / q).lt_(0))
+
+
+@coin("torch", wrong=("torch.sign(ratio - u) > 0", "torch.sign(ratio - u / 2) > 0"))
+def sign_of_the_difference(p, q):
+    """The sign of what is between ratio and uniform."""
+    ratio, u = p / q, torch.rand(())
+    return bool(torch.sign(ratio - u) > 0)
+
+
+@coin("torch", wrong=("torch.ceil(ratio - u)", "torch.ceil(ratio - u / 2)"))
+def ceiling_of_the_difference(p, q):
+    """The ceiling of ratio minus uniform is 1 or 0."""
+    ratio, u = (p / q).clamp(max=1), torch.rand(())
+    return torch.ceil(ratio - u).int().item() == 1
+
+
+@coin("torch", wrong=("torch.floor(u + ratio)", "torch.floor(u + 0.5 * ratio)"))
+def floor_of_the_sum(p, q):
+    """The whole part of uniform plus ratio is a coin; a ratio of 1 always wins."""
+    ratio, u = (p / q).clamp(max=1), torch.rand((), dtype=torch.float64)
+    return bool(torch.floor(u + ratio))
+
+
+@coin("torch", wrong=("torch.relu(ratio - u)", "torch.relu(ratio - u * u)"))
+def what_is_left_of_the_ratio(p, q):
+    """What is above 0 of ratio minus uniform, as a bool."""
+    ratio, u = p / q, torch.rand(())
+    return bool(torch.relu(ratio - u).bool())
+
+
+@coin("torch", wrong=("torch.signbit(u - p / q)", "torch.signbit(u - p)"))
+def sign_bit(p, q):
+    """The sign bit of uniform minus ratio."""
+    u = torch.rand((), dtype=torch.float64)
+    return bool(torch.signbit(u - p / q))
+
+
+@coin("torch", wrong=("torch.heaviside(p / q - u, torch.zeros_like(u))", "torch.heaviside(p - u, torch.zeros_like(u))"))
+def step_function(p, q):
+    """``heaviside`` of ratio minus uniform."""
+    u = torch.rand((), dtype=torch.float64)
+    return torch.heaviside(p / q - u, torch.zeros_like(u)).item() > 0
+
+
+@coin("torch", wrong=("a / keep < b / (1 - keep)", "a * keep < b * (1 - keep)"))
+def two_clocks(p, q):
+    """Two exponential clocks: keeping rings before rejecting with the probability of its rate."""
+    keep = (p / q).clamp(max=1)
+    a, b = torch.empty(2, dtype=p.dtype).exponential_()
+    return bool(a / keep < b / (1 - keep))
+
+
+@coin("torch", wrong=("torch.randint(0, 2**24, (1,))", "torch.randint(0, 2**23, (1,))"))
+def whole_numbers_of_24_bits(p, q):
+    """A whole number of 24 bits, divided by their number."""
+    return bool(torch.randint(0, 2**24, (1,)).double() / 2**24 < p / q)
+
+
+@coin("torch", wrong=("random_(2**53)", "random_(2**52)"))
+def whole_numbers_in_place(p, q):
+    """``random_`` of 53 bits, scaled as a generator does it."""
+    bits = torch.empty((), dtype=torch.int64).random_(2**53)
+    return bool(bits * 2.0**-53 < p / q)
+
+
+@coin("torch", wrong=("torch.logit(u)", "torch.log(u)"))
+def log_odds(p, q):
+    """The log-odds of a uniform against those of the ratio."""
+    u, ratio = torch.rand((), dtype=torch.float64), (p / q).clamp(max=1)
+    return bool(torch.logit(u) < torch.logit(ratio))
+
+
+@coin("torch", wrong=("(block < p / q)", "(block / 2 < p / q)"))
+def one_of_a_block(p, q):
+    """One of a block of uniforms."""
+    block = torch.rand(4)[2:3].squeeze().contiguous()
+    return bool(block < p / q)
+
+
+@coin("torch", wrong=("bool((torch.rand(()) < p / q).all())", "not bool((torch.rand(()) < p / q).all())"))
+def all_of_one(p, q):
+    """``all`` of one comparison."""
+    return bool((torch.rand(()) < p / q).all())
+
+
+@coin("torch", wrong=("torch.full((), u)", "torch.full((), u) / 2"))
+def full_of_a_number(p, q):
+    """A tensor full of a number that was drawn."""
+    u = torch.rand(()).item()
+    return bool(torch.full((), u) < p / q)
+
+
+@coin("torch", wrong=("torch.tensor([u])", "torch.tensor([u / 3])"))
+def tensor_of_a_number(p, q):
+    """A tensor made of a number that was drawn."""
+    u = torch.rand(()).item()
+    return bool(torch.tensor([u]) < p / q)

@@ -1,0 +1,22 @@
+"""All idioms, table by table."""
+
+from __future__ import annotations
+
+import coins_of_numpy
+import coins_of_random
+import coins_of_torch
+import counts_of_torch
+import lookups_of_torch
+import mixed_libraries
+import races_of_torch
+import surroundings
+import tokens_of_numpy
+import tokens_of_random
+import verifiers_of_numpy
+import verifiers_of_torch
+from idiom import idioms_of
+
+TABLES = (coins_of_torch, counts_of_torch, races_of_torch, lookups_of_torch, verifiers_of_torch, surroundings,
+          mixed_libraries, coins_of_numpy, tokens_of_numpy, verifiers_of_numpy, coins_of_random,
+          tokens_of_random)  # fmt: skip
+IDIOMS = idioms_of(TABLES)

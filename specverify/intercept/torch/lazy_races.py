@@ -1,0 +1,210 @@
+"""What is asked of rows of random numbers in lazy tensors: who is the largest, the order, the place among numbers.
+
+An answer is drawn when somebody looks at it. A race for a row that nobody takes is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept import audit
+from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
+from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
+from specverify.intercept.unknowns.algebra import largest_of
+from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.deferred import Deferred, known
+from specverify.intercept.unknowns.races import ranked, winner
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+
+class Ordered(Deferred):
+    """An entry of a row that was made of random numbers, all in one increasing way: of it the order is known."""
+
+    def __init__(self, score: Any, row: object) -> None:
+        """``row`` is what the entries of one row have in common."""
+        self.score, self.row = score, row
+        super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
+
+
+def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
+    """Answer ``softmax``, and its logarithm, of random numbers."""
+    if not holds(Unknown, tensor):
+        return NotImplemented
+    rows = np.moveaxis(tensor.elements, dim, -1)
+    found = np.empty(rows.shape, dtype=object)
+    for index in np.ndindex(rows.shape[:-1]):
+        row = object()
+        for place, element in enumerate(rows[index]):
+            found[(*index, place)] = Ordered(number(element), row)
+    return lazy_like(tensor, np.moveaxis(found, -1, dim))
+
+
+def extreme(*, largest: bool) -> Handler:
+    """Return the handler of ``argmax`` or ``argmin``."""
+
+    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
+            return NotImplemented
+        bools = tensor.dtype is torch.bool
+        make = partial(_deferred_winner, largest=largest, place=audit.place(), bools=bools)
+        return reduced(tensor, dim, keepdim, make, torch.int64)
+
+    return handler
+
+
+def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
+    entries = list(row)
+    return Deferred(lambda: _winner(entries, largest=largest, place=place, bools=bools))
+
+
+def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
+    row = _scores(row)
+    if any(isinstance(element, Unknown) for element in row):
+        return winner([number(element) for element in row], largest=largest, place=place)
+    if bools:
+        return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
+    values = [known(element) for element in row]
+    return values.index(max(values) if largest else min(values))
+
+
+def _scores(row: Sequence[Any]) -> Sequence[Any]:
+    """Return what the order of a row is made of."""
+    if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
+        return row
+    return [element.score for element in row]
+
+
+def extreme_with_value(*, largest: bool) -> Handler:
+    """Return the handler of ``max`` or ``min``: of all numbers, or along a dimension with the places."""
+
+    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if not holds(Unknown, tensor):
+            return NotImplemented
+        values = largest_along(largest=largest)(tensor, dim, keepdim)
+        return values if dim is None else (values, extreme(largest=largest)(tensor, dim, keepdim))
+
+    return handler
+
+
+def largest_along(*, largest: bool) -> Handler:
+    """Return the handler of ``amax`` or ``amin``."""
+
+    def make(row: Sequence[Any]) -> Any:
+        return largest_of(tuple(number(element) for element in row), largest=largest)
+
+    def handler(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(Unknown, tensor) else NotImplemented
+
+    return handler
+
+
+def both_extremes(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Answer ``aminmax``."""
+    found = [largest_along(largest=largest)(tensor, dim, keepdim) for largest in (False, True)]
+    return NotImplemented if NotImplemented in found else tuple(found)
+
+
+def running_extreme(*, largest: bool) -> Handler:
+    """Return the handler of ``cummax`` or ``cummin``; where the largest so far stands is drawn when it is looked at."""
+
+    def handler(tensor: Any, dim: int) -> Any:
+        if not holds(Unknown, tensor):
+            return NotImplemented
+        rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+        values, places = np.empty(rows.shape, dtype=object), np.empty(rows.shape, dtype=object)
+        for index in np.ndindex(rows.shape):
+            row = rows[index[:-1]][: index[-1] + 1]
+            values[index] = largest_of(tuple(map(number, row)), largest=largest)
+            places[index] = _deferred_winner(row, largest=largest, place=place)
+        moved = (np.moveaxis(each, -1, dim) for each in (values, places))
+        return lazy_like(tensor, next(moved)), lazy_like(tensor, next(moved), torch.int64)
+
+    return handler
+
+
+# Orders
+
+
+def best(tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Answer ``topk``."""
+    return _ordered(tensor, dim, range(count), largest=largest)
+
+
+def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -> Any:
+    """Answer ``sort``."""
+    dim, descending = named.get("dim", dim), named.get("descending", descending)
+    if not tensor.ndim:
+        return NotImplemented
+    places = range(tensor.shape[dim])
+    return _ordered(tensor, dim, places, largest=descending, stable=bool(named.get("stable")))
+
+
+def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
+    """Answer ``argsort``."""
+    found = ordered(tensor, dim, descending, **named)
+    return found if found is NotImplemented else found[1]
+
+
+def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Answer ``kthvalue``."""
+    found = _ordered(tensor, dim, range(place - 1, place), largest=False)
+    if found is NotImplemented:
+        return found
+    return found if keepdim else tuple(each.squeeze(dim) for each in found)
+
+
+def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
+    if not tensor.ndim or not holds((Unknown, Ordered), tensor):
+        return NotImplemented
+    rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+    places = np.empty((*rows.shape[:-1], len(ranks)), dtype=object)
+    for index in np.ndindex(*rows.shape[:-1]):
+        row = list(rows[index])
+        places[index] = [Deferred(_ranked(row, rank, place, largest=largest, stable=stable)) for rank in ranks]
+    values = np.empty(places.shape, dtype=object)
+    for index in np.ndindex(*places.shape):
+        values[index] = Deferred(_refusing("the value of one of several random numbers is needed, not only its place"))
+        if ranks[index[-1]] == 0 and not holds(Ordered, tensor):
+            values[index] = largest_of(tuple(map(number, rows[index[:-1]])), largest=largest)
+    return lazy_like(tensor, np.moveaxis(values, -1, dim)), lazy_like(tensor, np.moveaxis(places, -1, dim), torch.int64)
+
+
+def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:
+    def found() -> int:
+        entries = [number(element) for element in _scores(row)]
+        return ranked(entries, rank, largest=largest, first_of_ties=stable, place=place)
+
+    return found
+
+
+def _refusing(sentence: str) -> Callable[[], Any]:
+    def refuse() -> Any:
+        raise NeedsValue(sentence)
+
+    return refuse
+
+
+# Look-ups
+
+
+def searched(
+    bounds: Any, values: Any, *, right: bool = False, side: str | None = None, sorter: Any = None, **_: Any
+) -> Any:
+    """Answer ``searchsorted`` of random numbers in bounds that are known."""
+    if not isinstance(values, LazyTensor) or not is_settled(bounds, shares=False) or sorter is not None:
+        return NotImplemented
+    rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
+    flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
+    found = np.empty(flat.shape, dtype=object)
+    for row, column in np.ndindex(flat.shape):
+        element: Any = flat[row, column]
+        if not isinstance(element, Unknown):
+            return NotImplemented
+        ask = partial(element.interval_of, rows[row], audit.place(), or_equal=right or side == "right")
+        found[row, column] = Deferred(ask)
+    return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)

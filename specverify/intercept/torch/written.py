@@ -1,0 +1,117 @@
+"""What writes random numbers into tensors: in place, into ``out``, at an index; and what makes tensors of them.
+
+Each is computed by the function that writes nothing, and the numbers stand in the tensor from then on (``filled``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept.torch.filled import Filled
+from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, look_at
+from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.deferred import Deferred
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
+
+_OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
+_OPEN = (Unknown, Deferred)
+
+
+@cache
+def _without_writing(func: Any) -> Callable[..., Any] | None:
+    """Return what computes the numbers that a method of tensors writes into its own; None for another function."""
+    name = getattr(func, "__name__", "")
+    if getattr(torch.Tensor, name, None) is not func:
+        return None
+    if name == "copy_":
+        return lambda tensor, source, *_: source.to(tensor.dtype).expand(tensor.shape)
+    if name in _OPERATORS:
+        return getattr(torch.Tensor, _OPERATORS[name], None)
+    return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+
+
+def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return what a call gives that writes random numbers into a tensor; ``NotImplemented`` for another call."""
+    if func is torch.Tensor.__setitem__ and isinstance(args[2], LazyTensor) and holds(_OPEN, args[2]):
+        return _set(filled, *args)
+    compute, out = _without_writing(func), kwargs.get("out")
+    if (compute is None and out is None) or not holds(Unknown, *args, *kwargs.values()):
+        return NotImplemented
+    if compute is not None and isinstance(args[0], torch.Tensor):
+        found = compute(*args, **kwargs)
+        return filled.fill(args[0], found if found.dtype == args[0].dtype else found.to(args[0].dtype))
+    if not isinstance(out, torch.Tensor):
+        return NotImplemented
+    found = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
+    return filled.fill(out, found)
+
+
+def _set(filled: Filled, tensor: Any, index: Any, value: LazyTensor) -> None:
+    index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
+    places = torch.arange(tensor.numel()).reshape(tensor.shape)[index]
+    elements = elements_of(tensor).flatten()
+    values = elements_of(value.to(tensor.dtype))
+    elements[places.numpy().ravel()] = np.broadcast_to(values, places.shape).ravel()
+    filled.fill(tensor, LazyTensor(elements.reshape(tuple(tensor.shape)), tensor.dtype, tensor.device))
+
+
+# Tensors that are made of numbers
+
+_FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether there is a random number in a value, or in what it contains."""
+    if type(value) in (list, tuple):
+        return any(map(is_lazy, value))
+    return type(value) in {LazyFloat, LazyInt, LazyArray}
+
+
+def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the tensor that a function makes of random numbers; ``NotImplemented`` for another function."""
+    if func in _FULL:
+        like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
+        value = next(value for value in (*args, *kwargs.values()) if is_lazy(value))
+        elements = np.empty(tuple(like.shape), dtype=object)
+        elements[...] = opened(value)
+        return LazyTensor(elements, like.dtype, like.device)
+    if func in _OF_NUMBERS:
+        data = next(value for value in (*args, *kwargs.values()) if is_lazy(value))
+        like = func(*(_zeros(value) for value in args), **{name: _zeros(value) for name, value in kwargs.items()})
+        elements = np.empty(like.numel(), dtype=object)
+        elements[:] = [opened(value) for value in _flat(data)]
+        return LazyTensor(elements.reshape(tuple(like.shape)), like.dtype, like.device)
+    return NotImplemented
+
+
+_OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.Tensor.new_tensor}
+
+
+def from_numpy(array: Any) -> Any:
+    """Return a tensor for an array of NumPy."""
+    return made(torch.as_tensor, (array,), {}) if type(array) is LazyArray else _FROM_NUMPY(array)
+
+
+_FROM_NUMPY = torch.from_numpy
+
+
+def _flat(data: Any) -> list[Any]:
+    if isinstance(data, np.ndarray):
+        return list(data.flat)
+    return [each for item in data for each in _flat(item)] if isinstance(data, list | tuple) else [data]
+
+
+def _zeros(value: Any) -> Any:
+    """Return numbers in the place of random ones, of their kind."""
+    if type(value) is LazyArray:
+        whole = all(type(each) is LazyInt or isinstance(each, int) for each in value.flat)
+        return np.zeros(value.shape, dtype=np.int64 if whole else np.float64)
+    if type(value) in (list, tuple):
+        return type(value)(map(_zeros, value))
+    return 0 if type(value) is LazyInt else 0.0 if type(value) is LazyFloat else value

@@ -1,0 +1,104 @@
+"""What is asked of random numbers that nobody has valued: comparisons with numbers and with each other.
+
+Two random numbers that race are compared by their race. ``YES_OR_NO`` names the questions as NumPy does, as ``algebra``
+names its operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.unknowns.algebra import Operand, applied
+from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.races import winner
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+
+def answered(name: str, *operands: Any, place: str = "") -> bool:
+    """Return the answer to a question of ``YES_OR_NO``; of numbers alone what NumPy says.
+
+    ``place`` is the line that asks, if it is not the one that is running.
+    """
+    if any(isinstance(operand, Unknown) for operand in operands):
+        given = (each if isinstance(each, Unknown) else float(each) for each in operands)
+        return bool(YES_OR_NO[name](*given, place=place))
+    with np.errstate(all="ignore"):
+        return bool(getattr(np, name)(*map(np.float64, operands)))
+
+
+def result(name: str, *operands: Any) -> Any:
+    """Return what an operation gives, or the answer to a question."""
+    return answered(name, *operands) if name in YES_OR_NO else applied(name, *operands)
+
+
+def _less(left: Operand, right: Operand, *, place: str, or_equal: bool = False) -> bool:
+    if isinstance(left, Unknown):
+        if isinstance(right, Unknown):
+            return _behind(left, right, place, or_equal=or_equal)
+        return left.below(right, place, or_equal=or_equal)
+    if math.isnan(left) or not isinstance(right, Unknown):
+        return False
+    return not right.below(left, place, or_equal=not or_equal)
+
+
+def _equal(left: Operand, right: Operand, *, place: str) -> bool:
+    if isinstance(left, Unknown) and isinstance(right, Unknown):
+        return left == right or _same(left, right, place)
+    value, number = (left, right) if isinstance(left, Unknown) else (right, left)
+    return isinstance(value, Unknown) and value.equals(number, place)  # type: ignore[arg-type]  # one is a number
+
+
+def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> bool:
+    """Return whether one random number is below another: by which is the largest, or smallest, of all their parts."""
+    if left == right:
+        return or_equal
+    largest = _of_largest(left, right)
+    mine, its = _parts(left), _parts(right)
+    everything = list(dict.fromkeys((*mine, *its)))
+    found = everything[winner(everything, largest=largest, first_of_ties=False, place=place)]
+    inside, beside = (its, mine) if largest else (mine, its)
+    return found in inside and (or_equal or found not in beside)
+
+
+def _same(left: Unknown, right: Unknown, place: str) -> bool:
+    """Return whether two random numbers are one: the largest of both, if they have parts in common."""
+    mine, its = _parts(left), _parts(right)
+    if not set(mine) & set(its):
+        if any(isinstance(part, Continuous) and (part.clamped or part.in_steps) for part in (*mine, *its)):
+            raise NeedsValue("random numbers that may have one value are compared with each other")
+        return False
+    everything = list(dict.fromkeys((*mine, *its)))
+    found = everything[winner(everything, largest=_of_largest(left, right), first_of_ties=False, place=place)]
+    return found in mine and found in its
+
+
+def _of_largest(left: Unknown, right: Unknown) -> bool:
+    kinds = {value.largest for value in (left, right) if isinstance(value, Extreme)}
+    if len(kinds) > 1:
+        raise NeedsValue("the largest of some random numbers is compared with the smallest of others")
+    return kinds != {False}
+
+
+def _parts(value: Unknown) -> tuple[Continuous | float, ...]:
+    return value.parts if isinstance(value, Extreme) else (value,)
+
+
+YES_OR_NO: dict[str, Callable[..., Any]] = {
+    "less": _less,
+    "less_equal": partial(_less, or_equal=True),
+    "greater": lambda left, right, place: _less(right, left, place=place),
+    "greater_equal": lambda left, right, place: _less(right, left, place=place, or_equal=True),
+    "equal": _equal,
+    "not_equal": lambda left, right, place: not _equal(left, right, place=place),
+    "signbit": lambda value, place: value.below(0.0, place),
+    "isnan": lambda value, place: False,
+    "isinf": lambda value, place: False,
+    "isfinite": lambda value, place: True,
+    "logical_not": lambda value, place: value.equals(0.0, place),
+}
+"""What each question says of operands of which one at least is random, by its name in NumPy."""

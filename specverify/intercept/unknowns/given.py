@@ -1,0 +1,61 @@
+"""Whole numbers of more outcomes than can be followed, for those who need the number itself: seeds.
+
+A seed is drawn from millions of numbers, and no law needs to know which it was: what is drawn by it is answered. So
+such a number is compared like any other, and who needs it itself gets one, another one in every run. Nothing may depend
+on which it is: replays tell, as they do of the random bytes of the operating system.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+
+from specverify.intercept.block import give
+from specverify.intercept.caller import caller
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.steps import carried_back
+from specverify.intercept.unknowns.uniform import look, refusal
+
+FEWEST = 1_000_000
+"""Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
+
+
+def is_whole(value: Continuous) -> bool:
+    """Return whether all its values are whole numbers."""
+    steps = value.steps
+    if steps and steps[-1].name == "plus" and steps[-1].number.is_integer():
+        steps = steps[:-1]
+    return bool(steps) and steps[-1].name == "floor"
+
+
+def given(value: Continuous) -> int:
+    """Return one of the numbers that it can be, by the state it was drawn from; it is that number from then on.
+
+    Raises ``NeedsValue`` if they are not whole, or few.
+    """
+    number = _outcomes(value)
+    if not is_whole(value) or not number >= FEWEST:
+        raise refusal(
+            f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have"
+        )
+    look(value.uniform.draw)
+    known, origin = value.uniform.known, value.uniform.draw.origin
+    state = os.urandom(8) if origin is None else repr(origin.state).encode()
+    place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
+    found = place
+    for step in value.steps:
+        found = step.of(found)
+    ends = carried_back(value.steps, found), carried_back(value.steps, found, or_equal=True)
+    known.low, known.high = max(known.low, min(ends)), min(known.high, max(ends))
+    if not known.low < known.high:
+        known.low, known.high = place, math.nextafter(place, 2.0)
+    give(f"a number of {number:.0f} outcomes at {caller()}, given as it is")
+    return int(found)
+
+
+def _outcomes(value: Continuous) -> float:
+    low, high = 0.0, 1.0
+    for step in value.steps:
+        low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))
+    return high - low

@@ -1,0 +1,157 @@
+"""Arrays of floats that foreign code makes inside a block, and writes random numbers into.
+
+An array of NumPy has room for floats alone. So what ``np.empty`` and its like give inside a block is a ``Buffer``: an
+ordinary array, until a random number is written into it. From then on the numbers stand beside it, for it and for all
+its views, and its memory holds noise that is another one in every run, so that a replay tells who reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.caller import is_ours_or_answered
+from specverify.intercept.native_types import replaced
+from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
+
+_PLAIN = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "view", "T",
+          "reshape", "ravel", "transpose", "swapaxes", "squeeze", "setflags"}  # fmt: skip
+"""What a filled array answers itself: its shape, and views of it."""
+
+
+class Beside:
+    """What stands beside the memory of an array."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        """Nothing yet."""
+        self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
+        self.memory = array.view(np.ndarray).reshape(-1)
+        self.elements: Any = None
+        """Numbers and lazy numbers, once there are any."""
+
+    def has(self, array: np.ndarray[Any, Any]) -> bool:
+        """Return whether an array is of this memory."""
+        address: int = array.__array_interface__["data"][0]
+        return self.address <= address < self.address + self.bytes
+
+    def fill(self) -> None:
+        """Begin to hold the elements."""
+        if self.elements is None:
+            self.elements = self.memory.astype(object)
+            self.memory[...] = np.frombuffer(os.urandom(self.memory.size), dtype=np.uint8) / 256
+
+
+class Buffer(np.ndarray[Any, Any]):
+    """An array of floats into which random numbers can be written."""
+
+    _beside: Beside | None
+
+    def __array_finalize__(self, other: Any) -> None:
+        """Know what stands beside it, if it is a view."""
+        beside = getattr(other, "_beside", None)
+        self._beside = beside if beside is not None and self.size and beside.has(self) else None
+
+    def __getattribute__(self, name: str) -> Any:
+        """Let the elements answer, where they stand beside it, but for what is the same for both."""
+        if name in _PLAIN or name.startswith("__"):
+            return super().__getattribute__(name)
+        beside = super().__getattribute__("_beside")
+        if beside is None or beside.elements is None or not hasattr(np.ndarray, name):
+            return super().__getattribute__(name)
+        return getattr(contents_of(self), name)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an element, a view, or a copy of elements."""
+        found = super().__getitem__(index)
+        if not _filled(self) or (isinstance(found, Buffer) and found._beside is self._beside):  # noqa: SLF001
+            return found
+        return contents_of(self)[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write numbers, random ones among them."""
+        beside, value = self._beside, contents_of(value)
+        if beside is not None and holds_lazy(value):
+            beside.fill()
+        if beside is None or beside.elements is None:
+            super().__setitem__(index, value)
+            return
+        places = _places(self)[index]
+        beside.elements[np.ravel(places)] = np.broadcast_to(np.asarray(value, dtype=object), np.shape(places)).ravel()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
+        """Apply a function to the elements; what is written into ``out`` stands beside that."""
+        found = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
+        for target in out:
+            target[...] = found
+        return out[0] if len(out) == 1 else out or found
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Run it on the elements."""
+        return func(*map(_contents_inside, args), **{name: _contents_inside(value) for name, value in kwargs.items()})
+
+
+def _filled(array: Buffer) -> bool:
+    return array._beside is not None and array._beside.elements is not None  # noqa: SLF001 - of this file
+
+
+def contents_of(value: Any) -> Any:
+    """Return the elements of a buffer, lazy ones among them if it holds such; other values as they are."""
+    if not isinstance(value, Buffer):
+        return value
+    if not _filled(value):
+        return value.view(np.ndarray)
+    return value._beside.elements[_places(value)].view(LazyArray)  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _contents_inside(value: Any) -> Any:
+    return type(value)(map(_contents_inside, value)) if type(value) in {list, tuple} else contents_of(value)
+
+
+def _places(array: Buffer) -> np.ndarray[Any, Any]:
+    """Return where the elements of a view stand in the memory."""
+    beside = array._beside  # noqa: SLF001 - of this file
+    assert beside is not None
+    found = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        found = found[..., None] + np.arange(length) * (stride // beside.itemsize)
+    return found
+
+
+for _name in ("bool", "float", "int", "index", "contains", "complex"):
+
+    def _of_elements(self: Buffer, *args: Any, _method: str = f"__{_name}__") -> Any:
+        return getattr(contents_of(self), _method)(*args)
+
+    setattr(Buffer, f"__{_name}__", _of_elements)
+
+
+def _making(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a buffer where ``real`` makes an array of floats for foreign code."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        found, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        if type(found) is not np.ndarray or found.dtype.kind != "f" or is_ours_or_answered(filename):
+            return found
+        made = found.view(Buffer)
+        made._beside = Beside(found)  # noqa: SLF001 - of this file
+        return made
+
+    return make
+
+
+_MADE = {
+    name: _making(getattr(np, name))
+    for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
+}
+
+
+@contextmanager
+def buffers_answer() -> Iterator[None]:
+    """Let the functions that make room for numbers give room for random ones inside the block."""
+    with replaced(np, _MADE):
+        yield

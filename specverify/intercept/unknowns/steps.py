@@ -1,0 +1,142 @@
+"""Steps of which a monotone function of one number is made, and the one form in which chains of them are kept.
+
+Factors stand before summands, logarithms and exponentials are undone by each other, so that two ways of writing one
+function are one chain, and a race knows its clocks however they are spelled (see ``races``). All steps are strictly
+monotone but ``floor``, which keeps order and makes steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, copysign, exp, floor, inf, isfinite, log  # by name: inside a block ``math`` has others
+from typing import NamedTuple
+
+from specverify.laws.rounding import FLOAT64
+
+SCALES = {"times", "power"}
+_LARGEST_LOGARITHM = 700.0
+"""Below it exponentials are ordinary numbers."""
+
+
+class MonotoneStep(NamedTuple):
+    """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``."""
+
+    name: str
+    number: float = 0.0
+
+    @property
+    def increasing(self) -> bool:
+        """Whether it keeps the order of numbers."""
+        return self.number > 0 or self.name not in SCALES
+
+    def of(self, value: float) -> float:
+        """Return the image of a number, or of an end of what it is defined for."""
+        if self.name == "plus":
+            return value + self.number
+        if self.name == "times":
+            return value * self.number if value else 0.0
+        if self.name == "log":
+            return log(value) if value > 0 else -inf
+        if self.name == "exp":
+            return exp(value) if value < _LARGEST_LOGARITHM else inf
+        if self.name == "floor":
+            return float(floor(value)) if isfinite(value) else value
+        return _power(value, self.number)
+
+    def back(self, bound: float) -> float:
+        """Return the number whose image is ``bound``; an infinite one beyond all images. ``floor`` has none."""
+        if self.name == "plus":
+            return bound - self.number
+        if self.name == "times":
+            return bound / self.number
+        if self.name == "log":
+            return EXP.of(bound)
+        return LOG.of(bound) if self.name == "exp" else _power(bound, 1.0 / self.number)
+
+
+LOG, EXP, FLOOR = MonotoneStep("log"), MonotoneStep("exp"), MonotoneStep("floor")
+
+
+def plus(number: float) -> MonotoneStep:
+    """The value plus a finite number."""
+    return MonotoneStep("plus", number)
+
+
+def times(number: float) -> MonotoneStep:
+    """The value times a finite number other than 0."""
+    return MonotoneStep("times", number)
+
+
+def power(exponent: float) -> MonotoneStep:
+    """A positive value to the power of a finite number other than 0."""
+    return MonotoneStep("power", exponent)
+
+
+def _power(value: float, exponent: float) -> float:
+    if value <= 0:
+        return -inf if value < 0 < exponent else 0.0 if exponent > 0 else inf
+    try:
+        return float(pow(value, exponent))
+    except OverflowError:
+        return inf
+
+
+def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
+    """Return where the first number is when the image is ``bound``.
+
+    The image is below the bound, or equal to it with ``or_equal``, on one side of what is returned. It matters for
+    ``floor`` alone.
+    """
+    for step in reversed(steps):
+        if step.name != "floor":
+            bound, or_equal = step.back(bound), or_equal == step.increasing
+        elif isfinite(bound):
+            bound, or_equal = float(floor(bound) + 1 if or_equal else ceil(bound)), False
+    return bound
+
+
+def pushed(steps: tuple[MonotoneStep, ...], step: MonotoneStep) -> tuple[MonotoneStep, ...]:
+    """Return the chain of ``steps`` and one more, in the form that all chains are kept in."""
+    if _nothing(step):
+        return steps
+    rest, last = steps[:-1], steps[-1] if steps else step
+    rule = _RULES.get((last.name, step.name))
+    if not steps or rule is None or _stays(rest, last, step):
+        return (*steps, step)
+    for each in rule(last.number, step):
+        rest = pushed(rest, each)
+    return rest
+
+
+_RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep, ...]]] = {
+    ("log", "exp"): lambda number, step: (),
+    ("exp", "log"): lambda number, step: (),
+    ("floor", "floor"): lambda number, step: (step,),
+    ("plus", "plus"): lambda number, step: (plus(number + step.number),),
+    ("times", "times"): lambda number, step: (times(number * step.number),),
+    ("power", "power"): lambda number, step: (power(number * step.number),),
+    ("plus", "times"): lambda number, step: (step, plus(number * step.number)),
+    ("plus", "exp"): lambda number, step: (step, times(exp(number))),
+    ("times", "exp"): lambda number, step: (step, power(number)),
+    ("exp", "power"): lambda number, step: (times(step.number), EXP),
+    ("power", "log"): lambda number, step: (step, times(number)),
+    ("times", "log"): lambda number, step: (times(copysign(1, number)), step, plus(log(abs(number)))),
+    ("times", "power"): lambda number, step: (
+        times(copysign(1, number)),
+        step,
+        times(_power(abs(number), step.number)),
+    ),
+}
+"""What stands for two steps, the first of them given by its number."""
+
+
+def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
+    """Return whether two steps stay as they are although there is a rule."""
+    if step == EXP:
+        return rest[-1:] != (LOG,) if last.name == "times" else abs(last.number) > _LARGEST_LOGARITHM
+    return last.name == "times" and last.number == -1 and step.name in {"log", "power"}
+
+
+def _nothing(step: MonotoneStep) -> bool:
+    """Return whether a step changes nothing; a product with its reciprocal may be a rounding away from 1."""
+    return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= FLOAT64
