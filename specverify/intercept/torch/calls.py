@@ -32,6 +32,8 @@ from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
 
+_ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")}
+"""What a tensor tells without its numbers."""
 _ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
 _TAKES_OUT: dict[Any, Callable[..., Any]] = {
@@ -54,6 +56,8 @@ class _Answers(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if func in _ATTRIBUTES:
+            return func(*args)
         args, named = (self.run.filled.standing_for(given) for given in (tuple(args), dict(kwargs or {})))
         answer = ANSWERS.get(function_of(func))
         if answer is not None:

@@ -46,8 +46,8 @@ class TorchDraws:
         state = None if alike else self.streams.state(generator, like.device, advance)
         for place, index in enumerate(np.ndindex(elements.shape)):
             source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
-            draw = self.streams.draw((*site, *index), source, way)
-            elements[index] = image(Uniform(self.draws, (*site, *index), draw))
+            own = (*site, *index)
+            elements[index] = image(Uniform(self.draws, own, self.streams.draw(own, source, way)))
         return LazyTensor(elements, like.dtype, like.device)
 
     def whole_numbers(

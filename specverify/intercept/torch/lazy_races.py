@@ -16,7 +16,7 @@ from specverify.intercept import audit
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
 from specverify.intercept.unknowns.algebra import largest_of
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -33,7 +33,7 @@ class Ordered(Deferred):
 
 def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
     """Answer ``softmax``, and its logarithm, of random numbers."""
-    if not holds(Unknown, tensor):
+    if not holds(UNKNOWN, tensor):
         return NotImplemented
     rows = np.moveaxis(tensor.elements, dim, -1)
     found = np.empty(rows.shape, dtype=object)
@@ -64,7 +64,7 @@ def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bo
 
 def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
     row = _scores(row)
-    if any(isinstance(element, Unknown) for element in row):
+    if any(isinstance(element, UNKNOWN) for element in row):
         return winner([number(element) for element in row], largest=largest, place=place)
     if bools:
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
@@ -83,7 +83,7 @@ def extreme_with_value(*, largest: bool) -> Handler:
     """Return the handler of ``max`` or ``min``: of all numbers, or along a dimension with the places."""
 
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if not holds(Unknown, tensor):
+        if not holds(UNKNOWN, tensor):
             return NotImplemented
         values = largest_along(largest=largest)(tensor, dim, keepdim)
         return values if dim is None else (values, extreme(largest=largest)(tensor, dim, keepdim))
@@ -98,7 +98,7 @@ def largest_along(*, largest: bool) -> Handler:
         return largest_of(tuple(number(element) for element in row), largest=largest)
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(Unknown, tensor) else NotImplemented
+        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(UNKNOWN, tensor) else NotImplemented
 
     return handler
 
@@ -113,7 +113,7 @@ def running_extreme(*, largest: bool) -> Handler:
     """Return the handler of ``cummax`` or ``cummin``; where the largest so far stands is drawn when it is looked at."""
 
     def handler(tensor: Any, dim: int) -> Any:
-        if not holds(Unknown, tensor):
+        if not holds(UNKNOWN, tensor):
             return NotImplemented
         rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
         values, places = np.empty(rows.shape, dtype=object), np.empty(rows.shape, dtype=object)
@@ -159,7 +159,7 @@ def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
-    if not tensor.ndim or not holds((Unknown, Ordered), tensor):
+    if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
         return NotImplemented
     rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
     places = np.empty((*rows.shape[:-1], len(ranks)), dtype=object)
@@ -203,7 +203,7 @@ def searched(
     found = np.empty(flat.shape, dtype=object)
     for row, column in np.ndindex(flat.shape):
         element: Any = flat[row, column]
-        if not isinstance(element, Unknown):
+        if not isinstance(element, UNKNOWN):
             return NotImplemented
         ask = partial(element.interval_of, rows[row], audit.place(), or_equal=right or side == "right")
         found[row, column] = Deferred(ask)

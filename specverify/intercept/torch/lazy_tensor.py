@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.unknowns import deferred
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
@@ -48,6 +48,8 @@ class LazyTensor(torch.Tensor):
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
     """A copy whose elements were all looked at, for those who only read."""
+    held: dict[Any, bool]
+    """Which kinds of elements it was found to hold."""
     changes: list[int]
     """How often elements were overwritten; one list for a tensor and all its views."""
     _elements: np.ndarray[Any, Any]
@@ -57,7 +59,7 @@ class LazyTensor(torch.Tensor):
         """Return the tensor; it has no storage."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes = elements, 0, [0]
+        made._elements, made._seen, made.changes, made.held = elements, 0, [0], {}
         made.viewed = made.settled = made.read = None
         return made
 
@@ -82,12 +84,12 @@ class LazyTensor(torch.Tensor):
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
-        return not is_stored(self) and holds(Unknown, self)
+        return not is_stored(self) and holds(UNKNOWN, self)
 
     def _lazily(self) -> np.ndarray[Any, Any]:
         found = np.empty(self.elements.shape, dtype=object)
         for index, element in np.ndenumerate(self.elements):
-            found[index] = wrapped(element) if isinstance(element, Unknown) else known(element)
+            found[index] = wrapped(element) if isinstance(element, UNKNOWN) else known(element)
         return found
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
@@ -189,6 +191,8 @@ def is_settled(value: Any, shares: bool) -> bool:
         return True
     if shares and value.viewed is not None:
         return False
+    if not holds((*UNKNOWN, deferred.Deferred), value):
+        return True
     return not any(deferred.is_open(element) for element in value.elements.flat)
 
 
@@ -214,8 +218,15 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 def holds(kind: Any, *operands: Any) -> bool:
     """Return whether an element of some lazy operand is of this kind."""
-    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    return any(isinstance(element, kind) for operand in lazy for element in operand.elements.flat)
+    return any(_holds(kind, operand) for operand in operands if isinstance(operand, LazyTensor))
+
+
+def _holds(kind: Any, tensor: LazyTensor) -> bool:
+    """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
+    elements, key = tensor.elements, (kind, tensor.changes[0])
+    if key not in tensor.held:
+        tensor.held[key] = any(isinstance(element, kind) for element in elements.flat)
+    return tensor.held[key]
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:

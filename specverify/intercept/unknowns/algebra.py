@@ -12,15 +12,18 @@ compares is in ``comparisons``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isinf, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from reference import Sampled
+from specverify.intercept.block import tried
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
-from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, plus, power, times
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, Step, plus, power, times
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
 Operand: TypeAlias = Continuous | Extreme | float
 LOG_2, LOG_10 = log(2), log(10)
@@ -28,10 +31,36 @@ LOG_2, LOG_10 = log(2), log(10)
 
 def applied(name: str, *operands: Any) -> Any:
     """Return what an operation of ``ALGEBRA`` gives; of numbers alone what NumPy makes of them, without warnings."""
-    if any(isinstance(operand, Unknown) for operand in operands):
-        return ALGEBRA[name](*(each if isinstance(each, Unknown) else float(each) for each in operands))
+    if any(isinstance(operand, UNKNOWN) for operand in operands):
+        given = tuple(each if isinstance(each, UNKNOWN) else float(each) for each in operands)
+        found = _found_before(name, given)
+        return ALGEBRA[name](*given) if found is NotImplemented else found
     with np.errstate(all="ignore"):
         return _of_numbers(name)(*map(np.float64, operands)).item()
+
+
+def _found_before(name: str, operands: tuple[Any, ...]) -> Any:
+    """Return what an operation gives of a fresh random number and numbers, as it was found before for one alike."""
+    if len(operands) > 2 or name not in _MONOTONE:
+        return NotImplemented
+    place = 0 if isinstance(operands[0], Continuous) else 1
+    value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
+    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, UNKNOWN):
+        return NotImplemented
+    found = _found(name, place, value.steps, value.low, value.high, number)
+    return Continuous(value.uniform, *found) if isinstance(found, tuple) else found
+
+
+@lru_cache(maxsize=1 << 16)
+def _found(name: str, place: int, steps: tuple[Step, ...], low: float, high: float, number: float | None) -> Any:
+    """Return the steps and clamps of what an operation gives, or a number; ``NotImplemented`` for what is refused."""
+    value = Continuous(FRESH, steps, low, high)
+    try:
+        with tried():
+            found = ALGEBRA[name](*((value,) if number is None else (value, number) if place == 0 else (number, value)))
+    except NeedsValue:
+        return NotImplemented
+    return tuple(found[1:]) if isinstance(found, Continuous) else found
 
 
 def _of_numbers(name: str) -> Callable[..., Any]:
@@ -43,8 +72,8 @@ def _of_numbers(name: str) -> Callable[..., Any]:
 
 def _apart(left: Operand, right: Operand, what: str) -> tuple[Unknown, float]:
     """Return the random number and the other one; refuses two random ones."""
-    value, number = (left, right) if isinstance(left, Unknown) else (right, left)
-    if isinstance(number, Unknown) or not isinstance(value, Unknown):
+    value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
+    if isinstance(number, UNKNOWN) or not isinstance(value, UNKNOWN):
         raise NeedsValue(f"two random numbers are {what}")
     return value, number
 
@@ -63,11 +92,11 @@ def _add(left: Operand, right: Operand) -> Operand:
 
 
 def _negative(value: Operand) -> Operand:
-    return value.then(times(-1.0)) if isinstance(value, Unknown) else -value
+    return value.then(times(-1.0)) if isinstance(value, UNKNOWN) else -value
 
 
 def _multiply(left: Operand, right: Operand) -> Operand:
-    if isinstance(left, Unknown) and left == right:
+    if isinstance(left, UNKNOWN) and left == right:
         return _square(left)
     value, number = _apart(left, right, "multiplied")
     if 0 < abs(number) < inf:
@@ -76,12 +105,12 @@ def _multiply(left: Operand, right: Operand) -> Operand:
 
 
 def _divide(left: Operand, right: Operand) -> Operand:
-    if isinstance(right, Unknown):
-        if isinstance(left, Unknown):
+    if isinstance(right, UNKNOWN):
+        if isinstance(left, UNKNOWN):
             raise NeedsValue("a random number is divided by another")
         sign = _sign(right, "a number is divided by")
         return _multiply(right.then(times(sign)).then(power(-1.0)), left * sign)
-    if right == 0 and isinstance(left, Unknown):
+    if right == 0 and isinstance(left, UNKNOWN):
         return copysign(inf, right) * _sign(left, "0 divides")
     return _multiply(left, 1.0 / right)
 
@@ -90,8 +119,8 @@ def _divide(left: Operand, right: Operand) -> Operand:
 
 
 def _raised(base: Operand, exponent: Operand) -> Operand:
-    if isinstance(base, Unknown):
-        if isinstance(exponent, Unknown):
+    if isinstance(base, UNKNOWN):
+        if isinstance(exponent, UNKNOWN):
             raise NeedsValue("a random number is raised to a random power")
         if isinf(exponent):
             return _to_infinity(base, exponent)
@@ -121,20 +150,20 @@ def _square(value: Unknown) -> Operand:
 
 
 def _log(value: Operand) -> Operand:
-    if isinstance(value, Unknown):
+    if isinstance(value, UNKNOWN):
         return _nonnegative(value, "a logarithm is taken of").then(LOG)
     return float(applied("log", value))
 
 
 def _exp(value: Operand) -> Operand:
-    return value.then(EXP) if isinstance(value, Unknown) else float(applied("exp", value))
+    return value.then(EXP) if isinstance(value, UNKNOWN) else float(applied("exp", value))
 
 
 # Clamps and whole parts
 
 
 def _maximum(left: Operand, right: Operand) -> Operand:
-    if isinstance(left, Unknown) and isinstance(right, Unknown):
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
         return largest_of((left, right))
     value, number = _apart(left, right, "compared with each other")
     low, high = value.ends()
@@ -193,20 +222,20 @@ def _floor_divide(left: Operand, right: Operand) -> Operand:
 
 def _remainder(left: Operand, right: Operand) -> Operand:
     whole = _floor_divide(left, right)
-    if isinstance(whole, Unknown) or isinstance(right, Unknown):
+    if isinstance(whole, UNKNOWN) or isinstance(right, UNKNOWN):
         raise NeedsValue("the rest of a division of random numbers is needed")
     return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
 
 
 def _fmod(left: Operand, right: Operand) -> Operand:
     whole = applied("trunc", _divide(left, right))
-    if isinstance(whole, Unknown) or isinstance(right, Unknown):
+    if isinstance(whole, UNKNOWN) or isinstance(right, UNKNOWN):
         raise NeedsValue("the rest of a division of random numbers is needed")
     return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
 
 
 def _heaviside(value: Operand, at_zero: Operand) -> Operand:
-    if not isinstance(value, Unknown):
+    if not isinstance(value, UNKNOWN):
         return at_zero if value == 0 else float(value > 0)
     sign = _sign_of(value)
     return at_zero if sign == 0 else float(sign > 0)
@@ -228,6 +257,11 @@ def _tanh(value: Operand) -> Operand:
     return _add(_multiply(_sigmoid(_multiply(value, 2.0)), 2.0), -1.0)
 
 
+FRESH = Uniform(Sampled(0), ("any",))
+"""A number of which nothing is known, and nothing is ever asked."""
+_MONOTONE = {"add", "subtract", "multiply", "divide", "negative", "reciprocal", "power", "sqrt", "square", "log", "exp",
+             "log1p", "maximum", "minimum"}  # fmt: skip
+"""What draws nothing, and asks for nothing but what is known of a fresh number."""
 ALGEBRA: dict[str, Callable[..., Any]] = {
     "add": _add,
     "subtract": lambda left, right: _add(left, _negative(right)),

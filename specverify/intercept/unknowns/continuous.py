@@ -182,6 +182,8 @@ class Extreme(NamedTuple):
 
 Unknown: TypeAlias = Continuous | Extreme
 """A random number that nobody has valued."""
+UNKNOWN = (Continuous, Extreme)
+"""The same for those who ask whether a value is one, which is quicker of a tuple."""
 
 
 _EXPONENTIAL = (LOG, times(-1.0))

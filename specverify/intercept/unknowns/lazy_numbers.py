@@ -15,7 +15,7 @@ from typing import Any
 from specverify.intercept.native_types import replaced
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import ANSWERS, result
-from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Unknown
 from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.laws import rounding
@@ -102,7 +102,7 @@ def wrapped(value: Any) -> Any:
     """Return a random number as Python knows it, another value as it is."""
     if isinstance(value, Continuous) and is_whole(value):
         return LazyInt(value)
-    return LazyFloat(value) if isinstance(value, Unknown) else value
+    return LazyFloat(value) if isinstance(value, UNKNOWN) else value
 
 
 def opened(value: Any) -> Any:
