@@ -21,20 +21,21 @@ from specverify.run.verify import Plan, verify_subject
 from specverify.subjects.verifier import verifier_subject
 
 SHARES = 6
-WORST = (Status.REFUTED, Status.UNUSABLE, Status.UNKNOWN, Status.REFUSED)
+WORST = (Status.REFUTED, Status.UNUSABLE, Status.UNKNOWN, Status.REFUSED, Status.HOLDS)
 
 
 def told(verify, gamma, place):
-    """Return the worst status of the exact checks that had a case, and the check and the sentence of that."""
+    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
     subject = verifier_subject(verify, verify.__name__, (gamma,))
     subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
-    found = verify_subject(subject, Plan(EXACT_CHECKS))
-    verdicts = [verdict for verdict in found if not verdict.statement.startswith("no case applies")]
-    for status in WORST:
-        for verdict in verdicts:
-            if verdict.status is status:
-                return status.value, f"{verdict.check}: {verdict.statement}"
-    return Status.HOLDS.value, ""
+    worst = Status.HOLDS.value, ""
+    for verdict in verify_subject(subject, Plan(EXACT_CHECKS)):
+        if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
+            said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
+            worst = min(worst, said, key=lambda each: WORST.index(each[0]))
+        if verdict.status is Status.REFUTED:
+            break
+    return worst
 
 
 def line_of(place):

@@ -116,7 +116,8 @@ class Continuous(NamedTuple):
         if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR):
             return
         steps = self.steps[: len(self.steps) - place - 1]
-        if abs(carried_back(steps, whole + 1) - carried_back(steps, whole)) > FLOAT32:
+        ends = (min(max(carried_back(steps, end), 0.0), 1.0) for end in (whole, whole + 1))
+        if abs(next(ends) - next(ends)) > FLOAT32:
             raise NeedsValue(f"a random number that has steps is compared with {bound:g}, as good as one of them")
 
     def _uniform_at(self, bound: float, *, or_equal: bool = False) -> float:
