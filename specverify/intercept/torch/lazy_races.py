@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import audit
+from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
 from specverify.intercept.unknowns.algebra import largest_of
@@ -51,7 +51,7 @@ def extreme(*, largest: bool) -> Handler:
         if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
             return NotImplemented
         bools = tensor.dtype is torch.bool
-        make = partial(_deferred_winner, largest=largest, place=audit.place(), bools=bools)
+        make = partial(_deferred_winner, largest=largest, place=caller(), bools=bools)
         return reduced(tensor, dim, keepdim, make, torch.int64)
 
     return handler
@@ -59,7 +59,15 @@ def extreme(*, largest: bool) -> Handler:
 
 def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
     entries = list(row)
-    return Deferred(lambda: _winner(entries, largest=largest, place=place, bools=bools))
+    return Deferred(lambda: _placed(place, lambda: _winner(entries, largest=largest, place=place, bools=bools)))
+
+
+def _placed(place: str, ask: Callable[[], int]) -> int:
+    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
+    try:
+        return ask()
+    except NeedsValue as refused:
+        raise NeedsValue(f"{refused}, at {place}") from None
 
 
 def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
@@ -115,7 +123,7 @@ def running_extreme(*, largest: bool) -> Handler:
     def handler(tensor: Any, dim: int) -> Any:
         if not holds(UNKNOWN, tensor):
             return NotImplemented
-        rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+        rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
         values, places = np.empty(rows.shape, dtype=object), np.empty(rows.shape, dtype=object)
         for index in np.ndindex(rows.shape):
             row = rows[index[:-1]][: index[-1] + 1]
@@ -161,7 +169,7 @@ def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
     if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
         return NotImplemented
-    rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+    rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
     places = np.empty((*rows.shape[:-1], len(ranks)), dtype=object)
     for index in np.ndindex(*rows.shape[:-1]):
         row = list(rows[index])
@@ -177,7 +185,7 @@ def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool
 def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:
     def found() -> int:
         entries = [number(element) for element in _scores(row)]
-        return ranked(entries, rank, largest=largest, first_of_ties=stable, place=place)
+        return _placed(place, lambda: ranked(entries, rank, largest=largest, first_of_ties=stable, place=place))
 
     return found
 
@@ -205,6 +213,6 @@ def searched(
         element: Any = flat[row, column]
         if not isinstance(element, UNKNOWN):
             return NotImplemented
-        ask = partial(element.interval_of, rows[row], audit.place(), or_equal=right or side == "right")
+        ask = partial(element.interval_of, rows[row], caller(), or_equal=right or side == "right")
         found[row, column] = Deferred(ask)
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)

@@ -18,6 +18,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_buffers import opened as elements_of_buffer
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
@@ -104,6 +105,7 @@ _OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor
 
 def from_numpy(array: Any) -> Any:
     """Return a tensor for an array of NumPy."""
+    array = elements_of_buffer(array)
     return made(torch.as_tensor, (array,), {}) if type(array) is LazyArray else _FROM_NUMPY(array)
 
 

@@ -87,6 +87,12 @@ class LazyInt(LazyFloat):
         """Return the number of bits."""
         return self.__int__().bit_length()
 
+    def __str__(self) -> str:
+        return str(self.__int__())
+
+    def __format__(self, shape: str) -> str:
+        return format(self.__int__(), shape)
+
     def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
         """Return the bytes."""
         return self.__int__().to_bytes(*args, **kwargs)
@@ -96,6 +102,13 @@ def whole_part(name: str, value: LazyFloat) -> int:
     """Return a whole part; one of many outcomes is given."""
     found = _asked(applied, name, value.unknown)
     return given(found) if isinstance(found, Continuous) else int(found)
+
+
+def settled(seed: Any) -> Any:
+    """Return a seed with numbers in the place of those that nobody has valued."""
+    if type(seed) in {list, tuple}:
+        return type(seed)(map(settled, seed))
+    return seed.__int__() if isinstance(seed, LazyInt) else seed
 
 
 def wrapped(value: Any) -> Any:
