@@ -20,7 +20,6 @@ from specverify.intercept.unknowns.lazy_buffers import buffers_answer
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 
-
 _WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int")
 """What is said by those who take nothing but a float, or an int."""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from reference import Sampled
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, Step, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
@@ -170,17 +170,6 @@ def _maximum(left: Operand, right: Operand) -> Operand:
     if not low < number < high:
         return value if number <= low else number
     return value.at_least(number)
-
-
-def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Operand:
-    """Return the largest, or the smallest, of numbers and random numbers."""
-    parts: list[Continuous | float] = []
-    for operand in operands:
-        if isinstance(operand, Extreme) and operand.largest != largest:
-            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
-        parts += operand.parts if isinstance(operand, Extreme) else (operand,)
-    different = tuple(dict.fromkeys(parts))
-    return different[0] if len(different) == 1 else Extreme(different, largest)
 
 
 def _minimum(left: Operand, right: Operand) -> Operand:

@@ -187,6 +187,17 @@ UNKNOWN = (Continuous, Extreme)
 """The same for those who ask whether a value is one, which is quicker of a tuple."""
 
 
+def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
+    """Return the largest, or the smallest, of numbers and random numbers."""
+    parts: list[Continuous | float] = []
+    for operand in operands:
+        if isinstance(operand, Extreme) and operand.largest != largest:
+            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        parts += operand.parts if isinstance(operand, Extreme) else (operand,)
+    different = tuple(dict.fromkeys(parts))
+    return different[0] if len(different) == 1 else Extreme(different, largest)
+
+
 _EXPONENTIAL = (LOG, times(-1.0))
 
 

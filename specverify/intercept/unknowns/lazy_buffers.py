@@ -24,7 +24,8 @@ _SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "siz
           "transpose", "swapaxes", "squeeze", "setflags", "reshape", "ravel", "fill"}  # fmt: skip
 """What a filled array answers itself: its shape, and views of it."""
 _READING = {"max", "min", "argmax", "argmin", "argsort", "copy", "tolist", "item", "astype", "sum", "cumsum", "prod",
-            "mean", "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
+            "mean",
+            "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
 """What its elements answer."""
 _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
