@@ -10,6 +10,7 @@ import random
 import tempfile
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,14 +58,17 @@ def coroutine(p, q, draft_tokens):
     return asyncio.run(decided())
 
 
-@torch.jit.script
-def scripted_coin(p: torch.Tensor, q: torch.Tensor) -> bool:
+def _coin(p: torch.Tensor, q: torch.Tensor) -> bool:
     return bool(torch.rand([1]) < p / q)
 
 
-@torch.jit.script
-def scripted_wrong_coin(p: torch.Tensor, q: torch.Tensor) -> bool:
+def _wrong_coin(p: torch.Tensor, q: torch.Tensor) -> bool:
     return bool(torch.rand([1]) < p)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    scripted_coin, scripted_wrong_coin = torch.jit.script(_coin), torch.jit.script(_wrong_coin)
 
 
 @verifier("torch", wrong=("scripted_coin", "scripted_wrong_coin"))

@@ -69,7 +69,11 @@ def seed_of_the_request(p, q, draft_tokens):
     return [*draft_tokens, rng.choice(p.shape[1], p=p[-1])]
 
 
-@verifier("NumPy", wrong=("< p[i, token] / q[i, token]", "< p[i, token]"), unknown="has 9223372036854775808 outcomes")
+@verifier(
+    "NumPy",
+    wrong=("< p[i, token] / q[i, token]", "< p[i, token]"),
+    unknown="seen: a number of 9223372036854775808 outcomes at verifiers_of_numpy.py",
+)
 def hash_of_a_drawn_seed(p, q, draft_tokens):
     """Uniforms by a hash of a seed that is drawn and of a counter."""
     seed = int(RNG.integers(2**63))

@@ -66,8 +66,12 @@ def test_a_right_sampler_holds_at_every_end(name):
 @pytest.mark.thorough(keep=14)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_sampler_holds_under_every_exact_check(name):
-    verdicts = check_verifier(RIGHT[name], gammas=(2,))
-    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+    """A coin of bfloat16 is one of 256 numbers: then the law is told to be off by what that may do."""
+    verdicts = check_verifier(RIGHT[name], gammas=(2,), on_fail=None)
+    coarse = {"law_is_target", "acceptance_is_optimal"} if "bfloat16" in name else set()
+    assert {verdict.check for verdict in verdicts if verdict.status is not Status.HOLDS} <= coarse
+    assert all("may be rounding" in verdict.statement for verdict in verdicts if verdict.status is Status.UNKNOWN)
+    assert not any(verdict.status is Status.REFUTED for verdict in verdicts)
     assert {"support_at_boundary_draws", "inputs_unchanged", "outputs_are_fresh"} <= {item.check for item in verdicts}
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 from reference import Draws, Sampled
+from specverify.intercept.block import gifts_kept
 from specverify.intercept.moved import moved
 from specverify.intercept.probe import Found, probed
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -33,6 +34,8 @@ class Replays(NamedTuple):
     """Why it is no function of its draws, or nothing."""
     refusal: str = ""
     """Why it could not be run, or nothing."""
+    given: tuple[str, ...] = ()
+    """Numbers that it was given as they are, for seeds."""
 
 
 def noticed(replays: int) -> float:
@@ -53,16 +56,17 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
     """Replay paths of a program ``number`` times, each in another state of the world."""
     done = 0
-    while done < number:
-        first = Narrated(Sampled(seed + done))
-        outcome = run(first)
-        choices = tuple(decision.outcome for decision in first.decisions)
-        for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
-            fault = _difference(run, first.decisions, choices, outcome, moved(done))
-            done += 1
-            if fault:
-                return Replays(done, fault)
-    return Replays(done)
+    with gifts_kept() as given:
+        while done < number:
+            first = Narrated(Sampled(seed + done))
+            outcome = run(first)
+            choices = tuple(decision.outcome for decision in first.decisions)
+            for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
+                fault = _difference(run, first.decisions, choices, outcome, moved(done))
+                done += 1
+                if fault:
+                    return Replays(done, fault, given=tuple(given))
+    return Replays(done, given=tuple(given))
 
 
 def _difference(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from reference import Decoder, State, Tokens
 from specverify.laws.paths import paths
+from specverify.laws.rounding import FLOAT32
 from specverify.subjects.subject import InScenario
 
 MOST_STATES = 5
@@ -21,6 +22,8 @@ class FirstRound(NamedTuple):
     masses: Mapping[tuple[Tokens, int], Any]
     """(drafted tokens, how many of them were accepted) -> probability."""
     runs: int
+    epsilon: float
+    """Spacing at 1 of the coarsest floats that it was seen to compute with."""
 
 
 @lru_cache(maxsize=4096)
@@ -37,11 +40,11 @@ def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
 
 def _round(decoder: Decoder, state: State) -> tuple[FirstRound, tuple[State, ...]]:
     masses: dict[tuple[Tokens, int], Any] = defaultdict(int)
-    runs = 0
+    runs, epsilon = 0, FLOAT32
     after: dict[State, None] = {}
     for path in paths(lambda draws: decoder.step(draws, state)):
         reached, done = path.outcome
         masses[done.draft, done.accepted] += path.weight
         after[reached] = None
-        runs += 1
-    return FirstRound(state, masses, runs), tuple(after)
+        runs, epsilon = runs + 1, max(epsilon, path.rounding.epsilon)
+    return FirstRound(state, masses, runs, epsilon), tuple(after)

@@ -22,7 +22,7 @@ from specverify.subjects.subject import InScenario
 def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of ``best`` on the same drafts."""
     decoder, runs = best(here.task), 0
-    for state, masses, count in first_rounds(here):
+    for state, masses, count, _ in first_rounds(here):
         accepted = sum(number * mass for (_, number), mass in masses.items())
         possible, more, nodes = _accepted_by(decoder, state)
         runs += count + more

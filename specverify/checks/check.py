@@ -108,6 +108,9 @@ def _paths_of_whole(here: InScenario) -> float:
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 
-def slack(here: InScenario, decisions: int) -> float:
-    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals."""
-    return 0.0 if here.rational else decisions * of_decision(FLOAT32, here.scenario.vocabulary)
+def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
+    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals.
+
+    ``epsilon`` is the spacing at 1 of the floats.
+    """
+    return 0.0 if here.rational else decisions * of_decision(epsilon, here.scenario.vocabulary)

@@ -122,18 +122,15 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
 
 
 def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Examination:
-    figures = {
-        "replays": replays.number,
-        "probe": [*found.unanswered, *found.sources, *found.native],
-        "miss": MISS,
-    }
+    sources = (*replays.given, *found.sources, *found.native)
+    figures = {"replays": replays.number, "probe": [*found.unanswered, *sources], "miss": MISS}
     if replays.refusal:
         said = only_sampled(subject, replays.refusal)
         return Examination(said, unknown=True, rational=False, figures=figures)
     if not found.unanswered and not replays.fault:
         held = "the same draws give the same output, whatever else is moved"
         return Examination(held, rational=False, figures=figures)
-    seen = ", ".join(found.unanswered or (*found.sources, *found.native)) or "nothing that draws"
+    seen = ", ".join(found.unanswered or sources) or "nothing that draws"
     why = [replays.fault, f"{seen} was not answered" if found.unanswered else f"seen: {seen}"]
     what = "it is not a function of the draws that are answered"
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {WAY_OUT}"

@@ -67,13 +67,26 @@ class Origin:
 class Draw:
     """One draw: the call that made it and, if it is known, the state of the generator that it was made from."""
 
-    __slots__ = ("name", "origin", "place", "way")
+    __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
         """Draws from one ``origin`` in one ``way`` (function, weights, position) give the same."""
-        self.name = " at ".join(str(part) for part in site[:2])
-        self.place = str(site[1]) if len(site) > 1 else "unknown place"
-        self.origin, self.way = origin, way
+        self.site, self.origin, self.way = site, origin, way
+
+    @property
+    def name(self) -> str:
+        """The call and its line."""
+        return " at ".join(str(part) for part in self.site[:2])
+
+    @property
+    def place(self) -> str:
+        """The line alone."""
+        return str(self.site[1]) if len(self.site) > 1 else "unknown place"
+
+    @property
+    def made_before(self) -> bool:
+        """Whether something was made for a draw like this one."""
+        return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return what was made for the first draw like this one."""

@@ -21,6 +21,9 @@ from specverify.intercept.unknowns.lazy_buffers import buffers_answer
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 
+_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int")
+"""What is said by those who take nothing but a float, or an int."""
+
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
@@ -53,9 +56,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         try:
             yield
         except Exception as error:
-            if ("LazyFloat" in str(error) or "LazyInt" in str(error)) and not isinstance(
-                error, NeedsValue
-            ):  # it takes nothing but a float
+            if any(word in str(error) for word in _WANTS) and not isinstance(error, NeedsValue):
                 raise NeedsValue(f"{error} ({caller(error.__traceback__)})") from error
             raise
         if not torch and "torch" in sys.modules:

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from specverify.intercept.block import gifts_kept
 from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
@@ -38,7 +37,7 @@ class Found(NamedTuple):
     unanswered: tuple[str, ...] = ()
     """Draws that nobody answered."""
     sources: tuple[str, ...] = ()
-    """Clocks, random bytes and seeds: draws only if a token depends on them."""
+    """Clocks and random bytes: draws only if a token depends on them."""
     native: tuple[str, ...] = ()
     """Native code of packages that are not known here."""
 
@@ -61,10 +60,10 @@ def probed() -> Iterator[Callable[[], Found]]:
     def found() -> Found:
         drawn = [f"{operation} at {place}" for operation, place in operations or ()]
         unanswered = dict.fromkeys([*seen["unanswered"], *drawn])
-        return Found(tuple(unanswered), (*seen["sources"], *gifts), tuple(seen["native"]))
+        return Found(tuple(unanswered), tuple(seen["sources"]), tuple(seen["native"]))
 
     before = sys.getprofile(), threading.getprofile()
-    with _operations() as operations, gifts_kept() as gifts:
+    with _operations() as operations:
         threading.setprofile(profile)
         sys.setprofile(profile)
         try:

@@ -25,4 +25,8 @@ class Streams:
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
-        return Draw(site, None if state is None else self._origins.setdefault(state, Origin(state)), way)
+        if state is None:
+            return Draw(site, None, way)
+        if state not in self._origins:
+            self._origins[state] = Origin(state)
+        return Draw(site, self._origins[state], way)

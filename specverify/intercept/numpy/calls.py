@@ -28,7 +28,7 @@ from specverify.intercept.native_types import methods_replaced, once, own_method
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
 from specverify.intercept.numpy.laws import LAWS
 from specverify.intercept.unknowns.finite import seed_name
-from specverify.intercept.unknowns.lazy_numbers import LazyInt
+from specverify.intercept.unknowns.lazy_numbers import settled
 from specverify.intercept.unknowns.uniform import refusal
 
 LIBRARY = "numpy"
@@ -146,7 +146,7 @@ def numpy_replaced() -> Iterator[None]:
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
-        seed = int(seed) if isinstance(seed, LazyInt) else seed
+        seed = settled(seed)
         made = library_default_rng(seed)
         answers = answering(LIBRARY)
         if answers is not None and made is not seed:

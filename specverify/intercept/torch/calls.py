@@ -33,6 +33,8 @@ from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Wide, at_large_now
 from specverify.laws import rounding
 
+_ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")}
+"""What a tensor tells without its numbers."""
 _ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
 _TAKES_OUT: dict[Any, Callable[..., Any]] = {
@@ -56,6 +58,9 @@ class _Answers(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        return func(*args) if func in _ATTRIBUTES else self._called(func, args, kwargs)
+
+    def _called(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> Any:
         standing_for = self.run.filled.standing_for
         args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
         answer = ANSWERS.get(function_of(func))

@@ -19,9 +19,13 @@ from specverify.intercept.unknowns.continuous import Continuous, exponential, wh
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
-from specverify.intercept.unknowns.uniform import Uniform
+from specverify.intercept.unknowns.steps import times
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, large
+from specverify.laws import rounding
 
+FEW = 11
+"""So many bits of a uniform, or less, are so few numbers that a law shows it."""
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
 """Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
 
@@ -42,6 +46,7 @@ class TorchDraws:
         if large(like.numel(), MANY):
             return self._many(like, site, image, generator)
         elements = np.empty(tuple(like.shape), dtype=object)
+        values = _values(image, call, like.dtype)
         alike = image is Continuous and like.device.type == "cpu"
         way = ("uniform" if image is Continuous else call, like.dtype)
 
@@ -52,8 +57,8 @@ class TorchDraws:
         state = None if alike else self.streams.state(generator, like.device, advance)
         for place, index in enumerate(np.ndindex(elements.shape)):
             source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
-            draw = self.streams.draw((*site, *index), source, way)
-            elements[index] = image(Uniform(self.draws, (*site, *index), draw))
+            own = (*site, *index)
+            elements[index] = values(Uniform(self.draws, own, self.streams.draw(own, source, way)))
         return LazyTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, image: Any, generator: Any) -> LazyTensor:
@@ -96,6 +101,17 @@ class TorchDraws:
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 
         return outcome
+
+
+def _values(image: Any, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
+    """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal."""
+    bits = BITS.get(dtype, 53)
+    if bits > FEW:
+        return image  # type: ignore[no-any-return]
+    if image is not Continuous:
+        raise NeedsValue(f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32")
+    rounding.saw(dtype)
+    return lambda uniform: whole_number(uniform, 0, 2**bits).then(times(2.0**-bits))
 
 
 def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:

@@ -16,7 +16,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
@@ -40,7 +40,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
 
 def hang_on_draws(*operands: Any) -> bool:
     """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
-    return holds(Chosen, *operands) and not holds(Unknown, *operands)
+    return holds(Chosen, *operands) and not holds(UNKNOWN, *operands)
 
 
 def template(*operands: Any) -> Any:
@@ -50,7 +50,7 @@ def template(*operands: Any) -> Any:
 
 def number(element: Any) -> Any:
     """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
-    return element if isinstance(element, Unknown) else known(element)
+    return element if isinstance(element, UNKNOWN) else known(element)
 
 
 # The algebra of random numbers
@@ -64,7 +64,7 @@ def arithmetic(name: str) -> Handler:
     """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
-        if not holds(Unknown, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
+        if not holds(UNKNOWN, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
             return NotImplemented
         if rounding_mode is not None:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
@@ -105,13 +105,13 @@ def whole_parts(name: str) -> Handler:
     """Return the handler of a whole part, or of a sign: drawn when it is looked at."""
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
-        if not holds(Unknown, tensor) or more.get("decimals"):
+        if not holds(UNKNOWN, tensor) or more.get("decimals"):
             return NotImplemented
         if name in {"sign", "heaviside"}:
             found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
             return lazy_like(tensor, found)
         return lazy_like(
-            tensor, each(lambda e: whole_part(e, name) if isinstance(e, Unknown) else applied(name, known(e)), tensor)
+            tensor, each(lambda e: whole_part(e, name) if isinstance(e, UNKNOWN) else applied(name, known(e)), tensor)
         )
 
     return handler
@@ -124,7 +124,7 @@ def fraction(tensor: Any) -> Any:
 
 def as_it_is(tensor: Any, *_: Any, **__: Any) -> Any:
     """Answer ``nan_to_num``: a random number is neither NaN nor infinite."""
-    return lazy_like(tensor, tensor.elements.copy()) if holds(Unknown, tensor) else NotImplemented
+    return lazy_like(tensor, tensor.elements.copy()) if holds(UNKNOWN, tensor) else NotImplemented
 
 
 def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
@@ -132,7 +132,7 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
     if left is None or hang_on_draws(condition, left, right):
         return NotImplemented
     dtype = result_type("where", left, right)
-    if holds(Unknown, left, right):
+    if holds(UNKNOWN, left, right):
         found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
     elif one_draw(condition, left, right):
         return NotImplemented
@@ -169,7 +169,7 @@ def compared(name: str) -> Handler:
     relation = _RELATIONS[name]
 
     def compare(place: str, left: Any, right: Any) -> Any:
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
+        if isinstance(left, UNKNOWN) or isinstance(right, UNKNOWN):
             return Deferred(lambda: int(answered(name, number(left), number(right), place=place)))
         smaller, or_equal = _SMALLER.get(name, (0, False))
         small, large = (left, right)[:: -1 if smaller else 1]
@@ -194,7 +194,7 @@ def asked(name: str) -> Handler:
         return Deferred(lambda: int(answered(name, number(element), place=place)))
 
     def handler(tensor: Any) -> Any:
-        if not holds(Unknown, tensor):
+        if not holds(UNKNOWN, tensor):
             return NotImplemented
         return lazy_like(tensor, each(partial(ask, audit.place()), tensor), torch.bool)
 
@@ -236,7 +236,7 @@ def running(kind: type[Count | Product]) -> Handler:
     """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
 
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
-        if holds(Unknown, tensor):
+        if holds(UNKNOWN, tensor):
             raise NeedsValue("random numbers are added up or multiplied")
         if hang_on_draws(tensor):
             return NotImplemented

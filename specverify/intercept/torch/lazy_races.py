@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept import audit
+from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
-from specverify.intercept.unknowns.algebra import largest_of
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, largest_of
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -33,7 +32,7 @@ class Ordered(Deferred):
 
 def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
     """Answer ``softmax``, and its logarithm, of random numbers."""
-    if not holds(Unknown, tensor):
+    if not holds(UNKNOWN, tensor):
         return NotImplemented
     rows = np.moveaxis(tensor.elements, dim, -1)
     found = np.empty(rows.shape, dtype=object)
@@ -51,7 +50,7 @@ def extreme(*, largest: bool) -> Handler:
         if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
             return NotImplemented
         bools = tensor.dtype is torch.bool
-        make = partial(_deferred_winner, largest=largest, place=audit.place(), bools=bools)
+        make = partial(_deferred_winner, largest=largest, place=caller(), bools=bools)
         return reduced(tensor, dim, keepdim, make, torch.int64)
 
     return handler
@@ -59,12 +58,20 @@ def extreme(*, largest: bool) -> Handler:
 
 def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
     entries = list(row)
-    return Deferred(lambda: _winner(entries, largest=largest, place=place, bools=bools))
+    return Deferred(lambda: _placed(place, lambda: _winner(entries, largest=largest, place=place, bools=bools)))
+
+
+def _placed(place: str, ask: Callable[[], int]) -> int:
+    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
+    try:
+        return ask()
+    except NeedsValue as refused:
+        raise NeedsValue(f"{refused}, at {place}") from None
 
 
 def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
     row = _scores(row)
-    if any(isinstance(element, Unknown) for element in row):
+    if any(isinstance(element, UNKNOWN) for element in row):
         return winner([number(element) for element in row], largest=largest, place=place)
     if bools:
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
@@ -83,7 +90,7 @@ def extreme_with_value(*, largest: bool) -> Handler:
     """Return the handler of ``max`` or ``min``: of all numbers, or along a dimension with the places."""
 
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if not holds(Unknown, tensor):
+        if not holds(UNKNOWN, tensor):
             return NotImplemented
         values = largest_along(largest=largest)(tensor, dim, keepdim)
         return values if dim is None else (values, extreme(largest=largest)(tensor, dim, keepdim))
@@ -98,7 +105,7 @@ def largest_along(*, largest: bool) -> Handler:
         return largest_of(tuple(number(element) for element in row), largest=largest)
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(Unknown, tensor) else NotImplemented
+        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(UNKNOWN, tensor) else NotImplemented
 
     return handler
 
@@ -113,9 +120,9 @@ def running_extreme(*, largest: bool) -> Handler:
     """Return the handler of ``cummax`` or ``cummin``; where the largest so far stands is drawn when it is looked at."""
 
     def handler(tensor: Any, dim: int) -> Any:
-        if not holds(Unknown, tensor):
+        if not holds(UNKNOWN, tensor):
             return NotImplemented
-        rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+        rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
         values, places = np.empty(rows.shape, dtype=object), np.empty(rows.shape, dtype=object)
         for index in np.ndindex(rows.shape):
             row = rows[index[:-1]][: index[-1] + 1]
@@ -159,9 +166,9 @@ def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
-    if not tensor.ndim or not holds((Unknown, Ordered), tensor):
+    if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
         return NotImplemented
-    rows, place = np.moveaxis(tensor.elements, dim, -1), audit.place()
+    rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
     places = np.empty((*rows.shape[:-1], len(ranks)), dtype=object)
     for index in np.ndindex(*rows.shape[:-1]):
         row = list(rows[index])
@@ -177,7 +184,7 @@ def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool
 def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:
     def found() -> int:
         entries = [number(element) for element in _scores(row)]
-        return ranked(entries, rank, largest=largest, first_of_ties=stable, place=place)
+        return _placed(place, lambda: ranked(entries, rank, largest=largest, first_of_ties=stable, place=place))
 
     return found
 
@@ -203,8 +210,8 @@ def searched(
     found = np.empty(flat.shape, dtype=object)
     for row, column in np.ndindex(flat.shape):
         element: Any = flat[row, column]
-        if not isinstance(element, Unknown):
+        if not isinstance(element, UNKNOWN):
             return NotImplemented
-        ask = partial(element.interval_of, rows[row], audit.place(), or_equal=right or side == "right")
+        ask = partial(element.interval_of, rows[row], caller(), or_equal=right or side == "right")
         found[row, column] = Deferred(ask)
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)

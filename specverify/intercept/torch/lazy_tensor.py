@@ -2,9 +2,9 @@
 
 It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
 an operation that is not known here looks at every element first and then runs as usual, so the result is right
-whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base, as
-in torch: the base is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers
-are written without that: they take the place of elements, in the base and in all its views (``overwrite``).
+whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base: that
+is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers are written without
+that: they take the place of elements, in the base and in all its views (``overwrite``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.unknowns import deferred
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
@@ -54,6 +54,8 @@ class LazyTensor(torch.Tensor):
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
     """A copy whose elements were all looked at, for those who only read."""
+    kinds: dict[Any, bool]
+    """Whether it was found to hold a kind of element, after so many changes."""
     changes: list[int]
     """How often elements were overwritten; one list for a tensor and all its views."""
     _elements: np.ndarray[Any, Any] | Many | Crossing
@@ -63,11 +65,11 @@ class LazyTensor(torch.Tensor):
         """Return the tensor; it has no storage."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes = elements, 0, [0]
+        made._elements, made._seen, made.changes, made.kinds = elements, 0, [0], {}
         made.viewed = made.settled = made.read = None
         return made
 
-    def __init__(self, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> None:
+    def __init__(self, *_: Any) -> None:
         """See ``__new__``."""
 
     @property
@@ -87,10 +89,6 @@ class LazyTensor(torch.Tensor):
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
 
-    def held(self) -> np.ndarray[Any, Any]:
-        """Return the elements, also those of what it has become."""
-        return elements_of(self)
-
     def item(self) -> Any:
         """Return the only element; a random number as a float that has no value."""
         return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
@@ -100,12 +98,12 @@ class LazyTensor(torch.Tensor):
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
-        return not is_stored(self) and holds(Unknown, self)
+        return not is_stored(self) and holds(UNKNOWN, self)
 
     def _lazily(self) -> np.ndarray[Any, Any]:
         found = np.empty(self.elements.shape, dtype=object)
         for index, element in np.ndenumerate(self.elements):
-            found[index] = wrapped(element) if isinstance(element, Unknown) else known(element)
+            found[index] = wrapped(element) if isinstance(element, UNKNOWN) else known(element)
         return found
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
@@ -223,6 +221,8 @@ def is_settled(value: Any, shares: bool) -> bool:
         return True
     if (shares and value.viewed is not None) or not isinstance(value.content, np.ndarray):
         return False
+    if not holds((*UNKNOWN, deferred.Deferred), value):
+        return True
     return not any(deferred.is_open(element) for element in value.elements.flat)
 
 
@@ -248,30 +248,33 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 def holds(kind: Any, *operands: Any) -> bool:
     """Return whether an element of some lazy operand is of this kind."""
-    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    return any(isinstance(element, kind) for operand in lazy for element in _samples(operand.content))
+    return any(_holds(kind, operand) for operand in operands if isinstance(operand, LazyTensor))
+
+
+def _holds(kind: Any, tensor: LazyTensor) -> bool:
+    """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
+    if (key := (kind, tensor.changes[0])) not in tensor.kinds:
+        tensor.kinds[key] = any(isinstance(element, kind) for element in _samples(tensor.content))
+    return tensor.kinds[key]
 
 
 def _samples(content: Any) -> Any:
     """Return the elements, one of each kind where there are very many."""
     if isinstance(content, np.ndarray):
         return content.flat
-    places = [0] if isinstance(content, Many) else []
-    return [content.element(int(content.random.argmax())) for _ in places]
+    return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:
     """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
-    if not isinstance(elements, (Many, Crossing)):
-        elements = np.asarray(elements, dtype=object)
-    return LazyTensor(elements, dtype or tensor.dtype, tensor.device)
+    given = elements if isinstance(elements, (Many, Crossing)) else np.asarray(elements, dtype=object)
+    return LazyTensor(given, dtype or tensor.dtype, tensor.device)
 
 
 def view_of(viewed: View) -> LazyTensor:
     """Return the lazy tensor that is a view."""
-    base, _, places = viewed
-    made = lazy_like(base, picked(base, places))
-    made.viewed, made.changes, made._seen = viewed, base.changes, base.changes[0]  # noqa: SLF001
+    made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
+    made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
     return made
 
 
@@ -284,17 +287,15 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     content = tensor.content
     if isinstance(content, Many):
         return content.taken(take) if places.size > MANY else _few(content, places)
-    if (
-        isinstance(content, Crossing)
-        and places.size == math.prod(content.shape)
-        and (np.diff(places.ravel()) == 1).all()
-    ):
+    in_order = bool((np.diff(places.ravel()) == 1).all())
+    if isinstance(content, Crossing) and places.size == math.prod(content.shape) and in_order:
         return content._replace(shape=places.shape)
     return take(tensor.elements)  # type: ignore[no-any-return]
 
 
 def _few(content: Many, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a few of very many elements as they are."""
-    found = np.empty(places.size, dtype=object)
-    found[:] = [content.element(place) for place in places.ravel().tolist()]
-    return found.reshape(places.shape)
+    found = np.empty(places.shape, dtype=object)
+    for index, place in np.ndenumerate(places):
+        found[index] = content.element(int(place))
+    return found

@@ -26,7 +26,7 @@ from specverify.intercept.torch.lazy_tensor import (
 )
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Unknown
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import is_whole
@@ -87,7 +87,7 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
         return LazyTensor(tensor.elements.copy(), dtype, device)
     if holds(Chosen, tensor):
         return NotImplemented
-    if dtype.is_floating_point and not holds(Unknown, tensor) and (not whole or holds(Categorical, tensor)):
+    if dtype.is_floating_point and not holds(UNKNOWN, tensor) and (not whole or holds(Categorical, tensor)):
         return NotImplemented
     cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
     elements = np.empty(tensor.elements.size, dtype=object)
@@ -96,7 +96,7 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
 
 def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
-    if not isinstance(element, Unknown):
+    if not isinstance(element, UNKNOWN):
         return Deferred(lambda: cast(known(element))) if is_open(element) else cast(known(element))
     if dtype is torch.bool:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))

@@ -1,8 +1,8 @@
-"""What torch makes of a function, run as the function is written: compiled, scripted, traced, mapped over rows.
+"""What torch makes of a function, run as the function is written: compiled, scripted, mapped over rows.
 
 Machine code draws where nobody answers. The Python it was made of is kept by torch, and is what is examined: that the
-compiler keeps what it means is not looked at. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row
-where the first one began.
+compiler keeps what it means is not looked at. A trace is another thing: it is one path of the function, and is left as
+it is. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row where the first one began.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def as_written() -> Iterator[None]:
 
 
 def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
-    function = getattr(scripted, "_torchdynamo_inline", None)
+    of_source = getattr(scripted, "__name__", "") == "ScriptFunction"
+    function = getattr(scripted, "_torchdynamo_inline", None) if of_source else None
     return (_REAL_CALL.__get__(scripted) if function is None else function)(*args, **kwargs)
 
 

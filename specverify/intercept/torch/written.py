@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import torch
 
 from specverify.intercept.torch.filled import Filled
-from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, look_at
-from specverify.intercept.unknowns.continuous import Unknown
+from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
+from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
-_OPEN = (Unknown, Deferred)
+_OPEN = (*UNKNOWN, Deferred)
 
 
 @cache
@@ -38,10 +40,10 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return what a call gives that writes random numbers into a tensor; ``NotImplemented`` for another call."""
-    if func is torch.Tensor.__setitem__ and isinstance(args[2], LazyTensor) and holds(_OPEN, args[2]):
+    if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
     compute, out = _without_writing(func), kwargs.get("out")
-    if (compute is None and out is None) or not holds(Unknown, *args, *kwargs.values()):
+    if (compute is None and out is None) or not holds(UNKNOWN, *args, *kwargs.values()):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
@@ -52,7 +54,15 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     return filled.fill(out, found)
 
 
-def _set(filled: Filled, tensor: Any, index: Any, value: LazyTensor) -> None:
+def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
+    """Return whether numbers are to stand in a tensor without a look at what is undecided."""
+    standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
+    return holds(UNKNOWN, value) or (standing and (isinstance(value, Number) or holds(_OPEN, value)))
+
+
+def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        value = torch.tensor(value, dtype=tensor.dtype)
     index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
     places = torch.arange(tensor.numel()).reshape(tensor.shape)[index]
     elements = elements_of(tensor).flatten()
@@ -95,6 +105,7 @@ _OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor
 
 def from_numpy(array: Any) -> Any:
     """Return a tensor for an array of NumPy."""
+    array = contents_of(array)
     return made(torch.as_tensor, (array,), {}) if type(array) is LazyArray else _FROM_NUMPY(array)
 
 

@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.remembered import found_before
 from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -28,8 +29,10 @@ LOG_2, LOG_10 = log(2), log(10)
 
 def applied(name: str, *operands: Any) -> Any:
     """Return what an operation of ``ALGEBRA`` gives; of numbers alone what NumPy makes of them, without warnings."""
-    if any(isinstance(operand, Unknown) for operand in operands):
-        return ALGEBRA[name](*(each if isinstance(each, Unknown) else float(each) for each in operands))
+    if any(isinstance(operand, UNKNOWN) for operand in operands):
+        given = tuple(each if isinstance(each, UNKNOWN) else float(each) for each in operands)
+        found = found_before(ALGEBRA[name], given) if name in _MONOTONE else NotImplemented
+        return ALGEBRA[name](*given) if found is NotImplemented else found
     with np.errstate(all="ignore"):
         return _of_numbers(name)(*map(np.float64, operands)).item()
 
@@ -43,8 +46,8 @@ def _of_numbers(name: str) -> Callable[..., Any]:
 
 def _apart(left: Operand, right: Operand, what: str) -> tuple[Unknown, float]:
     """Return the random number and the other one; refuses two random ones."""
-    value, number = (left, right) if isinstance(left, Unknown) else (right, left)
-    if isinstance(number, Unknown) or not isinstance(value, Unknown):
+    value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
+    if isinstance(number, UNKNOWN) or not isinstance(value, UNKNOWN):
         raise NeedsValue(f"two random numbers are {what}")
     return value, number
 
@@ -63,11 +66,11 @@ def _add(left: Operand, right: Operand) -> Operand:
 
 
 def _negative(value: Operand) -> Operand:
-    return value.then(times(-1.0)) if isinstance(value, Unknown) else -value
+    return value.then(times(-1.0)) if isinstance(value, UNKNOWN) else -value
 
 
 def _multiply(left: Operand, right: Operand) -> Operand:
-    if isinstance(left, Unknown) and left == right:
+    if isinstance(left, UNKNOWN) and left == right:
         return _square(left)
     value, number = _apart(left, right, "multiplied")
     if 0 < abs(number) < inf:
@@ -76,12 +79,12 @@ def _multiply(left: Operand, right: Operand) -> Operand:
 
 
 def _divide(left: Operand, right: Operand) -> Operand:
-    if isinstance(right, Unknown):
-        if isinstance(left, Unknown):
+    if isinstance(right, UNKNOWN):
+        if isinstance(left, UNKNOWN):
             raise NeedsValue("a random number is divided by another")
         sign = _sign(right, "a number is divided by")
         return _multiply(right.then(times(sign)).then(power(-1.0)), left * sign)
-    if right == 0 and isinstance(left, Unknown):
+    if right == 0 and isinstance(left, UNKNOWN):
         return copysign(inf, right) * _sign(left, "0 divides")
     return _multiply(left, 1.0 / right)
 
@@ -90,8 +93,8 @@ def _divide(left: Operand, right: Operand) -> Operand:
 
 
 def _raised(base: Operand, exponent: Operand) -> Operand:
-    if isinstance(base, Unknown):
-        if isinstance(exponent, Unknown):
+    if isinstance(base, UNKNOWN):
+        if isinstance(exponent, UNKNOWN):
             raise NeedsValue("a random number is raised to a random power")
         if isinf(exponent):
             return _to_infinity(base, exponent)
@@ -121,37 +124,26 @@ def _square(value: Unknown) -> Operand:
 
 
 def _log(value: Operand) -> Operand:
-    if isinstance(value, Unknown):
+    if isinstance(value, UNKNOWN):
         return _nonnegative(value, "a logarithm is taken of").then(LOG)
     return float(applied("log", value))
 
 
 def _exp(value: Operand) -> Operand:
-    return value.then(EXP) if isinstance(value, Unknown) else float(applied("exp", value))
+    return value.then(EXP) if isinstance(value, UNKNOWN) else float(applied("exp", value))
 
 
 # Clamps and whole parts
 
 
 def _maximum(left: Operand, right: Operand) -> Operand:
-    if isinstance(left, Unknown) and isinstance(right, Unknown):
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
         return largest_of((left, right))
     value, number = _apart(left, right, "compared with each other")
     low, high = value.ends()
     if not low < number < high:
         return value if number <= low else number
     return value.at_least(number)
-
-
-def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Operand:
-    """Return the largest, or the smallest, of numbers and random numbers."""
-    parts: list[Continuous | float] = []
-    for operand in operands:
-        if isinstance(operand, Extreme) and operand.largest != largest:
-            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
-        parts += operand.parts if isinstance(operand, Extreme) else (operand,)
-    different = tuple(dict.fromkeys(parts))
-    return different[0] if len(different) == 1 else Extreme(different, largest)
 
 
 def _minimum(left: Operand, right: Operand) -> Operand:
@@ -181,6 +173,16 @@ def _trunc(value: Unknown) -> Operand:
     return _negative(applied("floor", _negative(value)))
 
 
+def _rint(value: Unknown) -> Operand:
+    """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
+    for part in value.parts if isinstance(value, Extreme) else (value,):
+        ends = (part.low, part.high) if isinstance(part, Continuous) and part.clamped else ()
+        stepped = isinstance(part, Continuous) and part.in_steps
+        if stepped or any(end % 1 == 1 / 2 for end in (ends if isinstance(part, Continuous) else (part,))):
+            raise NeedsValue("a random number that may be half of a whole one is rounded")
+    return applied("floor", _add(value, 0.5))  # type: ignore[no-any-return]
+
+
 def _sign_of(value: Unknown) -> float:
     if value.equals(0.0):
         return 0.0
@@ -191,22 +193,15 @@ def _floor_divide(left: Operand, right: Operand) -> Operand:
     return applied("floor", _divide(left, right))  # type: ignore[no-any-return]
 
 
-def _remainder(left: Operand, right: Operand) -> Operand:
-    whole = _floor_divide(left, right)
-    if isinstance(whole, Unknown) or isinstance(right, Unknown):
-        raise NeedsValue("the rest of a division of random numbers is needed")
-    return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
-
-
-def _fmod(left: Operand, right: Operand) -> Operand:
-    whole = applied("trunc", _divide(left, right))
-    if isinstance(whole, Unknown) or isinstance(right, Unknown):
+def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
+    """Return what is left of ``left`` when it is divided by ``right`` so many whole times."""
+    if isinstance(whole, UNKNOWN) or isinstance(right, UNKNOWN):
         raise NeedsValue("the rest of a division of random numbers is needed")
     return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
 
 
 def _heaviside(value: Operand, at_zero: Operand) -> Operand:
-    if not isinstance(value, Unknown):
+    if not isinstance(value, UNKNOWN):
         return at_zero if value == 0 else float(value > 0)
     sign = _sign_of(value)
     return at_zero if sign == 0 else float(sign > 0)
@@ -228,6 +223,9 @@ def _tanh(value: Operand) -> Operand:
     return _add(_multiply(_sigmoid(_multiply(value, 2.0)), 2.0), -1.0)
 
 
+_MONOTONE = {"add", "subtract", "multiply", "divide", "negative", "reciprocal", "power", "sqrt", "square", "log", "exp",
+             "log1p", "maximum", "minimum"}  # fmt: skip
+"""What draws nothing, and asks for nothing but what is known of a fresh number."""
 ALGEBRA: dict[str, Callable[..., Any]] = {
     "add": _add,
     "subtract": lambda left, right: _add(left, _negative(right)),
@@ -261,10 +259,10 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "floor": _floor,
     "ceil": lambda value: _negative(applied("floor", _negative(value))),
     "trunc": _trunc,
-    "rint": lambda value: applied("floor", _add(value, 0.5)),
+    "rint": _rint,
     "floor_divide": _floor_divide,
-    "remainder": _remainder,
-    "fmod": _fmod,
+    "remainder": lambda left, right: _rest(_floor_divide(left, right), left, right),
+    "fmod": lambda left, right: _rest(applied("trunc", _divide(left, right)), left, right),
     "sign": _sign_of,
     "heaviside": _heaviside,
 }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.unknowns.algebra import Operand, applied
-from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -24,8 +24,8 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
     ``place`` is the line that asks, if it is not the one that is running.
     """
-    if any(isinstance(operand, Unknown) for operand in operands):
-        given = (each if isinstance(each, Unknown) else float(each) for each in operands)
+    if any(isinstance(operand, UNKNOWN) for operand in operands):
+        given = (each if isinstance(each, UNKNOWN) else float(each) for each in operands)
         return bool(YES_OR_NO[name](*given, place=place))
     with np.errstate(all="ignore"):
         return bool(getattr(np, name)(*map(np.float64, operands)))
@@ -37,20 +37,20 @@ def result(name: str, *operands: Any) -> Any:
 
 
 def _less(left: Operand, right: Operand, *, place: str, or_equal: bool = False) -> bool:
-    if isinstance(left, Unknown):
-        if isinstance(right, Unknown):
+    if isinstance(left, UNKNOWN):
+        if isinstance(right, UNKNOWN):
             return _behind(left, right, place, or_equal=or_equal)
         return left.below(right, place, or_equal=or_equal)
-    if math.isnan(left) or not isinstance(right, Unknown):
+    if math.isnan(left) or not isinstance(right, UNKNOWN):
         return False
     return not right.below(left, place, or_equal=not or_equal)
 
 
 def _equal(left: Operand, right: Operand, *, place: str) -> bool:
-    if isinstance(left, Unknown) and isinstance(right, Unknown):
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
         return left == right or _same(left, right, place)
-    value, number = (left, right) if isinstance(left, Unknown) else (right, left)
-    return isinstance(value, Unknown) and value.equals(number, place)  # type: ignore[arg-type]  # one is a number
+    value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
+    return isinstance(value, UNKNOWN) and value.equals(number, place)  # type: ignore[arg-type]  # one is a number
 
 
 def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf, isclose, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -116,7 +116,8 @@ class Continuous(NamedTuple):
         if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR):
             return
         steps = self.steps[: len(self.steps) - place - 1]
-        if abs(carried_back(steps, whole + 1) - carried_back(steps, whole)) > FLOAT32:
+        ends = (min(max(carried_back(steps, end), 0.0), 1.0) for end in (whole, whole + 1))
+        if abs(next(ends) - next(ends)) > FLOAT32:
             raise NeedsValue(f"a random number that has steps is compared with {bound:g}, as good as one of them")
 
     def _uniform_at(self, bound: float, *, or_equal: bool = False) -> float:
@@ -182,6 +183,19 @@ class Extreme(NamedTuple):
 
 Unknown: TypeAlias = Continuous | Extreme
 """A random number that nobody has valued."""
+UNKNOWN = (Continuous, Extreme)
+"""The same for those who ask whether a value is one, which is quicker of a tuple."""
+
+
+def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
+    """Return the largest, or the smallest, of numbers and random numbers."""
+    parts: list[Continuous | float] = []
+    for operand in operands:
+        if isinstance(operand, Extreme) and operand.largest != largest:
+            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        parts += operand.parts if isinstance(operand, Extreme) else (operand,)
+    different = tuple(dict.fromkeys(parts))
+    return different[0] if len(different) == 1 else Extreme(different, largest)
 
 
 _EXPONENTIAL = (LOG, times(-1.0))

@@ -10,7 +10,7 @@ from typing import Any
 
 from reference import Draws, Site
 from specverify.intercept.audit import Draw
-from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous
 from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.uniform import NeedsValue, look
 
@@ -116,7 +116,7 @@ class Product(Deferred):
 
 def is_open(element: Any) -> bool:
     """Return whether an element is still undecided."""
-    return isinstance(element, Unknown) or (isinstance(element, Deferred) and not element.decided)
+    return isinstance(element, UNKNOWN) or (isinstance(element, Deferred) and not element.decided)
 
 
 def known(element: Any) -> Any:
@@ -128,6 +128,6 @@ def known(element: Any) -> Any:
         return element.value()
     if isinstance(element, Continuous) and is_whole(element):
         return given(element)
-    if isinstance(element, Unknown):
+    if isinstance(element, UNKNOWN):
         raise NeedsValue("the value of a uniform random number is needed, not only a comparison with it")
     return element

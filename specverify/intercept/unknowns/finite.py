@@ -26,7 +26,7 @@ def seed_name(seed: Any) -> str:
         return str([seed_name(each) for each in seed])
     if not isinstance(seed, int | np.integer):
         return type(seed).__name__
-    return str(seed) if type(seed) is int and abs(seed) < MOST_OUTCOMES else "a large number"
+    return str(int(seed)) if type(seed).__name__ != "LazyInt" and abs(int(seed)) < MOST_OUTCOMES else "a large number"
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:

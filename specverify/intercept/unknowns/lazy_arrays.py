@@ -12,8 +12,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from specverify.intercept.native_types import methods_replaced, replaced
-from specverify.intercept.unknowns.algebra import ALGEBRA, largest_of
+from specverify.intercept.unknowns.algebra import ALGEBRA
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
+from specverify.intercept.unknowns.continuous import largest_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, opened, whole_part, wrapped
 from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays, lookup
 from specverify.intercept.unknowns.races import ranked, winner

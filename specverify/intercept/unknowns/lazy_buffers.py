@@ -18,10 +18,16 @@ import numpy as np
 from specverify.intercept.caller import is_ours_or_answered
 from specverify.intercept.native_types import replaced
 from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
+from specverify.intercept.unknowns.uniform import refusal
 
-_PLAIN = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "view", "T",
-          "reshape", "ravel", "transpose", "swapaxes", "squeeze", "setflags"}  # fmt: skip
+_SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
+          "transpose", "swapaxes", "squeeze", "setflags", "reshape", "ravel", "fill"}  # fmt: skip
 """What a filled array answers itself: its shape, and views of it."""
+_READING = {"max", "min", "argmax", "argmin", "argsort", "copy", "tolist", "item", "astype", "sum", "cumsum", "prod",
+            "mean",
+            "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
+"""What its elements answer."""
+_WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
 
 class Beside:
@@ -58,12 +64,31 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __getattribute__(self, name: str) -> Any:
         """Let the elements answer, where they stand beside it, but for what is the same for both."""
-        if name in _PLAIN or name.startswith("__"):
+        if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
         beside = super().__getattribute__("_beside")
-        if beside is None or beside.elements is None or not hasattr(np.ndarray, name):
+        if beside is None or beside.elements is None:
             return super().__getattribute__(name)
+        if name not in _READING:
+            raise refusal(f"{name} of an array that random numbers were written into")
         return getattr(contents_of(self), name)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """Return a view, or a copy of the elements."""
+        return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
+
+    def ravel(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a view, or a copy of the elements."""
+        return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
+
+    def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        if not _filled(self) or found._beside is self._beside:  # noqa: SLF001 - of this file
+            return found
+        return getattr(contents_of(self), name)(*args, **kwargs)
+
+    def fill(self, value: Any) -> None:
+        """Write one number everywhere."""
+        self[...] = value
 
     def __getitem__(self, index: Any) -> Any:
         """Return an element, a view, or a copy of elements."""
@@ -91,7 +116,10 @@ class Buffer(np.ndarray[Any, Any]):
         return out[0] if len(out) == 1 else out or found
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run it on the elements."""
+        """Run it on the elements; what writes into a filled array other than by its own methods is refused."""
+        targets = [kwargs.get("out"), *(args[:1] if func in _WRITING else ())]
+        if any(isinstance(target, Buffer) and _filled(target) for target in targets):
+            raise refusal(f"np.{func.__name__} writes into an array that random numbers were written into")
         return func(*map(_contents_inside, args), **{name: _contents_inside(value) for name, value in kwargs.items()})
 
 
@@ -153,5 +181,12 @@ _MADE = {
 @contextmanager
 def buffers_answer() -> Iterator[None]:
     """Let the functions that make room for numbers give room for random ones inside the block."""
-    with replaced(np, _MADE):
+    with replaced(
+        np, _MADE | {name: _reading(getattr(np, name)) for name in ("array", "asarray", "ascontiguousarray")}
+    ):
         yield
+
+
+def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes an array of the elements of a buffer, where ``make`` would see its memory."""
+    return lambda values, *args, **kwargs: make(contents_of(values), *args, **kwargs)

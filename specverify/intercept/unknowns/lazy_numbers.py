@@ -15,7 +15,7 @@ from typing import Any
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
-from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Unknown
 from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.laws import rounding
@@ -87,6 +87,12 @@ class LazyInt(LazyFloat):
         """Return the number of bits."""
         return self.__int__().bit_length()
 
+    def __str__(self) -> str:
+        return str(self.__int__())
+
+    def __format__(self, shape: str) -> str:
+        return format(self.__int__(), shape)
+
     def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
         """Return the bytes."""
         return self.__int__().to_bytes(*args, **kwargs)
@@ -98,11 +104,18 @@ def whole_part(name: str, value: LazyFloat) -> int:
     return given(found) if isinstance(found, Continuous) else int(found)
 
 
+def settled(seed: Any) -> Any:
+    """Return a seed with numbers in the place of those that nobody has valued."""
+    if type(seed) in {list, tuple}:
+        return type(seed)(map(settled, seed))
+    return seed.__int__() if isinstance(seed, LazyInt) else seed
+
+
 def wrapped(value: Any) -> Any:
     """Return a random number as Python knows it, another value as it is."""
     if isinstance(value, Continuous) and is_whole(value):
         return LazyInt(value)
-    return LazyFloat(value) if isinstance(value, Unknown) else value
+    return LazyFloat(value) if isinstance(value, UNKNOWN) else value
 
 
 def opened(value: Any) -> Any:

@@ -10,7 +10,8 @@ clamped (``clocks``) decides once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp, inf, log  # by name: inside a block ``math`` has others
+from functools import lru_cache
+from math import exp, inf, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,9 @@ from specverify.intercept.audit import Raced, Racer
 from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of, law_of_first
-from specverify.intercept.unknowns.continuous import Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
+from specverify.intercept.unknowns.remembered import FRESH
 from specverify.intercept.unknowns.steps import plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
 
@@ -60,6 +62,8 @@ def ranked(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
     """Return the index of what comes at a place of the order, 0 the first, of the largest or of the smallest."""
+    if any(not isinstance(entry, UNKNOWN) and isnan(entry) for entry in entries):
+        raise NeedsValue("the order of random numbers and NaN is asked for")
     if rank == 0:
         return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
     scores = [entry if largest else applied("negative", entry) for entry in entries]
@@ -68,9 +72,14 @@ def ranked(
 
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
     """Return the index of a number that no random one reaches, if there is one."""
-    numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, Unknown)}
-    most = max(numbers.values(), default=-inf)
-    if not numbers or any(most < score.ends()[1] for score in scores if isinstance(score, Unknown)):
+    numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, UNKNOWN)}
+    if not numbers:
+        return None
+    undefined = next((at for at, number in numbers.items() if isnan(number)), None)
+    most = max(numbers.values())
+    if undefined is not None:
+        return undefined
+    if any(most < score.ends()[1] for score in scores if isinstance(score, UNKNOWN)):
         return None
     found = [at for at, number in numbers.items() if number == most]
     if len(found) > 1 and not first_of_ties:
@@ -164,6 +173,18 @@ def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[i
 
 def _race(scores: Sequence[Any]) -> _Race:
     """Return scores as clocks. Raises ``NeedsValue`` where they are no race."""
+    if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, UNKNOWN)):
+        return _raced(scores)
+    return _raced_before(tuple(score[1:] if isinstance(score, Continuous) else score for score in scores))
+
+
+@lru_cache(maxsize=1 << 14)
+def _raced_before(shapes: tuple[Any, ...]) -> _Race:
+    """Return fresh random numbers, by their steps and clamps, and numbers as clocks, as it was found before."""
+    return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
+
+
+def _raced(scores: Sequence[Any]) -> _Race:
     stripped, noise = _stripped(scores)
     if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
         raise NeedsValue(_NO_RACE)

@@ -56,8 +56,22 @@ class Uniform:
 
         ``draw`` says which state of a generator it is drawn from, if that is known.
         """
-        self.draws, self.draw = draws, draw or Draw(site)
-        self.known: Known = self.draw.shared(lambda: Known(site))
+        self.draws, self.draw, self._site = draws, draw or Draw(site), site
+        self._known: Known | None = None
+
+    @property
+    def known(self) -> Known:
+        """What is known of it, in all draws that gave it; nothing until somebody asks."""
+        if self._known is None:
+            self._known = self.draw.shared(lambda: Known(self._site))
+        return self._known
+
+    @property
+    def cut(self) -> bool:
+        """Whether anything is known of it, by its own answers or those of another draw that gave the same number."""
+        if self._known is None and not self.draw.made_before:
+            return False
+        return self.known.low > 0 or self.known.high < 1
 
     def below(self, bound: float, place: str = "") -> bool:
         """Return whether the uniform is below ``bound``, conditioned on all earlier answers.

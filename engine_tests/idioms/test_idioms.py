@@ -1,0 +1,91 @@
+"""Idioms of rejection samplers: the right ones have the law of rejection sampling, and each has a twin that has not.
+
+Three judges: the law in one world, for all of them; planned samples of what the samplers draw by themselves; and every
+exact check, in a share of the scenarios.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+import pytest
+from tables import IDIOMS
+from verdicts import told
+from world import distance, rejection_law, sample
+
+from specverify.base.verdict import Status
+from specverify.intercept.moved import look_around
+from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
+
+ALARM, MISS = 1e-6, 1e-3
+"""False-alarm probability of all samples of right idioms together, and of a miss of one twin."""
+NEAR, FAR = 1e-6, 0.04
+"""What float32 rounds of a law, and less than what any twin is away from it, in the one world."""
+SHARE = 3
+"""A share of the scenarios with probabilities that are rounded in 16 bits."""
+KNOWN = tuple(idiom for idiom in IDIOMS if not idiom.unknown)
+UNKNOWN = tuple(idiom for idiom in IDIOMS if idiom.unknown)
+
+
+def named(idioms):
+    return pytest.mark.parametrize("idiom", idioms, ids=[f"{idiom.table}-{idiom.name}" for idiom in idioms])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _looked_around():
+    """Names that the tables bound before are found, as they are before every examination."""
+    look_around()
+
+
+def test_there_are_many_and_no_two_of_one_table_have_one_name():
+    assert len(IDIOMS) >= 300
+    assert len(UNKNOWN) <= 5
+    assert max(Counter((idiom.table, idiom.name) for idiom in IDIOMS).values()) == 1
+
+
+@named(KNOWN)
+def test_a_right_idiom_has_the_law_of_rejection_sampling_and_its_twin_is_far_from_it(idiom):
+    assert distance(idiom, idiom.right) < NEAR
+    assert distance(idiom, idiom.wrong) > FAR
+
+
+def drawn_by_itself(idiom, verify, far):
+    """Return what a planned sample of a sampler, run as it is, says of the law of rejection sampling."""
+    law, level = rejection_law(idiom.gamma), ALARM / len(IDIOMS)
+    number = samples_for(law, far, stage_level(level), MISS / 2)
+    return confirmed_fit(
+        partial(sample, idiom, verify), law, samples=number, false_alarm=level, miss=MISS, seed=0
+    ).verdict
+
+
+@pytest.mark.thorough(keep=24)
+@named(IDIOMS)
+def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idiom):
+    far = 0.15 if idiom.unknown else min(0.15, 0.8 * distance(idiom, idiom.wrong))
+    assert drawn_by_itself(idiom, idiom.right, far) is FitVerdict.FITS
+    assert drawn_by_itself(idiom, idiom.wrong, far) is FitVerdict.REFUTED
+
+
+@pytest.mark.thorough(keep=64)
+@named(KNOWN)
+def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
+    place = IDIOMS.index(idiom)
+    assert told(idiom.right, idiom.gamma, place) == (Status.HOLDS, "")
+    assert told(idiom.wrong, idiom.gamma, place)[0] == Status.REFUTED
+
+
+@named(UNKNOWN)
+def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):
+    status, why = told(idiom.right, idiom.gamma, SHARE)
+    assert status == Status.UNKNOWN
+    assert idiom.unknown in why
+    assert told(idiom.wrong, idiom.gamma, SHARE)[0] in {Status.UNKNOWN, Status.REFUTED}
+
+
+def test_an_unknown_law_is_unknown_for_a_reason_that_the_run_gives():
+    refused = [idiom for idiom in UNKNOWN if idiom.name == "float of a number"]
+    assert len(refused) == 1
+    with pytest.raises(NeedsValue, match="__float__"):
+        distance(refused[0], refused[0].right)

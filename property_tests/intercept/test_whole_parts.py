@@ -1,0 +1,131 @@
+"""Whole parts of random numbers, and whole numbers of many outcomes: each law against one worked out in another way."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from specverify.intercept.block import gifts_kept
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.comparisons import answered
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import program_law
+
+# Whole parts: against a fine grid of the uniform
+
+
+def _clamped(value):
+    return applied("clip", applied("subtract", applied("multiply", value, 6.0), 2.0), -1.0, 2.0)
+
+
+STEPPED = {
+    "floor": (np.floor, "floor"),
+    "ceil": (np.ceil, "ceil"),
+    "trunc": (np.trunc, "trunc"),
+    "rint": (np.rint, "rint"),
+    "sign": (np.sign, "sign"),
+}
+IMAGES = {
+    "scaled": (lambda u: 5 * u - 2.3, lambda v: applied("subtract", applied("multiply", v, 5.0), 2.3)),
+    "turned": (lambda u: 2.5 - 4 * u, lambda v: applied("subtract", 2.5, applied("multiply", v, 4.0))),
+    "clamped": (lambda u: np.clip(6 * u - 2, -1, 2), _clamped),
+    "root": (lambda u: 3 * np.sqrt(u), lambda v: applied("multiply", applied("sqrt", v), 3.0)),
+}  # fmt: skip
+GRID = (np.arange(200_000) + 0.5) / 200_000
+
+
+@pytest.mark.parametrize("image", IMAGES)
+@pytest.mark.parametrize("part", STEPPED)
+def test_a_whole_part_has_the_law_of_a_fine_grid(image, part):
+    of_numbers, of_unknown = IMAGES[image]
+    whole, name = STEPPED[part]
+
+    def program(draws):
+        return applied(name, of_unknown(Continuous(Uniform(draws, ("u",))))) + 0.0
+
+    values, counts = np.unique(whole(of_numbers(GRID)) + 0.0, return_counts=True)
+    expected = {float(value): count / len(GRID) for value, count in zip(values, counts, strict=True)}
+    assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=3e-5)
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum"])
+def test_half_of_a_whole_number_is_rounded_to_the_even_one_and_refused_where_it_has_a_probability(name):
+    def program(draws):
+        return applied("rint", applied(name, Continuous(Uniform(draws, ("u",))), 0.5))
+
+    assert np.rint(0.5) == 0.0
+    with pytest.raises(NeedsValue, match="half of a whole"):
+        program_law(program)
+
+
+@pytest.mark.parametrize("name", ["remainder", "fmod"])
+@pytest.mark.parametrize("bound", [0.1, 0.35, 0.6])
+def test_what_is_left_of_a_division_goes_on_as_a_random_number(name, bound):
+    def program(draws):
+        value = applied("subtract", applied("multiply", Continuous(Uniform(draws, ("u",))), 3.0), 1.2)
+        return answered("less", applied(name, value, 0.7), bound)
+
+    expected = float((getattr(np, name)(3 * GRID - 1.2, 0.7) < bound).mean())
+    assert program_law(program).probabilities[True] == pytest.approx(expected, abs=3e-5)
+
+
+MANY = 1_000_003
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda n: n < 1000,
+        lambda n: n <= 1000,
+        lambda n: n - 5 > 1000.5,
+        lambda n: -n >= -1000,
+        lambda n: n / MANY < 0.25,
+        lambda n: (n + 1) * 2.0**-20 <= 0.5,
+        lambda n: n // 7 < 143,
+        lambda n: n == 17,
+        lambda n: n >> 4 >= 62,
+    ],
+)
+def test_one_of_many_whole_numbers_is_compared_as_what_it_is(question):
+    def program(draws):
+        with answered_everywhere(draws):
+            return bool(question(random.randrange(MANY)))
+
+    expected = sum(bool(question(n)) for n in range(MANY)) / MANY
+    assert program_law(program).probabilities.get(True, 0.0) == pytest.approx(expected, abs=1e-12)
+
+
+# Seeds
+
+
+def test_who_needs_the_number_itself_is_given_one_that_is_another_in_other_runs():
+    given = set()
+    for _ in range(12):
+        with answered_everywhere(Tape(0)), gifts_kept() as gifts:
+            number = random.randrange(2**40)
+            given.add(int(number))
+            assert number == int(number)
+            assert not number < int(number)
+            assert any("test_order.py" in gift for gift in gifts)
+    assert len(given) > 6
+
+
+def test_it_stays_within_what_is_known_of_it():
+    for tape in range(8):
+        with answered_everywhere(Tape(tape)):
+            number = random.randrange(2**40)
+            small = number < 2**30
+            assert (int(number) < 2**30) is small
+
+
+@pytest.mark.parametrize(
+    "call", ["int(random.randrange(300_000))", "[0] * random.randrange(50_000)", "float(random.randrange(2**40))"]
+)
+def test_a_number_that_may_be_a_token_is_nobodys_seed(call):
+    with pytest.raises(NeedsValue), answered_everywhere(Tape(0)):
+        eval(call)

@@ -1,0 +1,54 @@
+"""What an operation gave of a random number of which nothing is known, for all that are computed alike.
+
+A run of an enumeration computes what the run before it did, on other numbers: of a fresh number the chain of steps is
+all that matters, so it is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from reference import Sampled
+from specverify.intercept.block import tried
+from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous
+from specverify.intercept.unknowns.steps import MonotoneStep
+from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+
+FRESH = Uniform(Sampled(0), ("any",))
+"""A number of which nothing is known, and nothing is ever asked."""
+
+
+def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """Return what an operation gives of a fresh random number, and of a number beside it, as it was found before.
+
+    ``NotImplemented`` for other operands, and for what is refused. The operation may draw nothing.
+    """
+    if len(operands) > 2:
+        return NotImplemented
+    place = 0 if isinstance(operands[0], Continuous) else 1
+    value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
+    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, UNKNOWN) or number == 0:
+        return NotImplemented  # 0 and -0 are one to who remembers, and two to who divides
+    found = _found(operation, place, value.steps, value.low, value.high, number)
+    return Continuous(value.uniform, *found) if isinstance(found, tuple) else found
+
+
+@lru_cache(maxsize=1 << 16)
+def _found(
+    operation: Callable[..., Any],
+    place: int,
+    steps: tuple[MonotoneStep, ...],
+    low: float,
+    high: float,
+    number: float | None,
+) -> Any:
+    """Return the steps and clamps of what an operation gives, or a number; ``NotImplemented`` for what is refused."""
+    value = Continuous(FRESH, steps, low, high)
+    try:
+        with tried():
+            found = operation(*((value,) if number is None else (value, number) if place == 0 else (number, value)))
+    except NeedsValue:
+        return NotImplemented
+    return tuple(found[1:]) if isinstance(found, Continuous) else found
