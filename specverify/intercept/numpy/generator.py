@@ -43,9 +43,9 @@ class NumpyGenerator:
         self._kind = next(kind for kind in REAL if isinstance(real, kind))
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
 
-    def _asked(self, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
+    def _asked(self, function: str, advance: Callable[[], Any], parameters: Any = None) -> tuple[Call, Site]:
         site: Site = (f"{self._name}.{function}", caller())
-        return self._answers.asked(self._real, site, function, advance), site
+        return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance), site
 
     def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)
@@ -62,14 +62,14 @@ class NumpyGenerator:
         own = function in _OWN_NUMBER or parameters is not None
         one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
         if shape is None:
-            call, site = self._asked(function, one)
+            call, site = self._asked(function, one, parameters)
             return LazyFloat(Continuous(call.uniform(site, digits)))
         if large(math.prod(shape), MANY):
-            call, site = self._asked(function, partial(one, size=shape))
+            call, site = self._asked(function, partial(one, size=shape), parameters)
             return as_array(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
-            call, site = self._asked(function, one)
+            call, site = self._asked(function, one, parameters)
             made[index] = LazyFloat(Continuous(call.uniform((*site, *index), digits)))
         return made.view(LazyArray)
 

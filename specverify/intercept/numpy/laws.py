@@ -31,9 +31,10 @@ def _of_exponential(function: str, image: Callable[[Any, Any], Any], default: An
 
     def answer(generator: NumpyGenerator, *given: Any, size: Any = None, **named: Any) -> Any:
         parameter = given[0] if given else next(iter(named.values()), default)
-        size = shape_of(given[1] if len(given) > 1 else size, parameter)
-        drawn = generator.exponentials(function, size, parameters=(np.ravel(parameter)[0],))
-        return image(drawn, np.asarray(parameter))
+        if np.ndim(parameter):
+            raise refusal(f"{function} is answered where its parameter is a number")
+        drawn = generator.exponentials(function, given[1] if len(given) > 1 else size, parameters=(parameter,))
+        return image(drawn, parameter)
 
     return answer
 

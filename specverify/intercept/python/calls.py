@@ -41,6 +41,7 @@ MOST_BITS = 1023
 MANY_BITS = 64
 """As many bits of the operating system are a seed: they are given as they are, and replays tell what hangs on them."""
 REFUSED = (
+    "betavariate",
     "gammavariate",
     "gauss",
     "lognormvariate",
@@ -99,14 +100,6 @@ def _expovariate(self: Any, lambd: float = 1.0) -> Any:
     if boundary is not None:
         return boundary.exponential("random.expovariate", -0.0) / lambd
     return -np.log(_uniform(self, "expovariate")) / lambd
-
-
-def _betavariate(self: Any, alpha: float, beta: float) -> Any:
-    if alpha == 1:
-        return 1 - _uniform(self, "betavariate") ** (1 / beta)
-    if beta == 1:
-        return _uniform(self, "betavariate") ** (1 / alpha)
-    raise refusal("random.betavariate is answered where one of its parameters is 1")
 
 
 def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
@@ -193,7 +186,6 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
         "getrandbits": _getrandbits,
         "choices": _choices,
         "sample": _sample,
-        "betavariate": _betavariate,
         "binomialvariate": _binomialvariate,
         "weibullvariate": _weibullvariate,
         **{name: _refused(name) for name in (*REFUSED, *SETS_STATE)},

@@ -21,6 +21,10 @@ FEWEST = 1_000_000
 """Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
 
 
+_EVEN = {"plus", "times", "floor"}
+"""Steps after which equal numbers of outcomes are as likely as before."""
+
+
 def is_whole(value: Continuous) -> bool:
     """Return whether all its values are whole numbers."""
     steps = value.steps
@@ -32,15 +36,17 @@ def is_whole(value: Continuous) -> bool:
 def given(value: Continuous) -> int:
     """Return one of the numbers that it can be, by the state it was drawn from; it is that number from then on.
 
-    Raises ``NeedsValue`` if they are not whole, or few.
+    Raises ``NeedsValue`` if they are not whole, not equally likely, or few.
     """
+    known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
-    if not is_whole(value) or not number >= FEWEST:
+    if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= _EVEN:
+        raise refusal("the value of a random number is needed, and not all of its values are equally likely")
+    if not (FEWEST <= number < math.inf or number < 2):
         raise refusal(
             f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have"
         )
     look(value.uniform.draw)
-    known, origin = value.uniform.known, value.uniform.draw.origin
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
     found = place
@@ -55,7 +61,8 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    low, high = 0.0, 1.0
+    """Return how many values it can have, given what is known of it: fewer than 2 if it is one number."""
+    low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:
         low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))
     return high - low
