@@ -169,8 +169,10 @@ def test_out_holds_what_was_drawn(draw, expected):
 def refilled_after_it_was_written_to():
     coins = zeros(2)
     coins.bernoulli_(0.5)
+    kept = coins.numpy()
     coins[0] = 1
     coins.bernoulli_(0.25)
+    return bool(kept[0])
 
 
 def read_as_bits():
@@ -194,6 +196,18 @@ def out_of_another_shape():
 def test_what_would_be_seen_wrong_is_refused_by_line(program):
     with pytest.raises(NeedsValue, match=r"test_torch_filled\.py:\d+"):
         law_of(program)
+
+
+def test_coins_that_were_written_to_are_tossed_again():
+    def program():
+        coins = zeros(2)
+        first = coins.bernoulli_(0.5)[:1]
+        coins[0] = 1
+        before = bool(first)
+        coins.bernoulli_(0.25)
+        return before, bool(first)
+
+    assert close(law_of(program), {(True, True): 0.25, (True, False): 0.75})
 
 
 def test_coins_read_as_bits_are_looked_at():

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 
+from specverify.intercept.torch.operations import shares_storage, writes
 from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import known
@@ -89,6 +89,10 @@ class LazyTensor(torch.Tensor):
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
 
+    def held(self) -> np.ndarray[Any, Any]:
+        """Return the elements, also those of what it has become."""
+        return elements_of(self)
+
     def item(self) -> Any:
         """Return the only element; a random number as a float that has no value."""
         return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
@@ -123,26 +127,14 @@ class LazyTensor(torch.Tensor):
     ) -> Any:
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
-        shares = _shares_storage(func)
-        handler = None if _writes(func) else HANDLERS.get(func.overloadpacket)
+        shares = shares_storage(func)
+        handler = None if writes(func) else HANDLERS.get(func.overloadpacket)
         if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
         ordinary = stored if shares else look_at
         return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
-
-
-@cache
-def _shares_storage(func: Any) -> bool:
-    """Return whether an operation writes to an argument, or returns a view of one."""
-    return any(item.alias_info is not None for item in (*func._schema.arguments, *func._schema.returns))  # noqa: SLF001
-
-
-@cache
-def _writes(func: Any) -> bool:
-    """Return whether an operation writes to an argument: in place, or into ``out``."""
-    return any(item.alias_info is not None and item.alias_info.is_write for item in func._schema.arguments)  # noqa: SLF001
 
 
 def look_at(tensor: Any) -> Any:

@@ -2,7 +2,8 @@
 
 The list is read off the torch that is installed, so an operation that a later version brings is on it without being
 named here. It serves twice: a Python function of that name is looked after when it is called (``calls``), and
-``drawing_operations`` tells, at the level of the dispatcher and in whatever way it was reached, which of them ran.
+``drawing_operations`` tells, at the level of the dispatcher and in whatever way it was reached, which of them ran. What
+an operation does to the storage of its arguments stands in its schema as well.
 """
 
 from __future__ import annotations
@@ -90,3 +91,17 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
     with told:
         torch.zeros(())  # the first operation in such a mode loads a compiler
         yield told.seen
+
+
+@cache
+def shares_storage(operation: OpOverload) -> bool:
+    """Return whether an operation writes to an argument, or returns a view of one."""
+    schema = operation._schema  # noqa: SLF001
+    return any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
+
+
+@cache
+def writes(operation: OpOverload) -> bool:
+    """Return whether an operation writes to an argument: in place, or into ``out``."""
+    found = [item.alias_info for item in operation._schema.arguments]  # noqa: SLF001
+    return any(alias is not None and alias.is_write for alias in found)
