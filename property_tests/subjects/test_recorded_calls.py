@@ -219,3 +219,15 @@ def test_a_verifier_of_logits_is_judged_with_its_parameters(options):
     if set(options) & {"top_k", "top_p", "min_p"} or options.get("temperature") == 0:
         verdicts = check_verifier(another, cases=[given], on_fail=None)
         assert any(verdict.status == "refuted" for verdict in verdicts)
+
+
+def test_a_verifier_of_one_vocabulary_is_judged_at_five_drafts_too():
+    """It runs on no smaller rows, so those with three possible tokens are as wide, and as many."""
+
+    def fixed(p, q, draft_tokens):
+        if p.shape != (6, 600):
+            raise ValueError(f"made for 5 drafts of 600 tokens, not for {p.shape}")
+        return one_row(p, q, draft_tokens)
+
+    verdicts = check_verifier(fixed, cases=hard_calls(600, 5, "float64")[:2])
+    assert {verdict.status for verdict in verdicts} == {"holds"}
