@@ -158,7 +158,7 @@ CALLS = {
 """The calls that a counterexample names: those of the library as it is, and those of the planted lines."""
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_refuted_exactly_and_the_calls_that_went_wrong_are_named(planted, name):
     setting, owner, function, right, wrong = PLANTED[name]

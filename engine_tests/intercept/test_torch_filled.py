@@ -297,3 +297,15 @@ def test_the_weights_of_a_new_layer_are_between_their_ends():
         return bool(torch.nn.Linear(4, 1, bias=False, dtype=torch.float64).weight[0, 2] < 0.25)
 
     assert close(law_of(below), {True: 0.75, False: 0.25})
+
+
+@pytest.mark.parametrize("inside", GRADIENTS)
+def test_what_is_drawn_before_a_mode_is_read_in_it(inside):
+    def coin():
+        numbers = torch.rand(3, dtype=torch.float64)
+        with inside():
+            first = numbers[1]
+            rest = numbers[1:].view(-1)
+            return bool(first < 0.25), bool(rest[0] < 0.25)
+
+    assert close(law_of(coin), {(True, True): 0.25, (False, False): 0.75})

@@ -19,7 +19,6 @@ from sources_of_randomness import HIDDEN, SOURCES
 from sources_page import RIGHT, WRONG, verdicts
 from test_token_ids_and_dtypes import from_the_target, law_is_target
 
-from specverify import testing
 from specverify.base.verdict import Status
 from specverify.checks import _laws, _replays, program_is_its_draws
 from specverify.checks.check import needs_variants
@@ -39,6 +38,7 @@ from specverify.intercept.torch import streams as torch_streams
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
+from specverify.testing import judged
 
 WATCHED = np.random.default_rng(11)
 
@@ -129,8 +129,8 @@ def engines_are_not_asked(patch):
     check = program_is_its_draws.CHECK._replace(obstacle=needs_variants)
     patch.setattr(verify, "PROGRAM_IS_ITS_DRAWS", check)
     for names in ("CHECKS", "EXACT_CHECKS"):
-        others = [item for item in getattr(testing, names) if item.name != check.name]
-        patch.setattr(testing, names, (check, *others))
+        others = [item for item in getattr(judged, names) if item.name != check.name]
+        patch.setattr(judged, names, (check, *others))
 
 
 def generators_are_not_moved(patch):
@@ -200,6 +200,7 @@ def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
 IMPORTING = """
 from specverify import testing
 from specverify.subjects import engine
+from specverify.testing import judged
 {plant}
 
 def coin():
@@ -212,7 +213,7 @@ print({{verdict.check: verdict.status.value for verdict in found}}["law_is_targe
 UNREADY = """
 from specverify.checks import program_is_its_draws
 engine._warm = lambda *calls: None
-testing.CHECKS = testing.CHECKS[1:2]
+judged.EXACT_CHECKS = judged.EXACT_CHECKS[1:2]
 program_is_its_draws.looked_at = lambda run, seed: program_is_its_draws.Found()
 program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.Replays(number)
 """

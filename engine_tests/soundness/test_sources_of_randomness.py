@@ -15,7 +15,7 @@ NOWHERE = {"a generator written in Python", "a value asked for and the refusal s
 LINES = PAGE.read_text("utf-8").removeprefix(HEAD).splitlines()
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough(keep=18)
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_is_answered_has_an_exact_law(source):
     right, wrong = (verdicts(SOURCES[source], p)["law_is_target"] for p in (RIGHT, WRONG))

@@ -32,7 +32,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("check", [LAW, "tokens_are_supported", ACCEPTANCE])
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_verifier_holds(name, check):
@@ -60,6 +60,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_twin_is_refuted_and_its_tree_is_drawn(name):
     verify, drafts = WRONG[name]
@@ -80,6 +81,7 @@ def test_a_node_that_two_paths_share_is_tried_once():
         assert run_check(subject, check_named(LAW), Checklist(())).status is status
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("drafts", [WITH, WITHOUT])
 def test_a_draw_that_is_looked_up_is_right_for_drawn_trees_and_wastes_some(drafts):
     """It never reads q. What it gives away is named; held to its law alone it passes."""
@@ -114,7 +116,7 @@ RIGHT_BATCHES = {
 }
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("check", [LAW, JOINT])
 @pytest.mark.parametrize("name", RIGHT_BATCHES)
 def test_a_right_verifier_of_batches_holds(name, check):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
 from specverify.cli import app
+from specverify.laws.draws import Tape
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.batches import accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
@@ -92,6 +93,11 @@ def test_a_verifier_of_one_row_has_no_rows_to_compare():
 ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
 
 
+def as_it_is(draws):
+    """Answer no draw: these verifiers make none."""
+    return nullcontext()
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -111,7 +117,7 @@ ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
     with pytest.raises(UnusableSubject, match=sentence):
-        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, nullcontext())
+        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is)
 
 
 def test_rows_are_given_and_read_as_documented():
@@ -122,7 +128,7 @@ def test_rows_are_given_and_read_as_documented():
         return np.array([[2, 2, 0], [2, -1, -1]])
 
     assert takes_lengths(verify)
-    assert emitted(verify, ROWS, nullcontext()) == ((2, 2, 0), (2,))
+    assert emitted(verify, ROWS, Tape(0), as_it_is) == ((2, 2, 0), (2,))
     p, q, draft_tokens, lengths = seen[-1]
     assert (p.shape, q.shape) == ((2, 3, 3), (2, 2, 3))
     assert np.allclose(p.sum(-1), 1)

@@ -141,6 +141,7 @@ def test_what_fails_at_an_end_is_refuted_by_the_number_that_does_it(name):
     assert f"gives {value}" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     """Where two are, it takes two uniforms of exactly 0 to fail: that is not held against it, nor is it seen else."""
     verify = samplers.by_noise(samplers.gumbel_of_uniforms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -32,15 +33,25 @@ def shapes(*names, size=LARGE, gamma=GAMMA, dtype="float32", form="row"):
 
 # Right ones
 
+TOO_COARSE = {("sum by blocks", "bfloat16"), ("sum by blocks", "float16")}
+
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize(("name", "dtype"), [pair for pair in product(RIGHT, DTYPES) if pair not in TOO_COARSE])
 def test_a_right_verifier_holds_at_a_real_vocabulary(name, dtype):
     verdicts = check_verifier(RIGHT[name], cases=hard_calls(LARGE, GAMMA, dtype))
     assert [verdict.check for verdict in verdicts] == ["program_is_its_draws", "call_law", "support_at_boundary_draws"]
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
     assert verdicts[1].figures["cases"] == 9
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_sum_in_sixteen_bits_is_too_coarse_to_be_judged(dtype):
+    """What it adds to the mass of the residual may be lost to rounding, so nothing is said of its law."""
+    verdicts = check_verifier(RIGHT["sum by blocks"], cases=hard_calls(LARGE, GAMMA, dtype), on_fail=None)
+    assert [verdict.status for verdict in verdicts] == [Status.HOLDS, Status.UNKNOWN, Status.HOLDS]
+    assert "may be rounding" in verdicts[1].statement
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -45,8 +45,10 @@ def test_a_subject_that_never_comes_back_is_told_by_file_and_line(name):
 
 
 def test_a_loop_is_ended_in_a_thread_that_is_not_the_main_thread_too():
+    # On a busy machine the thread that watches may come to look once only, and then does not say "looping".
+    once_or_more = rf"it was (looping or waiting, not drawing, )?at {HERE}, 0 draws into the run going on"
     for statement in in_another_thread(lambda: statements("loops")):
-        assert re.match(f"its first decode did not finish within 0.4 s: {BUSY}", statement), statement
+        assert re.match(f"its first decode did not finish within 0.4 s: {once_or_more}", statement), statement
 
 
 def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():

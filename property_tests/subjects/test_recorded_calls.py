@@ -203,6 +203,7 @@ def test_a_mass_that_top_p_meets_within_rounding_is_doubtful():
     assert not np.any(processed_row(logits, 1.0, None, 0.6, None, FLOAT32).doubtful)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0.0}]
 )
@@ -218,3 +219,15 @@ def test_a_verifier_of_logits_is_judged_with_its_parameters(options):
     if set(options) & {"top_k", "top_p", "min_p"} or options.get("temperature") == 0:
         verdicts = check_verifier(another, cases=[given], on_fail=None)
         assert any(verdict.status == "refuted" for verdict in verdicts)
+
+
+def test_a_verifier_of_one_vocabulary_is_judged_at_five_drafts_too():
+    """It runs on no smaller rows, so those with three possible tokens are as wide, and as many."""
+
+    def fixed(p, q, draft_tokens):
+        if p.shape != (6, 600):
+            raise ValueError(f"made for 5 drafts of 600 tokens, not for {p.shape}")
+        return one_row(p, q, draft_tokens)
+
+    verdicts = check_verifier(fixed, cases=hard_calls(600, 5, "float64")[:2])
+    assert {verdict.status for verdict in verdicts} == {"holds"}

@@ -65,7 +65,7 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
         for row in range(gamma + 1):
             p[row, 1:4] = np.roll(weights[0], row)
             q[row : row + 1, 1:4] = np.roll(weights[1], row)
-        drafts = tuple(1 + place for place in range(gamma))
+        drafts = tuple(1 + place % 3 for place in range(gamma))
         found.append((p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True), drafts))
     return found
 

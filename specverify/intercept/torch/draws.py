@@ -21,7 +21,7 @@ from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
 from specverify.intercept.unknowns.steps import times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
-from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, large
+from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, large
 from specverify.laws import rounding
 
 FEW = 11
@@ -104,9 +104,12 @@ class TorchDraws:
 
 
 def _values(image: Any, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
-    """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal."""
+    """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
+
+    At large it is taken to be continuous in 16 bits as well: the rule of a single call is that of such numbers.
+    """
     bits = BITS.get(dtype, 53)
-    if bits > FEW:
+    if bits > FEW or at_large_now():
         return image  # type: ignore[no-any-return]
     if image is not Continuous:
         raise NeedsValue(f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,9 +62,10 @@ class LazyTensor(torch.Tensor):
     _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
-        """Return the tensor; it has no storage."""
+        """Return the tensor; it has no storage, and outlives the inference mode that it may be made in."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
-        made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
+        with nullcontext() if not torch.is_inference_mode_enabled() else torch.inference_mode(False):
+            made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
         made._elements, made._seen, made.changes, made.kinds = elements, 0, [0], {}
         made.viewed = made.settled = made.read = None
         return made

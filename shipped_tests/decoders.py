@@ -1,0 +1,140 @@
+"""Whole decoders, each given networks that answer with a scenario's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from sources import functions_of, module_of
+
+from specverify.testing import EngineScenario
+
+Tables = Callable[[tuple[int, ...]], Any]
+
+
+def logits_of(tables: Tables, ids: Any) -> Any:
+    """Return float64 logits ``[B, length, vocabulary]`` of what comes after each prefix of ``ids`` ``[B, length]``."""
+    texts = [tuple(map(int, row)) for row in ids]
+    rows = [[np.asarray(tables(text[: end + 1]), dtype=float) for end in range(len(text))] for text in texts]
+    return torch.log(torch.tensor(np.array(rows)))
+
+
+def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
+    """``speculative_decoding`` of lucidrains, gamma 1; other rows of its batch decode the same prompt."""
+    from beartype import beartype
+    from einops import rearrange
+
+    path = "speculative_decoding/speculative_decoding.py"
+    names = ("log", "gumbel_noise", "gumbel_sample", "top_k", "safe_div", "find_first_true_index")
+    given = dict(torch=torch, F=torch.nn.functional, math=__import__("math"), rearrange=rearrange, beartype=beartype)
+    decode = functions_of("speculative-decoding", path, "speculative_decoding", *names, **given).speculative_decoding
+
+    def network(tables: Tables) -> Any:
+        def net(out: Any, seq_start_pos: Any, **_: Any) -> Any:
+            rows = []
+            for ids, start in zip(out, seq_start_pos.tolist(), strict=True):
+                padding = torch.zeros(start, scenario.vocabulary, dtype=torch.float64)
+                rows.append(torch.cat([padding, logits_of(tables, ids[None, start:])[0]]))
+            return torch.stack(rows), (torch.zeros(len(out), 1, 1, out.shape[-1], 1), None)
+
+        return net
+
+    def speculative() -> Any:
+        prompt = torch.tensor([scenario.prompt] * batch)
+        length = prompt.shape[1] + scenario.horizon
+        nets = network(scenario.target), network(scenario.draft)
+        return decode(*nets, prompt, length, gamma=1, filter_thres=0.0)[0][row].tolist()
+
+    return speculative
+
+
+def gpt_fast(scenario: EngineScenario, *, source: str = "gpt-fast", **options: Any) -> Any:
+    """``generate`` of gpt-fast with a draft model, gamma 1; its networks remember the tokens of the positions fed."""
+    names = (
+        "multinomial_sample_one_no_sync",
+        "logits_to_probs",
+        "sample",
+        "prefill",
+        "decode_one_token",
+        "decode_n_tokens",
+        "model_forward",
+        "speculative_decode",
+        "generate",
+    )
+    decode = functions_of(source, "generate.py", *names, torch=torch).generate
+
+    class Network:
+        config = SimpleNamespace(block_size=64)
+
+        def __init__(self, tables: Tables) -> None:
+            self.tables = tables
+
+        def setup_caches(self, max_seq_length: int, **_: int) -> None:
+            self.fed = [0] * max_seq_length
+
+        def __call__(self, ids: Any, positions: Any) -> Any:
+            for token, position in zip(ids.flatten().tolist(), positions.flatten().tolist(), strict=True):
+                self.fed[position] = token
+            last = int(positions.max()) + 1
+            return logits_of(self.tables, [self.fed[:last]])[:, positions.flatten()]
+
+    def speculative() -> Any:
+        nets = Network(scenario.target), Network(scenario.draft)
+        prompt = torch.tensor(scenario.prompt)
+        given = dict(interactive=False, draft_model=nets[1], speculate_k=1, **options)
+        made, _ = decode(nets[0], prompt, scenario.horizon, **given)
+        return made.view(-1)[len(scenario.prompt) :].tolist()
+
+    return speculative
+
+
+def shreyansh(scenario: EngineScenario) -> Any:
+    """``speculative_sampling`` of shreyansh26, gamma 1, without its printing."""
+    own = functions_of(
+        "Speculative-Sampling", "utils.py", "get_distribution", "sample", "sample_from_draft_model", torch=torch
+    )
+    decode = functions_of(
+        "Speculative-Sampling", "speculative_sampling.py", "speculative_sampling", **vars(own)
+    ).speculative_sampling
+
+    def network(tables: Tables) -> Any:
+        return lambda ids: SimpleNamespace(logits=logits_of(tables, ids))
+
+    def speculative() -> Any:
+        nets = network(scenario.target), network(scenario.draft)
+        prompt = torch.tensor([scenario.prompt])
+        made = decode(*nets, prompt, prompt.shape[1] + scenario.horizon, None, lookahead=1, debug=False)
+        return made[0, len(scenario.prompt) :].tolist()
+
+    return speculative
+
+
+def romsto(scenario: EngineScenario) -> Any:
+    """``speculative_generate`` of romsto, gamma 2, no cache."""
+    own = module_of("Speculative-Decoding", "utils/logits_processor.py")
+    path, names = "sampling/speculative_decoding.py", ("max_fn", "speculative_generate")
+    given = dict(torch=torch, GreedyProcessor=own.GreedyProcessor, List=list, Tuple=tuple, printing=None)
+    decode = functions_of("Speculative-Decoding", path, *names, **given).speculative_generate
+
+    class Network:
+        device = torch.device("cpu")
+        config = SimpleNamespace(vocab_size=scenario.vocabulary, max_position_embeddings=64)
+
+        def __init__(self, tables: Tables) -> None:
+            self.tables = tables
+
+        def __call__(self, input_ids: Any, **_: Any) -> Any:
+            return SimpleNamespace(logits=logits_of(self.tables, input_ids), past_key_values=None)
+
+    def speculative() -> Any:
+        nets = Network(scenario.draft), Network(scenario.target)
+        processor = own.MultinomialProcessor(1.0)
+        made, _ = decode(
+            list(scenario.prompt), *nets, None, 2, processor, scenario.horizon, eos_tokens_id=-1, first_target=False
+        )
+        return made
+
+    return speculative

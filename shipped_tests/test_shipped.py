@@ -1,0 +1,192 @@
+"""Every verifier as its project ships it: what holds and what does not, each refutation beside a control.
+
+A row without a wrong verdict beside ``expected`` is right as far as it was examined; nothing else may be refuted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from time import process_time
+from typing import Any, NamedTuple
+
+import chains
+import decoders
+import pytest
+import trees
+
+from reference import Claim
+from specverify.base.verdict import Status
+from specverify.testing import check_engine, check_verifier
+
+BOUNDARY, FRESH = "support_at_boundary_draws", "outputs_are_fresh"
+LAW, ARGMAX, ACCEPTANCE, ROWS = "law_is_target", "greedy_is_argmax", "acceptance_is_optimal", "rows_are_independent"
+GREEDY = frozenset({Claim.GREEDY})
+
+
+class Shipped(NamedTuple):
+    """Somebody's code, how it is examined, and what is not right."""
+
+    what: str
+    make: Callable[[], Any]
+    adapter: Callable[..., Any]
+    """The lines that call it."""
+    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    expected: frozenset[str] = frozenset()
+    """What is refuted."""
+    engine: bool = False
+
+
+def _tree(drafts: str, **options: Any) -> dict[str, Any]:
+    return dict(form="tree", drafts=drafts, **options)
+
+
+SHIPPED = (
+    Shipped(
+        "transformers, `_speculative_sampling`",
+        lambda: chains.transformers_sampling,
+        chains.transformers_sampling,
+        dict(form="row"),
+        frozenset({BOUNDARY}),
+    ),
+    Shipped("DeepSpec, `verify_draft_tokens`", chains.deepspec, chains.deepspec, dict(form="row")),
+    Shipped(
+        "TensorRT-LLM, `get_rejected_indices` and `sample_rejected`",
+        chains.tensorrt,
+        chains.tensorrt,
+        dict(form="row"),
+        frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "vLLM 0.6.5, `RejectionSampler`", partial(chains.vllm_v0, "vllm-0.6.5"), chains.vllm_v0, dict(form="batched")
+    ),
+    Shipped(
+        "vLLM 0.8.0, `RejectionSampler` of its first engine",
+        partial(chains.vllm_v0, "vllm-0.8.0"),
+        chains.vllm_v0,
+        dict(form="batched"),
+    ),
+    Shipped(
+        "vLLM 0.8.0, `RejectionSampler.forward_native`",
+        chains.vllm_v1_native,
+        chains.vllm_v1_native,
+        dict(form="batched"),
+    ),
+    Shipped(
+        "vllm-ascend, `rejection_sample`",
+        partial(chains.ascend, block=False),
+        chains.ascend,
+        dict(form="batched"),
+        frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "vllm-ascend, `rejection_sample` of blocks",
+        partial(chains.ascend, block=True),
+        chains.ascend,
+        dict(form="batched", gammas=(3,)),
+        frozenset({BOUNDARY, LAW}),
+    ),
+    Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),
+    Shipped(
+        "EAGLE `model/utils.py`, `logits_processor=None`",
+        partial(trees.eagle, sampling=False),
+        trees.eagle,
+        _tree("top_k", claims=GREEDY),
+    ),
+    Shipped(
+        "EAGLE `modeling_eagle.py`, batches",
+        trees.eagle_batches,
+        trees.eagle_batches,
+        dict(form="batched_tree", drafts="without_replacement", same_tree=True),
+        frozenset({LAW, ARGMAX, BOUNDARY}),
+    ),
+    Shipped(
+        "the same with `shape[2]` for `shape[1]`",
+        partial(trees.eagle_batches, mended=True),
+        trees.eagle_batches,
+        dict(form="batched_tree", drafts="without_replacement", same_tree=True),
+        frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "Medusa, `temperature=0`",
+        partial(trees.medusa, trees.greedy, temperature=0),
+        trees.medusa,
+        _tree("top_k", claims=GREEDY),
+        frozenset({ARGMAX}),
+    ),
+    Shipped(
+        "the same with candidates padded by -1",
+        partial(trees.medusa, trees.greedy, padding=-1, temperature=0),
+        trees.medusa,
+        _tree("top_k", claims=GREEDY),
+    ),
+    Shipped(
+        'Medusa, `sampling="nucleus"`, `top_p=1`, one path in a tree of two',
+        partial(trees.medusa, trees.nucleus, temperature=1.0, sampling="nucleus", top_p=1.0),
+        trees.medusa,
+        _tree("top_k", trees=((-1, -1),)),
+        frozenset({LAW, ACCEPTANCE}),
+    ),
+    Shipped(
+        "Sequoia, `SpecTree.accept_step`",
+        trees.sequoia,
+        trees.sequoia,
+        _tree("without_replacement"),
+        frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "lucidrains, `speculative_decoding`, one row",
+        lambda: partial(decoders.lucidrains, batch=1),
+        decoders.lucidrains,
+        {},
+        frozenset({BOUNDARY}),
+        engine=True,
+    ),
+    Shipped(
+        "lucidrains, the first of two rows",
+        lambda: partial(decoders.lucidrains, batch=2),
+        decoders.lucidrains,
+        {},
+        frozenset({BOUNDARY}),
+        engine=True,
+    ),
+    Shipped(
+        "lucidrains, the second of two rows",
+        lambda: partial(decoders.lucidrains, batch=2, row=1),
+        decoders.lucidrains,
+        {},
+        frozenset({BOUNDARY}),
+        engine=True,
+    ),
+    Shipped(
+        "gpt-fast before it knew batches, `generate`",
+        lambda: partial(decoders.gpt_fast, source="gpt-fast-unbatched"),
+        decoders.gpt_fast,
+        {},
+        frozenset({BOUNDARY}),
+        engine=True,
+    ),
+    Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
+)
+
+
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda shipped: shipped.what)
+def test_what_is_shipped_is_right_but_for_what_is_told(shipped: Shipped, found: list[str]) -> None:
+    subject = shipped.make()
+    check = check_engine if shipped.engine else check_verifier
+    before = process_time()
+    verdicts = check(subject, on_fail=None, seconds=600, **shipped.options)  # type: ignore[operator]
+    seconds = process_time() - before
+    names = {status: [v.check for v in verdicts if v.status is status] for status in Status}
+    lines = len(inspect.getsource(shipped.adapter).splitlines())
+    unsaid = names[Status.UNKNOWN] + names[Status.UNUSABLE]
+    cells = [
+        ", ".join(name.replace("_", " ") for name in part)
+        for part in (names[Status.HOLDS], names[Status.REFUTED], unsaid)
+    ]
+    found.append(f"| {shipped.what} | {lines} | {' | '.join(cells)} | {seconds:.0f} |")
+    for verdict in verdicts:
+        print(f"{verdict.check}: {verdict.status.value}: {verdict.statement}")
+    assert set(names[Status.REFUTED]) == shipped.expected
+    assert not unsaid

@@ -1,0 +1,122 @@
+"""Verifiers of trees of drafts: EAGLE's, Medusa's and Sequoia's, with their arguments laid out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from sources import functions_of, module_of
+
+from reference.kv_cache import tree_depths
+from reference.tree_layouts import child_lists, conditional_pmfs, path_candidates, path_indices
+
+
+def eagle(*, sampling: bool = True) -> Any:
+    """``evaluate_posterior`` of EAGLE's ``model/utils.py``."""
+    own = module_of("EAGLE", "eagle/model/utils.py")
+    processor = own.prepare_logits_processor(temperature=1.0) if sampling else None
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        indices = path_indices(parents)
+        candidates = path_candidates(tokens, indices)
+        best, length, row = own.evaluate_posterior(p[indices].log(), candidates, processor)
+        accepted = candidates[best, 1 : 1 + length]
+        return (accepted, row) if sampling else [*accepted, row.argmax()]
+
+    return verify
+
+
+def eagle_batches(*, mended: bool = False) -> Any:
+    """``evaluate_posterior`` of EAGLE's ``modeling_eagle.py``, in batches; ``mended`` it looks at the depth."""
+    words = ("accept_length != candidates.shape[1]", "accept_length != candidates.shape[2]") if mended else None
+    own = functions_of(
+        "EAGLE", "eagle/modeling_eagle.py", "evaluate_posterior", torch=torch, random=random, mended=words
+    )
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        rows, shape = len(p), parents[0].tolist()
+        indices, depths = path_indices(parents[0]), tree_depths(shape)
+        candidates = torch.stack([path_candidates(row, indices) for row in tokens])
+        earlier = [[1 + m for m in range(n) if shape[m] == shape[n]] for n in range(len(shape))]
+        nodes = [node for node, depth in enumerate(depths)]
+        levels = [
+            list(dict.fromkeys(shape[node] for node in nodes if depths[node] == depth))
+            for depth in range(max(depths) + 1)
+        ]
+        drafted = [torch.stack([q[:, shape.index(parent)] for parent in level], 1) for level in levels]
+        paths = indices.tolist()
+        place = [[-1 if n <= 0 else levels[depths[n - 1]].index(shape[n - 1]) for n in path] for path in paths]
+        before = [[[] if n <= 0 else torch.tensor(earlier[n - 1], dtype=torch.long) for n in path] for path in paths]
+        one = torch.ones(1, dtype=q.dtype)
+        own_mass = [
+            conditional_pmfs(*row).gather(1, row[2][:, None])[:, 0] for row in zip(q, parents, tokens, strict=True)
+        ]
+        mass = torch.stack([torch.cat([one, row, one])[indices] for row in own_mass])
+        roots = torch.cat([torch.zeros(rows, 1, dtype=torch.long), tokens], 1)
+        best, length, left = own.evaluate_posterior(
+            p[:, indices].log(), candidates, _as_they_are, mass, drafted, place, roots, before, [False] * rows
+        )
+        return [(candidates[row, best[row], 1 : 1 + length[row]], left[row]) for row in range(rows)]
+
+    return verify
+
+
+def medusa(last: Callable[..., Any], *, padding: int = 0, **options: Any) -> Any:
+    """``evaluate_posterior`` of Medusa's ``model/utils.py``; it pads short paths with token 0."""
+    own = module_of("Medusa", "medusa/model/utils.py")
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        indices = path_indices(parents)
+        candidates = path_candidates(tokens, indices, padding=padding)
+        logits = torch.log(p[indices])
+        best, length = own.evaluate_posterior(logits, candidates, **options)
+        return [*candidates[best, 1 : 1 + length], last(own, logits[best, length])]
+
+    return verify
+
+
+def greedy(_: Any, row: Any) -> Any:
+    """Medusa's next token at temperature 0, and with ``fast=True``."""
+    return row.argmax()
+
+
+def nucleus(own: Any, row: Any) -> Any:
+    """Medusa's next token of nucleus sampling that keeps everything."""
+    return own.get_nucleus_one_token(row[None].clone(), 1.0, 1.0)[0, 0]
+
+
+def sequoia() -> Any:
+    """``SpecTree.accept_step`` of Sequoia with its ``get_residual``."""
+    softmax = torch.nn.functional.softmax
+    residual = functions_of("Sequoia", "utils.py", "get_residual", torch=torch).get_residual
+    step = functions_of("Sequoia", "Tree/SpecTree.py", "SpecTree", torch=torch, softmax=softmax, Tree=object)
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        lists = child_lists(parents)
+        rows = torch.stack([q[below[0] - 1] if below else q[0] for below in lists])
+        tree = SimpleNamespace(
+            ground_truth_len=1,
+            temperature=1.0,
+            dtype=p.dtype,
+            Successors=lists,
+            target_logits=p,
+            residual_graph=residual,
+            draft_logits=torch.log(rows),
+            tokens=torch.cat([tokens[:1], tokens]),
+            r=torch.rand(len(p), dtype=p.dtype),
+        )
+        path = [0]
+        while True:
+            place, weights = step.SpecTree.accept_step(tree, path[-1])
+            if place == -1:
+                return tree.tokens[path[1:]], weights.clone()
+            path.append(place)
+
+    return verify
+
+
+def _as_they_are(_: Any, logits: Any) -> Any:
+    return logits
