@@ -270,3 +270,15 @@ def test_everything_is_as_before_after_the_block():
     assert torch.manual_seed is seed
     assert 0 <= torch.rand(()).item() < 1
     assert np.isfinite(torch.randn(2).numpy()).all()
+
+
+def test_coins_that_were_written_to_are_tossed_again():
+    def program():
+        coins = torch.zeros(2)
+        first = coins.bernoulli_(0.5)[:1]
+        coins[0] = 1
+        before = bool(first)
+        coins.bernoulli_(0.25)
+        return before, bool(first)
+
+    assert close(law_of(program), {(True, True): 0.25, (True, False): 0.75})

@@ -198,18 +198,6 @@ def test_what_would_be_seen_wrong_is_refused_by_line(program):
         law_of(program)
 
 
-def test_coins_that_were_written_to_are_tossed_again():
-    def program():
-        coins = zeros(2)
-        first = coins.bernoulli_(0.5)[:1]
-        coins[0] = 1
-        before = bool(first)
-        coins.bernoulli_(0.25)
-        return before, bool(first)
-
-    assert close(law_of(program), {(True, True): 0.25, (True, False): 0.75})
-
-
 def test_coins_read_as_bits_are_looked_at():
     one = int(torch.ones(1, dtype=torch.float64).view(torch.int64))
     assert close(law_of(lambda: int(torch.bernoulli(P[:1]).view(torch.int64)[0])), {0: 0.75, one: 0.25})

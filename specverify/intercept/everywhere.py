@@ -16,8 +16,8 @@ from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
-from specverify.intercept.unknowns.lazy_arrays import arrays_answer, lookups_at_large
-from specverify.intercept.unknowns.lazy_buffers import buffers_answer
+from specverify.intercept.unknowns.lazy_arrays import lookups_at_large
+from specverify.intercept.unknowns.lazy_buffers import arrays_answer
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -52,7 +52,6 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         stack.enter_context(math_answers())
         stack.enter_context(lookups_at_large())
         stack.enter_context(arrays_answer())
-        stack.enter_context(buffers_answer())
         try:
             yield
         except Exception as error:

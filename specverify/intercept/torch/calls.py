@@ -26,7 +26,8 @@ from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, na
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, stored
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
-from specverify.intercept.torch.written import from_numpy, is_lazy, made, written
+from specverify.intercept.torch.written import from_numpy, made, written
+from specverify.intercept.unknowns.lazy_arrays import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -66,7 +67,7 @@ class _Answers(TorchFunctionMode):
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
-        if is_lazy(args) or (named and is_lazy(tuple(named.values()))):
+        if holds_lazy(args) or (named and holds_lazy(tuple(named.values()))):
             found = made(func, args, named)
             if found is not NotImplemented:
                 return found

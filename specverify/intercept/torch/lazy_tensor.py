@@ -96,7 +96,13 @@ class LazyTensor(torch.Tensor):
 
     def item(self) -> Any:
         """Return the only element; a random number as a float that has no value."""
-        return self.reshape(()).tolist() if self.elements.size == 1 and self._open() else super().item()
+        if self.numel() != 1 or is_stored(self):
+            return super().item()
+        element = self.elements.item()
+        if isinstance(element, UNKNOWN):
+            return wrapped(element)
+        cast = bool if self.dtype is torch.bool else int
+        return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
         """Return the elements, looked at; random numbers as floats that have no value."""

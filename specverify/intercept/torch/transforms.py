@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch._functorch import apis as _apis
 from torch._functorch import vmap as functorch
 from torch.utils import _pytree
-
-from specverify.intercept.native_types import replaced
 
 apis: Any = _apis
 _SCRIPTED: Any = torch.jit.ScriptFunction
@@ -30,13 +28,13 @@ _NO_RANDOMNESS: list[None] = []
 @contextmanager
 def as_written() -> Iterator[None]:
     """Run the functions that others were made of inside the block."""
-    with ExitStack() as stack:
-        stack.enter_context(replaced(apis, {"vmap_impl": _rows}))
-        _SCRIPTED.__call__ = _original
-        stack.callback(setattr, _SCRIPTED, "__call__", _REAL_CALL)
-        if "torch._dynamo" in sys.modules:
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
-        yield
+    compiled = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+    apis.vmap_impl, _SCRIPTED.__call__ = _rows, _original
+    try:
+        with compiled:
+            yield
+    finally:
+        apis.vmap_impl, _SCRIPTED.__call__ = _REAL_VMAP, _REAL_CALL
 
 
 def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:

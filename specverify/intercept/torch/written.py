@@ -17,7 +17,7 @@ from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred
-from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
 from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
@@ -76,23 +76,16 @@ def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
 _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 
 
-def is_lazy(value: Any) -> bool:
-    """Return whether there is a random number in a value, or in what it contains."""
-    if type(value) in (list, tuple):
-        return any(map(is_lazy, value))
-    return type(value) in {LazyFloat, LazyInt, LazyArray}
-
-
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the tensor that a function makes of random numbers; ``NotImplemented`` for another function."""
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
-        value = next(value for value in (*args, *kwargs.values()) if is_lazy(value))
+        value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
         elements = np.empty(tuple(like.shape), dtype=object)
         elements[...] = opened(value)
         return LazyTensor(elements, like.dtype, like.device)
     if func in _OF_NUMBERS:
-        data = next(value for value in (*args, *kwargs.values()) if is_lazy(value))
+        data = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
         like = func(*(_zeros(value) for value in args), **{name: _zeros(value) for name, value in kwargs.items()})
         elements = np.empty(like.numel(), dtype=object)
         elements[:] = [opened(value) for value in _flat(data)]

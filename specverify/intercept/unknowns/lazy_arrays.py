@@ -11,11 +11,19 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify.intercept.native_types import methods_replaced, replaced
+from specverify.intercept.native_types import methods_replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
 from specverify.intercept.unknowns.continuous import largest_of
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, opened, whole_part, wrapped
+from specverify.intercept.unknowns.lazy_numbers import (
+    LazyFloat,
+    LazyInt,
+    asked,
+    of_operands,
+    opened,
+    whole_part,
+    wrapped,
+)
 from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays, lookup
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import refusal
@@ -139,11 +147,8 @@ def _winner(row: Sequence[Any], *, largest: bool) -> int:
     return int(np.argmax(entries) if largest else np.argmin(entries))
 
 
-_REAL_ASARRAY = np.asarray
-
-
-def _as_objects(value: Any) -> Any:
-    return _REAL_ASARRAY(_plain(value), dtype=object)
+def _as_objects(value: Any, make: Any = np.asarray) -> Any:
+    return make(_plain(value), dtype=object)
 
 
 def _plain(value: Any) -> Any:
@@ -239,9 +244,7 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return what ``ndarray.searchsorted`` does."""
     random = isinstance(v, LazyFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
-    if random and large(self.size):
-        return _searched(self, v, side, sorter)
-    return _SEARCHSORTED(self, v, side, sorter)
+    return (_searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -270,22 +273,20 @@ def _making(real: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+_LAZY, _CONTAINERS = frozenset({LazyFloat, LazyInt, LazyArray}), frozenset({list, tuple})
+
+
 def holds_lazy(values: Any) -> bool:
     """Return whether there is a lazy number in a value, or in what it contains."""
-    if type(values) in {list, tuple}:
-        return any(map(holds_lazy, values))
-    return type(values) in {LazyFloat, LazyArray} or isinstance(values, LazyFloat)
+    if type(values) not in _CONTAINERS:
+        return type(values) in _LAZY
+    kinds = set(map(type, values))
+    return not kinds.isdisjoint(_LAZY) or (not kinds.isdisjoint(_CONTAINERS) and any(map(holds_lazy, values)))
 
 
 _FROM_ITERATOR = np.fromiter
-_MADE = {name: _making(getattr(np, name)) for name in ("array", "asarray", "fromiter")}
-
-
-@contextmanager
-def arrays_answer() -> Iterator[None]:
-    """Let the functions that make arrays know random numbers inside the block."""
-    with replaced(np, _MADE):
-        yield
+MADE = {name: _making(getattr(np, name)) for name in ("array", "asarray", "fromiter")}
+"""What stands for the functions that make arrays of numbers, by their names in NumPy."""
 
 
 @contextmanager

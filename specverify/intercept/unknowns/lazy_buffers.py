@@ -17,7 +17,7 @@ import numpy as np
 
 from specverify.intercept.caller import is_ours_or_answered
 from specverify.intercept.native_types import replaced
-from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
+from specverify.intercept.unknowns.lazy_arrays import MADE, LazyArray, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
 
 _SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
@@ -172,21 +172,23 @@ def _making(real: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-_MADE = {
-    name: _making(getattr(np, name))
-    for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
-}
-
-
-@contextmanager
-def buffers_answer() -> Iterator[None]:
-    """Let the functions that make room for numbers give room for random ones inside the block."""
-    with replaced(
-        np, _MADE | {name: _reading(getattr(np, name)) for name in ("array", "asarray", "ascontiguousarray")}
-    ):
-        yield
-
-
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes an array of the elements of a buffer, where ``make`` would see its memory."""
     return lambda values, *args, **kwargs: make(contents_of(values), *args, **kwargs)
+
+
+_MADE = (
+    MADE
+    | {
+        name: _making(getattr(np, name))
+        for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
+    }
+    | {name: _reading(MADE.get(name) or getattr(np, name)) for name in ("array", "asarray", "ascontiguousarray")}
+)
+
+
+@contextmanager
+def arrays_answer() -> Iterator[None]:
+    """Let the functions of NumPy that make arrays make them of random numbers, or with room for such, in the block."""
+    with replaced(np, _MADE):
+        yield
