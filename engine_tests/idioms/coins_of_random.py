@@ -111,12 +111,6 @@ def system(p, q):
     return random.SystemRandom().random() < p / q
 
 
-@coin("random", wrong=("random.betavariate(1, 1)", "random.betavariate(1, 1) ** 2"))
-def beta(p, q):
-    """A beta of 1 and 1."""
-    return p > 0 and random.betavariate(1, 1) <= p / q
-
-
 @coin("random", wrong=("not random.random() >= p / q", "random.random() >= p / q"))
 def not_at_least(p, q):
     """``not >=``."""

@@ -20,11 +20,11 @@ def sum_of_rejections(p, q):
     return ((~kept).cumsum(-1) < 1).sum()
 
 
-@count("torch", wrong=("u > p / q", "u > p"))
+@count("torch", wrong=("u >= p / q", "u >= p"))
 def first_place_of_a_rejection(p, q):
     """``nonzero`` of the rejections, and its first entry."""
     u = torch.rand(len(p), dtype=torch.float64)
-    lost = (u > p / q).nonzero()
+    lost = (u >= p / q).nonzero()
     return len(p) if lost.numel() == 0 else lost[0, 0].item()
 
 
@@ -114,10 +114,10 @@ def stacked(p, q):
     return (u < p / q).long().cumprod(0).sum()
 
 
-@count("torch", wrong=("[torch.rand(1), torch.rand(1)]", "[torch.rand(1)] * 2"))
+@count("torch", wrong=("[torch.rand(1) for _ in p]", "[torch.rand(1)] * len(p)"))
 def joined(p, q):
     """Uniforms joined."""
-    u = torch.cat([torch.rand(1), torch.rand(1)])
+    u = torch.cat([torch.rand(1) for _ in p])
     return (u < p / q).long().cumprod(0).sum()
 
 
@@ -164,7 +164,7 @@ def expanded_for_rows(p, q):
 @count("torch", wrong=("torch.logical_and(kept[:1], kept[1:])", "torch.logical_or(kept[:1], kept[1:])"))
 def both_by_hand(p, q):
     """Of two drafts: the first, and the first and the second."""
-    kept = torch.rand(2) < p / q
+    kept = torch.rand(len(p)) < p / q
     return torch.cat([kept[:1], torch.logical_and(kept[:1], kept[1:])]).sum()
 
 

@@ -24,10 +24,10 @@ def categorical(w):
     return torch.distributions.Categorical(probs=w).sample()
 
 
-@token("torch", wrong=("logits=w.clamp_min(1e-30).log()", "logits=w"))
+@token("torch", wrong=("logits=w.log()", "logits=w"))
 def categorical_of_logits(w):
     """``distributions.Categorical`` of logits."""
-    return torch.distributions.Categorical(logits=w.clamp_min(1e-30).log()).sample()
+    return torch.distributions.Categorical(logits=w.log()).sample()
 
 
 @token("torch", wrong=("probs=w / w.sum()", "probs=w.sqrt() / w.sum()"))

@@ -124,7 +124,7 @@ def gumbel_for_a_tensor(w):
 def lookup_for_a_tensor(w):
     """A number of ``random`` looked up in a tensor."""
     cdf = w.cumsum(0)
-    return (cdf <= random.random() * cdf[-1]).sum()
+    return (cdf <= random.random() * cdf[-1]).sum().clamp(max=int(w.nonzero()[-1]))
 
 
 @token("NumPy and torch", wrong=("/ w[keep])", "/ w[keep].sqrt())"))

@@ -76,7 +76,7 @@ def smallest_time(w):
     return possible[race.argmin()]
 
 
-@token("torch", wrong=("kthvalue(1)", "kthvalue(2)"))
+@token("torch", wrong=("[possible] / w[possible]).kthvalue", "[possible] * w[possible]).kthvalue"))
 def kth_value(w):
     """``kthvalue``: the smallest time."""
     possible = w.nonzero().view(-1)
@@ -143,8 +143,8 @@ def gumbel_softmax(w):
 
 @token("torch", wrong=("** (1 / w)", "** w"))
 def powers_of_uniforms(w):
-    """Uniforms to the power of reciprocal weights; of weight 0 that is 0."""
-    return (torch.rand_like(w).clamp_min(1e-300) ** (1 / w)).argmax()
+    """Uniforms to the power of reciprocal weights; impossible tokens are marked."""
+    return torch.where(w > 0, torch.rand_like(w) ** (1 / w), -1.0).argmax()
 
 
 @token("torch", wrong=("torch.rand_like(w).clamp_min_(1e-30).log() / w", "torch.rand_like(w).clamp_min_(1e-30) / w"))
@@ -173,7 +173,7 @@ def one_hot_of_the_largest(w):
     """A one-hot row: what is not below the largest."""
     race = w / noise_of(w)
     hot = (race >= race.amax(-1, keepdim=True)).int()
-    return (hot * torch.arange(len(w))).sum()
+    return (hot * torch.arange(len(w))).max()
 
 
 @token("torch", wrong=("indices[best]", "indices[0]"))
@@ -251,18 +251,3 @@ def possible_tokens_alone(w):
     possible = torch.nonzero(w, as_tuple=True)[0]
     noise = torch.empty(len(possible)).exponential_()
     return possible[torch.argmax(w[possible] / noise)]
-
-
-@token("torch", wrong=("int(b / w[1] < a / w[0])", "int(b * w[1] < a * w[0])"))
-def knocked_out_in_pairs(w):
-    """The first two against each other, and the better one against the third."""
-    if len(w) < 3:
-        return (w / noise_of(w)).argmax()
-    a, b, *rest = noise_of(w)
-    w = w.clamp_min(1e-300)
-    best = int(b / w[1] < a / w[0])
-    time = (b / w[1]) if best else (a / w[0])
-    for i, clock in enumerate(rest, 2):
-        if clock / w[i] < time:
-            best, time = i, clock / w[i]
-    return best

@@ -10,6 +10,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from idioms_page import begin_of, end_of, laws_of, of_law, on_page
 from tables import IDIOMS
 from verdicts import told
 from world import distance, rejection_law, sample
@@ -29,6 +30,9 @@ KNOWN = tuple(idiom for idiom in IDIOMS if not idiom.unknown)
 UNKNOWN = tuple(idiom for idiom in IDIOMS if idiom.unknown)
 
 
+LINES = on_page()
+
+
 def named(idioms):
     return pytest.mark.parametrize("idiom", idioms, ids=[f"{idiom.table}-{idiom.name}" for idiom in idioms])
 
@@ -45,10 +49,18 @@ def test_there_are_many_and_no_two_of_one_table_have_one_name():
     assert max(Counter((idiom.table, idiom.name) for idiom in IDIOMS).values()) == 1
 
 
+def test_the_page_has_a_line_for_each_and_none_is_refuted_though_right():
+    assert set(LINES) == set(map(begin_of, IDIOMS))
+    held = [line for line in LINES.values() if line.endswith("| holds | refuted |")]
+    assert len(held) == len(KNOWN)
+
+
 @named(KNOWN)
 def test_a_right_idiom_has_the_law_of_rejection_sampling_and_its_twin_is_far_from_it(idiom):
-    assert distance(idiom, idiom.right) < NEAR
-    assert distance(idiom, idiom.wrong) > FAR
+    right, wrong = distance(idiom, idiom.right), distance(idiom, idiom.wrong)
+    assert right < NEAR
+    assert wrong > FAR
+    assert f"{begin_of(idiom)} {of_law(right)} | {of_law(wrong)} | " in LINES[begin_of(idiom)]
 
 
 def drawn_by_itself(idiom, verify, far):
@@ -74,6 +86,7 @@ def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     place = IDIOMS.index(idiom)
     assert told(idiom.right, idiom.gamma, place) == (Status.HOLDS, "")
     assert told(idiom.wrong, idiom.gamma, place)[0] == Status.REFUTED
+    assert LINES[begin_of(idiom)].endswith(end_of(idiom, Status.HOLDS, Status.REFUTED))
 
 
 @named(UNKNOWN)
@@ -81,7 +94,9 @@ def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):
     status, why = told(idiom.right, idiom.gamma, SHARE)
     assert status == Status.UNKNOWN
     assert idiom.unknown in why
-    assert told(idiom.wrong, idiom.gamma, SHARE)[0] in {Status.UNKNOWN, Status.REFUTED}
+    twin = told(idiom.wrong, idiom.gamma, SHARE)[0]
+    assert twin in {Status.UNKNOWN, Status.REFUTED}
+    assert LINES[begin_of(idiom)] == f"{begin_of(idiom)} {laws_of(idiom)} {end_of(idiom, status, twin)}"
 
 
 def test_an_unknown_law_is_unknown_for_a_reason_that_the_run_gives():

@@ -206,17 +206,6 @@ def permuted_first(w):
     return order[np.searchsorted(cdf, RNG.random() * cdf[-1], side="right")]
 
 
-@token("NumPy", wrong=("RNG.shuffle(bag)", "bag.sort()"))
-def shuffled_bag(w):
-    """Whole weights as a bag of tokens that is shuffled, where there are few; else ``choice``."""
-    whole = np.rint(w / w.sum() * 6)
-    if not np.allclose(whole, w / w.sum() * 6):
-        return RNG.choice(len(w), p=w / w.sum())
-    bag = np.repeat(np.arange(len(w)), whole.astype(int))
-    RNG.shuffle(bag)
-    return bag[0]
-
-
 @token("NumPy", wrong=("p=w / w.sum()", "p=np.flip(w) / w.sum()"))
 def drawn_without_replacement(w):
     """The first of a draw without replacement."""

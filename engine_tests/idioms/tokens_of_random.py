@@ -180,17 +180,6 @@ def bag_of_tokens(w):
     return random.choice(bag)
 
 
-@token("random", wrong=("bag.pop(0)", "max(bag)"))
-def shuffled(w):
-    """The first of a shuffled bag."""
-    whole = [x / sum(w) * 6 for x in w]
-    if any(abs(x - round(x)) > 1e-9 for x in whole):
-        return random.choices(range(len(w)), w)[0]
-    bag = [i for i, x in enumerate(whole) for _ in range(round(x))]
-    random.shuffle(bag)
-    return bag.pop(0)
-
-
 @token("random", wrong=("counts=whole", "counts=[1] * len(w)"))
 def sample_with_counts(w):
     """``sample`` with counts."""

@@ -17,7 +17,7 @@ from tables import IDIOMS
 
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
-from specverify.run.verify import Plan, verify_subject
+from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.verifier import verifier_subject
 
 SHARES = 6
@@ -29,7 +29,7 @@ def told(verify, gamma, place):
     subject = verifier_subject(verify, verify.__name__, (gamma,))
     subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
     worst = Status.HOLDS.value, ""
-    for verdict in verify_subject(subject, Plan(EXACT_CHECKS)):
+    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
         if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
             said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
             worst = min(worst, said, key=lambda each: WORST.index(each[0]))

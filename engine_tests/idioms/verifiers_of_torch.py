@@ -210,14 +210,14 @@ def module_with_buffers(p, q, draft_tokens):
     return Sampler()(p, q, draft_tokens)
 
 
-@verifier("torch", wrong=("(cdf[count] <= u[-1] * total)", "(cdf[count] <= u[0] * total)"))
+@verifier("torch", wrong=("u[-1] * row.sum()", "u[0] * row.sum()"))
 def uniforms_of_one_call(p, q, draft_tokens):
     """All uniforms of a round in one call: coins, and the last for the lookup."""
     u = torch.rand(len(draft_tokens) + 1, dtype=torch.float64)
     count = int((u[:-1] < ratios(p, q, draft_tokens)).long().cumprod(0).sum())
-    cdf = torch.cat([residuals(p, q), p[-1:]]).cumsum(-1)
-    total = cdf[count, -1]
-    return [*draft_tokens[:count].tolist(), int((cdf[count] <= u[-1] * total).sum())]
+    row = torch.cat([residuals(p, q), p[-1:]])[count]
+    place = (row.cumsum(-1) <= u[-1] * row.sum()).sum()
+    return [*draft_tokens[:count].tolist(), min(int(place), int(row.nonzero()[-1]))]
 
 
 @verifier("torch", wrong=("(u[i] - ratio) / (1 - ratio)", "u[i]"))
@@ -227,9 +227,10 @@ def coin_used_up_in_parts(p, q, draft_tokens):
     for i, token in enumerate(draft_tokens.tolist()):
         ratio = (p[i, token] / q[i, token]).item()
         if u[i] >= ratio:
-            cdf = residuals(p, q)[i].cumsum(0)
+            row = residuals(p, q)[i]
             again = (u[i] - ratio) / (1 - ratio)
-            return [*draft_tokens[:i].tolist(), int((cdf <= again * cdf[-1]).sum())]
+            place = (row.cumsum(0) <= again * row.sum()).sum()
+            return [*draft_tokens[:i].tolist(), min(int(place), int(row.nonzero()[-1]))]
     return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
 
 

@@ -61,10 +61,14 @@ class Answers:
         """Return what answers one call of ``function``, and move the real generator on by ``advance``."""
         self._keep(generator)
         state = generator_states.read(generator)
+        done = False
         with suppress(Exception), nobody_answers():  # arguments that only answered calls take: it stays as it was
             advance()
+            done = True
         if state is not None:
-            self._left[id(generator)] = (generator, generator_states.read(generator))
+            self._left[id(generator)] = (generator, after := generator_states.read(generator))
+            if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
+                state = None
         return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
