@@ -30,6 +30,8 @@ def strength(verdict: Verdict) -> str:
         return f"exact, TV {figures['tv']:.1g} (rounding below {figures['rounding']:.1g})"
     if verdict.evidence is Evidence.STATISTICAL and "tv_detectable" in figures:
         return f"statistical, TV {figures['tv_detectable']:.3f} would have been seen"
+    if verdict.evidence is Evidence.STATISTICAL and "tv_at_most" in figures:
+        return f"statistical, TV at most {figures['tv_at_most']:.4f}"
     return str(verdict.evidence or "")
 
 

@@ -47,8 +47,9 @@ def coarsenings(
     """Return the ways to look at a law ``[k]`` with up to ``samples`` samples; the first is every outcome by itself.
 
     By mass: outcomes that expect ten samples alone, rarer ones with those of like mass; and all in 64 cells of equal
-    mass, likely ones with likely ones. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the same outcomes, for cells of like p/q, where a wrong residual shows.
-    ``more``: other labels ``[k]`` by name. Cells that expect fewer than ten samples are joined with a neighbour.
+    mass, likely ones with likely ones. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the same outcomes,
+    for cells of like p/q, where a wrong residual shows. ``more``: other labels ``[k]`` by name. Cells that expect fewer
+    than ten samples are joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
