@@ -49,7 +49,7 @@ def biased(seed, n):
 
 def with_prompt(seed, n, prompt, max_tokens):
     assert (prompt, max_tokens) == ([3, 1], 2), (prompt, max_tokens)
-    print("loading the model, 100 %")
+    print("loading the model, 100 %")  # noqa: T201 - it must not end up among the answers
     return right(seed, n)
 
 
@@ -74,7 +74,8 @@ def answer_lines(kind):
         if question["ask"] == "logprobs":
             answer = {"logprobs": [[i, log(p)] for i, p in enumerate(pmf_after(question["prompt"]))]}
         elif kind == "dies":
-            print("out of device memory", file=sys.stderr)
+            sys.stderr.write("out of device memory\n")
+            sys.stderr.flush()
             os._exit(7)
         elif kind == "killed":
             os.kill(os.getpid(), 9)
@@ -86,7 +87,8 @@ def answer_lines(kind):
             answer = {"tokens": [[0, 1]]}
         else:
             answer = {"tokens": ANSWERS[kind](question["seed"], question["n"])}
-        print(answer if isinstance(answer, str) else json.dumps(answer), flush=True)
+        sys.stdout.write((answer if isinstance(answer, str) else json.dumps(answer)) + "\n")
+        sys.stdout.flush()
 
 
 @contextmanager
@@ -94,7 +96,7 @@ def server(answers=right, tokens="ids"):
     """Serve completions on a port of this machine, and yield the URL. ``tokens``: ids, words, text or no."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):  # noqa: N802 - the name that http.server calls
+        def do_POST(self):
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, body = (500, b"out of memory") if tokens == "no" else (200, json.dumps(completed(asked)).encode())
             self.send_response(status)

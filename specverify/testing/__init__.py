@@ -22,15 +22,18 @@ from specverify.testing.judged import SpeculationRefuted, check_subject
 from specverify.testing.kernels import check_kernel
 from specverify.testing.samplers import check_sampler
 from specverify.testing.verifiers import check_decoder, check_verifier
+from specverify.trust.calibrate import Calibration, calibrate
 
 __all__ = [
     "BatchedCall",
+    "Calibration",
     "Call",
     "EngineScenario",
     "LogitsCall",
     "Made",
     "Observer",
     "SpeculationRefuted",
+    "calibrate",
     "check_decoder",
     "check_engine",
     "check_kernel",

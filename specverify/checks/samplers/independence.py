@@ -104,7 +104,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
         Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
         Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
         Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
-        f"the tolerance is {plan.tolerance:g}: give a larger most_samples",
+        f"the tolerance is {plan.tolerance:g}: more samples would tell",
     }[status]
     example = Counterexample((f"{couples} couples, {plan.what}",), alike) if status is Status.REFUTED else None
     figures = {"samples": couples, "tv_at_most": bound, "notes": list(notes)}

@@ -191,4 +191,4 @@ def _detectable(plan: LawPlan, samples: int) -> list[str]:
 
 
 def _power_of_ten(logarithm: float) -> str:
-    return "without bound" if math.isinf(logarithm) else f"1e{logarithm / math.log(10):.1f}"
+    return "without bound" if math.isinf(logarithm) else f"10^{logarithm / math.log(10):.1f}"

@@ -133,7 +133,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
     status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
     refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
     statement = {
-        Status.REFUTED: f"it has another law than the reference: e-value 1e{surprise / math.log(10):.1f}, "
+        Status.REFUTED: f"it has another law than the reference: e-value 10^{surprise / math.log(10):.1f}, "
         f"alarm {plan.alarm:.1g}",
         Status.HOLDS: f"total variation from the reference at most {bounds.upper:.4f}, error {plan.error:.1g}, "
         f"tolerance {plan.tolerance:g}",
