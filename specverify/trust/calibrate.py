@@ -138,11 +138,12 @@ def calibrate(
 def most_wrong(masses: Array) -> Mapping[str, Array]:
     """Return the ends of the ways in which a law is made wrong: it is mixed with these, more and more."""
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
+    garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}
     if (masses > 0).sum() == 1:
-        return {"uniform garbage": uniform}
+        return garbage
     moved = perturbed(law, min(largest_perturbation(law), 0.5))
     half = np.array([moved.get(i, 0.0) for i in range(len(masses))])
-    return {"half of the outcomes too likely": half, "uniform garbage": uniform}
+    return {"half of the outcomes too likely": half} | garbage
 
 
 def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float]) -> Seen:
