@@ -52,6 +52,17 @@ def seed_ignored(seed, n):
     return right(0, n)
 
 
+def every_second_call_repeats():
+    """Return a sampler whose second, fourth ... call gives what the one before it gave."""
+    calls = []
+
+    def sample(seed, n):
+        calls.append(right(seed, n) if len(calls) % 2 == 0 else calls[-1])
+        return calls[-1]
+
+    return sample
+
+
 def neighbours_by_seed_and_row(seed, n):
     """Give row i of every call the stream of i: calls repeat each other, rows do not."""
     return [right(i, 1)[0] for i in range(n)]

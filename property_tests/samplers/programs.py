@@ -65,7 +65,11 @@ def hungry(seed, n):
     return [[len(bytearray(2**33)), 0]] * n
 
 
-ANSWERS = {"right": right, "biased": biased, "seed-ignored": seed_ignored}
+def short(seed, n):
+    return [row[:1] if row[0] == 0 else row for row in right(seed, n)]
+
+
+ANSWERS = {"right": right, "short": short, "biased": biased, "seed-ignored": seed_ignored}
 
 
 def answer_lines(kind):

@@ -61,8 +61,11 @@ def test_a_planted_bug_is_refuted_by_its_check(sample, check, within):
         check_sampler(sample, law=LAW, tolerance=0.1)
 
 
-def test_dependent_samples_accuse_no_law():
-    found = statuses(check_sampler(boxes.seed_ignored, law=LAW, **QUICK))
+@pytest.mark.parametrize("start", range(40))
+def test_dependent_samples_accuse_no_law(start):
+    """Thirty-two samples again and again look like another law, and soon."""
+    found = statuses(check_sampler(lambda seed, n: right(start, n), law=LAW, **QUICK))
+    assert found["calls_are_independent"] is Status.REFUTED
     assert found["samples_fit_law"] is Status.UNKNOWN
     assert found["samples_are_supported"] is Status.UNKNOWN
 
@@ -82,11 +85,14 @@ def test_too_few_samples_are_unknown_and_say_what_they_leave_open():
     assert verdict.statement.endswith("the tolerance is 0.01: give a larger most_samples or tolerance")
 
 
-def test_a_correct_sampler_is_not_refuted_however_small_its_calls():
-    assert all(
-        verdict.status is not Status.REFUTED
-        for verdict in check_sampler(right, law=LAW, most_samples=2000, largest_call=3, on_fail=None)
-    )
+@pytest.mark.parametrize("largest", [1, 3])
+def test_calls_of_few_rows_are_judged_like_others(largest):
+    options = {"law": LAW, "most_samples": 3000, "tolerance": 0.2, "largest_call": largest}
+    found = statuses(check_sampler(right, **options))
+    assert ("rows_are_independent" in found) == (largest > 1)
+    wrong = statuses(check_sampler(boxes.every_second_call_repeats(), **options, on_fail=None))
+    assert wrong["calls_are_independent"] is Status.REFUTED
+    assert wrong["samples_fit_law"] is Status.UNKNOWN
 
 
 def test_a_reference_in_place_of_a_law():

@@ -68,6 +68,12 @@ def test_a_program_against_what_it_says_of_itself():
     assert "samples fit law - refuted" in said
 
 
+def test_a_sample_that_ends_early_is_asked_about():
+    code, said = sampled(command("short"), "--logprobs")
+    assert code == 2
+    assert "ended a sample after 1 of 2 tokens: name the token that ends one" in said
+
+
 def test_a_program_against_another():
     assert sampled(command("right"), "--reference", "python:programs:right")[0] == 0
     code, said = sampled(command("biased"), "--reference", "python:programs:right")

@@ -62,7 +62,7 @@ def sample_command(
     ] = None,
     largest_call: Annotated[
         int, option("Samples of one call at most.", "--largest-call", check_count, "the size of a call")
-    ] = 256,
+    ] = 128,
     rounding: Annotated[
         float | None,
         option("Relative error of the law's probabilities.", "--rounding", _check_rounding, "the rounding"),
@@ -85,7 +85,8 @@ def sample_command(
         stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")
     if logprobs and temperature not in (None, 1.0):
         stop("--logprobs needs temperature 1: what engines tell is mostly not tempered, expected --law or --reference")
-    wanted = Wanted(_ids_or_text(prompt), max_tokens, 1.0 if logprobs else temperature, model, _id_or_word(eos))
+    tempered = 1.0 if logprobs else temperature
+    wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), whole=logprobs)
     told = PER_TOKEN * max_tokens if logprobs else 1e-6
     plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, told if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))

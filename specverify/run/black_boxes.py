@@ -43,6 +43,8 @@ class Wanted(NamedTuple):
     model: str = ""
     eos: int | str | None = None
     """Where a sequence ends early: this token ends it, whether or not the subject shows it."""
+    whole: bool = False
+    """Whether a sequence that ends early, without ``eos`` to tell why, cannot be judged."""
 
 
 class BlackBox(NamedTuple):
@@ -103,6 +105,11 @@ def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, numbe
     rows = answer.get("tokens")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise UnusableSubject(f"{name} answered {shown(answer)}, expected tokens: a list of lists of ids or words")
+    short = [row for row in rows if len(row) < wanted.max_tokens]
+    if short and wanted.whole and wanted.eos is None:
+        raise UnusableSubject(
+            f"{name} ended a sample after {len(short[0])} of {wanted.max_tokens} tokens: name the token that ends one"
+        )
     return [_ended(tuple(map(words.number, row)), wanted, words) for row in rows]
 
 

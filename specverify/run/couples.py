@@ -27,12 +27,16 @@ class Watch(NamedTuple):
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
+    couples: Callable[[], int]
+    """How many of either were seen, at least."""
     verdicts: Callable[[Sequence[str]], Sequence[Verdict]]
     """``verdicts(notes)``: the notes stand under the verdict on calls."""
 
 
-def watch(name: str, cell: CellOf, alarm: float, error: float, tolerance: float, most_couples: int) -> Watch:
-    """Return what is told of every batch; ``alarm`` is of each of the two questions."""
+def watch(
+    name: str, cell: CellOf, alarm: float, error: float, tolerance: float, most_couples: int, *, alone: bool
+) -> Watch:
+    """Return what is told of every batch; ``alarm`` is of each of the two questions, ``alone``: calls have one row."""
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tolerance, most_couples)
         for what, check in (
@@ -51,6 +55,18 @@ def watch(name: str, cell: CellOf, alarm: float, error: float, tolerance: float,
         in_calls = couples_seen(calls, in_calls, *batch)
 
     def verdicts(notes: Sequence[str]) -> Sequence[Verdict]:
-        return [independence_verdict(name, rows, in_rows, []), independence_verdict(name, calls, in_calls, notes)]
+        of_calls = independence_verdict(name, calls, in_calls, notes)
+        return [of_calls] if alone else [independence_verdict(name, rows, in_rows, []), of_calls]
 
-    return Watch(seen, lambda: [independence_status(rows, in_rows), independence_status(calls, in_calls)], verdicts)
+    def statuses() -> Sequence[Status]:
+        return [_status(rows, in_rows, alone), independence_status(calls, in_calls)]
+
+    def couples() -> int:
+        return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
+
+    return Watch(seen, statuses, couples, verdicts)
+
+
+def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
+    """Return the status of rows, of which there may be one in each call."""
+    return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Tokens
+from reference import Tokens
 from specverify.base.arguments import check_count, check_number, check_probability, check_seed
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import cells_of
@@ -38,6 +38,8 @@ PILOT = 1000
 OF_COUPLES = 4
 """Dependence is looked for at so many times the tolerance of the law: two rows are a couple, two couples a sample."""
 POSITIONS = 4
+CONFIRMING = 128
+"""Couples after which copies have been noticed: each two of them are evidence of log 2, where they differ."""
 
 
 class SamplingPlan(NamedTuple):
@@ -60,6 +62,8 @@ class Judge(NamedTuple):
     verdicts: Callable[[], Sequence[Verdict]]
     most_samples: int
     cell: Callable[[Tokens], int]
+    impossible: Callable[[], bool] = lambda: False
+    """Whether something of probability zero was seen."""
     dependent: Callable[[], str] = lambda: ""
     """Why the reference cannot be judged by, if that is so."""
 
@@ -113,10 +117,15 @@ def sampled_verdicts(
 
 
 def _is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether something is refuted, or everything holds."""
+    """Return whether something is refuted, or everything holds.
+
+    A law is not refuted before it was seen that its samples are no copies of each other, which look like another law.
+    """
     couples, law = watched.statuses(), judge.status()
-    if Status.REFUTED in couples or law is Status.REFUTED or judge.dependent():
+    if Status.REFUTED in couples or judge.dependent() or judge.impossible():
         return True
+    if law is Status.REFUTED:
+        return watched.couples() >= CONFIRMING
     return law is Status.HOLDS and Status.UNKNOWN not in couples
 
 
@@ -125,8 +134,7 @@ def _law_verdicts(judge: Judge, independent: Sequence[Verdict]) -> Sequence[Verd
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []
     verdicts = judge.verdicts()
-    impossible = any(item.claim is Claim.SUPPORTED and item.status is Status.REFUTED for item in verdicts)
-    if not reasons or impossible:
+    if not reasons or judge.impossible():
         return verdicts
     said = f"only independent samples tell a law, and {reasons[0]}"
     return [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
@@ -159,7 +167,9 @@ def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
 
     named = {outcome: float(mass) for outcome, mass in zip(outcomes, known.masses, strict=True) if outcome != OTHERS}
     cell = cells_of(list(named), list(named.values()))  # type: ignore[arg-type]  # OTHERS alone is a string
-    return Judge(seen, status, lambda: law_verdicts(name, chosen, found), most, cell)
+    return Judge(
+        seen, status, lambda: law_verdicts(name, chosen, found), most, cell, impossible=lambda: bool(found.impossible)
+    )
 
 
 def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iterator[int]) -> Judge:
@@ -191,13 +201,14 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
         lambda: [reference_verdict(name, chosen, found)],
         most,
         cell,
-        dependent,
+        dependent=dependent,
     )
 
 
 def _watched(name: str, plan: SamplingPlan, cell: Callable[[Tokens], int], most_samples: int) -> Watch:
     tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
-    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2)
+    alone = plan.largest_call == 1
+    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:

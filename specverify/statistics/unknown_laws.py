@@ -12,11 +12,13 @@ likely. With f an estimate of the joint law from earlier batches,
 its mean over the two arrangements is 1.
 
 An estimate is the empirical law shrunk towards what the null says of it, with weight ``s``; the e-value is the mean
-over several s. Nothing is known in the first batch, and its e-values are 1.
+over several s. Of two samplers nothing is known in the first batch, and its e-values are 1. Of dependence one guess is
+made: that half of the couples are copies. It is a second way to shrink, beside the product of the two laws.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +28,9 @@ from specverify.statistics.e_processes import Array, log_mean
 SHRINKAGES: Final = (10.0, 100.0, 1e3, 1e4, 1e5)
 """Pseudo-samples of the null in an estimate."""
 NOTHING_YET: Final = np.zeros(len(SHRINKAGES))
-"""Logarithms of the evidence before the first batch, one for each shrinkage ``[s]``."""
+"""Logarithms of the evidence of two samplers before the first batch, one for each shrinkage ``[s]``."""
+NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
+"""The same for dependence ``[2 s]``."""
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
@@ -53,7 +57,7 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return what a batch adds to the logarithms of the evidence that two things are dependent, ``[s]``.
+    """Return what a batch adds to the logarithms of the evidence that two things are dependent, ``[2 s]``.
 
     past: counts ``[k, k]`` of earlier couples; left, right: ``[2 m]`` integers below k, the couples of this batch, of
     which each two neighbours are judged together.
@@ -64,9 +68,10 @@ def dependence_gains(past: Any, left: Any, right: Any) -> Array:
     number = counts.sum()
     rows, columns = counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5
     product = np.outer(rows / rows.sum(), columns / columns.sum())
+    copies = (product + np.diag(rows / rows.sum())) / 2
     gains = []
-    for weight in SHRINKAGES:
-        joint = np.log((counts + weight * product) / (number + weight))
+    for weight, guess in itertools.product(SHRINKAGES, (product, copies)):
+        joint = np.log((counts + weight * guess) / (number + weight))
         straight = joint[x[::2], y[::2]] + joint[x[1::2], y[1::2]]
         crossed = joint[x[::2], y[1::2]] + joint[x[1::2], y[::2]]
         gains.append(float((np.log(2) + straight - np.logaddexp(straight, crossed)).sum()))

@@ -64,8 +64,9 @@ def check_sampler(
 
     verdicts = _verdicts(name, work, seconds)
     wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.NOT_APPLICABLE)]
-    if wrong and on_fail == "raise":
-        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
+    refuted = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
+    if wrong and on_fail == "raise":  # what is refuted ends the sampling: then the rest is open, and no news
+        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in refuted or wrong))
     return verdicts
 
 

@@ -21,7 +21,7 @@ from reference import Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, tv_sequence
 from specverify.statistics.e_processes import Array
-from specverify.statistics.unknown_laws import NOTHING_YET, dependence_gains, evidence
+from specverify.statistics.unknown_laws import NO_COUPLES_YET, dependence_gains, evidence
 
 CELLS = 4
 FULL = 0.98
@@ -45,11 +45,18 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """What the couples said so far."""
 
-    evidence: Array = NOTHING_YET
+    evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     """How often two cells came together ``[4, 4]``."""
     straight: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     crossed: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
+    waiting: tuple[tuple[int, int], ...] = ()
+    """A couple that has no second one yet."""
+
+    @property
+    def couples(self) -> int:
+        """How many were judged."""
+        return int(self.joint.sum())
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
@@ -65,16 +72,19 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return what is known with a batch of couples; of an odd number the last is left out."""
-    number = len(left) - len(left) % 2
+    """Return what is known with a batch of couples; of an odd number the last waits for the next batch."""
+    cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
+    number = len(cells) - len(cells) % 2
     if not number:
-        return found
-    x, y = (np.array([plan.cell(row) for row in rows[:number]]) for rows in (left, right))
+        return found._replace(waiting=tuple(cells))
+    x, y = np.array(cells[:number]).T
     joint, straight, crossed = found.joint.copy(), found.straight.copy(), found.crossed.copy()
     np.add.at(joint, (x, y), 1)
     np.add.at(straight, (x[::2], y[::2]), 1)
     np.add.at(crossed, (x[1::2], y[::2]), 1)
-    return IndependenceFound(found.evidence + dependence_gains(found.joint, x, y), joint, straight, crossed)
+    return IndependenceFound(
+        found.evidence + dependence_gains(found.joint, x, y), joint, straight, crossed, tuple(cells[number:])
+    )
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
@@ -94,7 +104,7 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
     """Return the verdict."""
-    status, couples = independence_status(plan, found), int(found.joint.sum())
+    status, couples = independence_status(plan, found), found.couples
     bound = _dependence(plan, found)
     same = np.trace(found.joint) / max(couples, 1)
     shares = found.joint.sum(axis=1) @ found.joint.sum(axis=0) / max(couples, 1) ** 2
@@ -122,5 +132,5 @@ def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
 
 
 def _is_constant(found: IndependenceFound) -> bool:
-    total = int(found.joint.sum())
+    total = found.couples
     return total > 0 and bool(max(found.joint.sum(axis=0).max(), found.joint.sum(axis=1).max()) >= FULL * total)

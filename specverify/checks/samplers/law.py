@@ -95,13 +95,17 @@ def log_evidence(plan: LawPlan, found: LawFound) -> float:
 
 def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
     """Return bounds on the total variation from the law, of all outcomes and at all times."""
-    counts = plan.bound.counts(found.counts)
-    outside = sum(found.impossible.values()) / found.samples
-    observed = float(np.abs(counts / found.samples - plan.bound.masses).sum() + outside) / 2
     seen = tv_sequence(
-        min(observed, 1.0), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
+        _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
     )
     return Interval(seen.lower, min(1.0, seen.upper + plan.unseen))
+
+
+def _observed(plan: LawPlan, found: LawFound) -> float:
+    """Return the total variation of the samples from the law, on the cells of the bound."""
+    shares = plan.bound.counts(found.counts) / found.samples
+    outside = sum(found.impossible.values()) / found.samples
+    return min(float(np.abs(shares - plan.bound.masses).sum() + outside) / 2, 1.0)
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
@@ -127,7 +131,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
         said[status],
         Claim.LOSSLESS,
         Evidence.STATISTICAL,
-        _example(plan, found, bounds) if status is Status.REFUTED else None,
+        _example(plan, found) if status is Status.REFUTED else None,
         {**figures, "log10_e": surprise / math.log(10), "notes": _detectable(plan, found.samples)},
     )
     return [_support_verdict(name, plan, found), law]
@@ -161,7 +165,7 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
     )
 
 
-def _example(plan: LawPlan, found: LawFound, bounds: Interval) -> Counterexample:
+def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     """Say which outcomes are off most, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
@@ -172,9 +176,12 @@ def _example(plan: LawPlan, found: LawFound, bounds: Interval) -> Counterexample
     lines = tuple(
         f"{plan.law.outcome(int(i))} came {found.counts[i]} times, the law expects {expected[i]:.1f}" for i in worst
     )
-    return Counterexample(
-        (f"{found.samples} samples",), f"the total variation from the law is at least {bounds.lower:.4f}", lines
+    cells = plan.bound.masses
+    noise = float(np.sqrt(cells * (1 - cells) / (2 * math.pi * found.samples)).sum())
+    then = (
+        f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
     )
+    return Counterexample((f"{found.samples} samples",), then, lines)
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
