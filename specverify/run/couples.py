@@ -31,10 +31,20 @@ class Watch(NamedTuple):
     """How many of either were seen, at least."""
     verdicts: Callable[[Sequence[str]], Sequence[Verdict]]
     """``verdicts(notes)``: the notes stand under the verdict on calls."""
+    found: Callable[[], tuple[IndependenceFound, IndependenceFound]]
+    """What the couples of rows said so far, and those of calls."""
 
 
 def watch(
-    name: str, cell: CellOf, alarm: float, error: float, tolerance: float, most_couples: int, *, alone: bool
+    name: str,
+    cell: CellOf,
+    alarm: float,
+    error: float,
+    tolerance: float,
+    most_couples: int,
+    *,
+    alone: bool,
+    begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
     """Return what is told of every batch; ``alarm`` is of each of the two questions, ``alone``: calls have one row."""
     rows, calls = (
@@ -44,7 +54,7 @@ def watch(
             ("rows of two calls", "calls_are_independent"),
         )
     )
-    in_rows, in_calls, number = IndependenceFound(), IndependenceFound(), 0
+    (in_rows, in_calls), number = begun, 0
 
     def seen(batch: Batch) -> None:
         nonlocal in_rows, in_calls, number
@@ -64,7 +74,7 @@ def watch(
     def couples() -> int:
         return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
 
-    return Watch(seen, statuses, couples, verdicts)
+    return Watch(seen, statuses, couples, verdicts, lambda: (in_rows, in_calls))
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:

@@ -16,8 +16,8 @@ import numpy as np
 from reference import Tokens
 from specverify.base.arguments import check_count, check_number, check_probability, check_seed
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.samplers.independence import cells_of
-from specverify.checks.samplers.law import law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
+from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
 from specverify.checks.samplers.reference import (
     plan_reference,
     reference_begun,
@@ -61,7 +61,7 @@ class Judge(NamedTuple):
     status: Callable[[], Status]
     verdicts: Callable[[], Sequence[Verdict]]
     most_samples: int
-    cell: Callable[[Tokens], int]
+    cell: CellOf
     impossible: Callable[[], bool] = lambda: False
     """Whether something of probability zero was seen."""
     dependent: Callable[[], str] = lambda: ""
@@ -96,13 +96,13 @@ def sampled_verdicts(
     check_plan(plan)
     if (law is None) == (reference is None):
         raise ValueError("a law or a reference is needed to judge samples by, expected exactly one of them")
-    seeds = _seeds(plan.seed)
+    seeds = seeds_of([plan.seed])
     judge = (
         _of_law(sampler.name, plan, law, draft)
         if reference is None
         else _of_reference(sampler.name, plan, reference, seeds)
     )
-    watched = _watched(sampler.name, plan, judge.cell, judge.most_samples)
+    watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done = calls = 0
     while done < judge.most_samples and not _is_decided(judge, watched):
@@ -140,21 +140,27 @@ def _law_verdicts(judge: Judge, independent: Sequence[Verdict]) -> Sequence[Verd
     return [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
 
 
-def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
+def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
+    """Return what is decided about a law before the first sample, and the cells of couples."""
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tolerance - known.unnamed, plan.alarm, MOST_SAMPLES)
-    most = plan.most_samples or _planned(needed)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
     chosen = plan_law(
         known,
         alarm=plan.alarm / 3,
         error=plan.alarm,
         tolerance=plan.tolerance,
-        most_samples=most,
+        most_samples=plan.most_samples or _planned(needed),
         rounding=plan.rounding,
         draft=None if draft is None else _aligned(known_law(draft, "the draft's law"), known),
         more=_margins(outcomes),
     )
+    named = {outcome: float(mass) for outcome, mass in zip(outcomes, known.masses, strict=True) if outcome != OTHERS}
+    return chosen, cells_of(list(named), list(named.values()))  # type: ignore[arg-type]  # OTHERS alone is a string
+
+
+def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
+    chosen, cell = planned_law(plan, law, draft)
     found = law_begun(chosen)
 
     def seen(batch: Batch) -> None:
@@ -165,11 +171,10 @@ def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
     def status() -> Status:
         return law_status(chosen, found) if found.samples else Status.UNKNOWN
 
-    named = {outcome: float(mass) for outcome, mass in zip(outcomes, known.masses, strict=True) if outcome != OTHERS}
-    cell = cells_of(list(named), list(named.values()))  # type: ignore[arg-type]  # OTHERS alone is a string
-    return Judge(
-        seen, status, lambda: law_verdicts(name, chosen, found), most, cell, impossible=lambda: bool(found.impossible)
-    )
+    def verdicts() -> Sequence[Verdict]:
+        return law_verdicts(name, chosen, found)
+
+    return Judge(seen, status, verdicts, chosen.most_samples, cell, impossible=lambda: bool(found.impossible))
 
 
 def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iterator[int]) -> Judge:
@@ -181,7 +186,7 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
     most = plan.most_samples or _planned(needed)
     chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tolerance=plan.tolerance, most_samples=most)
     cell = cells_of(list(counts), shares.tolist())
-    theirs = _watched(reference.name, plan, cell, most)
+    theirs = watched_couples(reference.name, plan, cell, most)
     found = reference_begun()
 
     def seen(batch: Batch) -> None:
@@ -205,10 +210,17 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
     )
 
 
-def _watched(name: str, plan: SamplingPlan, cell: Callable[[Tokens], int], most_samples: int) -> Watch:
+def watched_couples(
+    name: str,
+    plan: SamplingPlan,
+    cell: CellOf,
+    most_samples: int,
+    begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
+) -> Watch:
+    """Return what is told of every batch and judges its couples, from ``begun`` on."""
     tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
     alone = plan.largest_call == 1
-    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone)
+    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
@@ -240,7 +252,7 @@ def _pieces(number: int, largest: int) -> list[int]:
     return [min(largest, number - start) for start in range(0, number, largest)]
 
 
-def _seeds(seed: int) -> Iterator[int]:
+def seeds_of(seed: Sequence[int]) -> Iterator[int]:
     """Yield seeds below 2**31, no two the same: every engine takes those."""
     rng, given = np.random.default_rng(seed), set[int]()
     while True:
