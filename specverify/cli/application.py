@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from specverify.base.arguments import check_count, check_seconds
+from specverify.cli.campaign_command import campaign_command
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
@@ -119,6 +120,7 @@ app.command("verify")(verify_command)
 app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)
 app.command("sample")(sample_command)
+app.command("campaign")(campaign_command)
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
 app.command("stats")(stats_command)

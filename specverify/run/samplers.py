@@ -105,18 +105,17 @@ def sampled_verdicts(
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done = calls = 0
-    while done < judge.most_samples and not _is_decided(judge, watched):
+    while done < judge.most_samples and not is_decided(judge, watched):
         size = _size(calls, plan.largest_call, judge.most_samples - done)
         batch = drawn(sampler, next(seeds), size), drawn(sampler, next(seeds), size)
         judge.seen(batch)
         watched.seen(batch)
         done, calls = done + 2 * size, calls + 1
         progress(done, judge.most_samples)
-    independent = watched.verdicts([repeats])
-    return [*_law_verdicts(judge, independent), *independent]
+    return joint_verdicts(judge, watched, [repeats])
 
 
-def _is_decided(judge: Judge, watched: Watch) -> bool:
+def is_decided(judge: Judge, watched: Watch) -> bool:
     """Return whether something is refuted, or everything holds.
 
     A law is not refuted before it was seen that its samples are no copies of each other, which look like another law.
@@ -129,15 +128,16 @@ def _is_decided(judge: Judge, watched: Watch) -> bool:
     return law is Status.HOLDS and Status.UNKNOWN not in couples
 
 
-def _law_verdicts(judge: Judge, independent: Sequence[Verdict]) -> Sequence[Verdict]:
-    """Return the verdicts on the law: samples that depend on each other tell nothing but what is impossible."""
+def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
+    """Return all verdicts: of the law, samples that depend on each other tell nothing but what is impossible."""
+    independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []
     verdicts = judge.verdicts()
-    if not reasons or judge.impossible():
-        return verdicts
-    said = f"only independent samples tell a law, and {reasons[0]}"
-    return [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
+    if reasons and not judge.impossible():
+        said = f"only independent samples tell a law, and {reasons[0]}"
+        verdicts = [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
+    return [*verdicts, *independent]
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
