@@ -69,14 +69,17 @@ def short(seed, n):
     return [row[:1] if row[0] == 0 else row for row in right(seed, n)]
 
 
-ANSWERS = {"right": right, "short": short, "biased": biased, "seed-ignored": seed_ignored}
+ANSWERS = {"short": short, "biased": biased, "seed-ignored": seed_ignored}
+"""Of the other kinds, the right one."""
 
 
 def answer_lines(kind):
     for line in sys.stdin:
         question = json.loads(line)
         if question["ask"] == "logprobs":
-            answer = {"logprobs": [[i, log(p)] for i, p in enumerate(pmf_after(question["prompt"]))]}
+            told = sorted(enumerate(pmf_after(question["prompt"])), key=lambda item: -item[1])
+            kept = told[: 2 if kind == "tells-two" else 4]
+            answer = {"logprobs": [[i, round(log(p), 2 if kind == "rounds" else 12)] for i, p in kept]}
         elif kind == "dies":
             sys.stderr.write("out of device memory\n")
             sys.stderr.flush()
@@ -90,7 +93,7 @@ def answer_lines(kind):
         elif kind == "other-shape":
             answer = {"tokens": [[0, 1]]}
         else:
-            answer = {"tokens": ANSWERS[kind](question["seed"], question["n"])}
+            answer = {"tokens": ANSWERS.get(kind, right)(question["seed"], question["n"])}
         sys.stdout.write((answer if isinstance(answer, str) else json.dumps(answer)) + "\n")
         sys.stdout.flush()
 

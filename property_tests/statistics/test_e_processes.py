@@ -124,5 +124,15 @@ def test_what_is_no_count_or_no_law_is_refused(counts, masses, said):
         log_e_value(counts, masses)
 
 
+def test_what_is_forgiven_is_not_called_detectable():
+    plain = anytime_detectable_tv(20_000, 4, 1e-6, 0.1)
+    forgiving = anytime_detectable_tv(20_000, 4, 1e-6, 0.1, rounding=0.02)
+    assert forgiving > 3 * plain
+    moved = np.array(list(perturbed(dict(enumerate(P)), forgiving).values()))
+    counts = np.random.default_rng(10).multinomial(20_000, moved, size=RUNS)
+    refuted = int((log_e_value(counts, P, rounding=0.02) >= math.log(1e6)).sum())
+    assert at_least(refuted, RUNS, 0.87)
+
+
 def test_one_cell_promises_nothing():
     assert anytime_detectable_tv(1000, 1, 1e-6, 0.1) == 1.0

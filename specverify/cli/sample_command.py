@@ -87,8 +87,8 @@ def sample_command(
         stop("--logprobs needs temperature 1: what engines tell is mostly not tempered, expected --law or --reference")
     tempered = 1.0 if logprobs else temperature
     wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), whole=logprobs)
-    told = PER_TOKEN * max_tokens if logprobs else 1e-6
-    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, told if rounding is None else rounding, seed)
+    usual = PER_TOKEN * max_tokens if logprobs else 1e-6
+    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
     verdicts = _judged(subject, law, reference, wanted, plan, limits)
     print_subject(console, subject, "sampled", verdicts, every=True)
@@ -116,7 +116,8 @@ def _judged(
             box = stack.enter_context(opened(subject, wanted, limits, words))
             other = stack.enter_context(opened(reference, wanted, limits, words)) if reference else None
             if law is None and other is None:
-                law = law_from_logprobs(box, wanted, words)
+                law = law_from_logprobs(box, wanted, words, plan.rounding)
+                plan = plan._replace(rounding=(1 + plan.rounding) ** 2 - 1)
             with progress_shown(f"sampling {subject}", console=errors) as progress:
                 verdicts = sampled_verdicts(
                     box.sampler,

@@ -30,6 +30,8 @@ from specverify.subjects.subject import UnusableSubject
 
 KINDS: Final = "python:module:callable, command:PROGRAM or http://HOST/v1/completions"
 TOP: Final = 20
+LEAST_LEFT: Final = 1e-6
+"""Probability of what is not told, at least: sums of float32 are no nearer to 1."""
 MOST_QUESTIONS: Final = 500
 """Prefixes whose next token is asked for, at most, to make a law."""
 
@@ -138,11 +140,13 @@ def _given(wanted: Wanted) -> dict[str, Any]:
     return {"prompt": wanted.prompt, **temperature}
 
 
-def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words) -> dict[Any, float]:
+def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> dict[Any, float]:
     """Return the law of sequences by what the subject itself says of next tokens, prefix by prefix.
 
     The likeliest prefixes are asked about first; what is not told, or would take more than ``MOST_QUESTIONS``, stands
-    under ``OTHERS``. Raises ``UnusableSubject`` where the subject cannot tell, or tells no probabilities.
+    under ``OTHERS``. What is told may be off by ``rounding``, relatively, and what it leaves over by as much, which is
+    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` where
+    the subject cannot tell, or tells no probabilities.
     """
     law: dict[Any, float] = {}
     open_prefixes: dict[Tokens, float] = {(): 1.0}
@@ -153,14 +157,15 @@ def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words) -> dict[Any, 
         prefix = max(open_prefixes, key=open_prefixes.__getitem__)
         mass = open_prefixes.pop(prefix)
         told = {words.number(token): math.exp(value) for token, value in box.logprobs(prefix).items()}
-        if sum(told.values()) > 1 + 1e-3:
+        if sum(told.values()) > 1 + max(rounding, 1e-3):
             raise UnusableSubject(f"{box.sampler.name} tells probabilities that sum to {sum(told.values()):.4g}")
         for token, share in told.items():
             text = prefix if token == end else (*prefix, token)
             complete = token == end or len(text) == wanted.max_tokens
             (law if complete else open_prefixes)[text] = mass * share
-    rest = 1 - math.fsum(law.values())
-    return law | {OTHERS: rest} if rest > 1e-6 else law
+    law[OTHERS] = max(1 - math.fsum(law.values()), 0.0) + max(rounding, LEAST_LEFT)
+    total = math.fsum(law.values())
+    return {text: mass / total for text, mass in law.items()}
 
 
 def law_of_file(file: Path) -> Any:

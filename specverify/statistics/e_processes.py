@@ -89,10 +89,12 @@ def anytime_detectable_tv(
     miss: float,
     concentrations: Sequence[float] = CONCENTRATIONS,
     tests: int = 1,
+    rounding: float = 0.0,
 ) -> float:
     """Return the total variation that has been refuted by ``samples`` samples with probability ``1 - miss``.
 
-    ``cells`` is the size of the law, ``tests`` how many e-processes share a mean with this one. Asymptotic, as the
+    ``cells`` is the size of the law, ``tests`` how many e-processes share a mean with this one, ``rounding`` what the
+    evidence forgives. Asymptotic, as the
     module says: good where every cell expects ten samples or more. 1.0 promises nothing. Raises ``ValueError`` for
     counts below 1 and probabilities outside (0, 1).
     """
@@ -103,7 +105,7 @@ def anytime_detectable_tv(
     check_probability(miss, "miss")
     if cells == 1:
         return 1.0
-    freedom, needed = cells - 1, math.log(tests * len(concentrations) / alarm)
+    freedom, needed = cells - 1, math.log(tests * len(concentrations) / alarm) + samples * math.log1p(rounding)
     critical = min(
         (2 * needed + freedom * math.log1p(samples / c)) * (samples + c) / samples for c in map(float, concentrations)
     )

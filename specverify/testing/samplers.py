@@ -35,7 +35,8 @@ def check_sampler(
 ) -> Sequence[Verdict]:
     """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
 
-    They must be independent of each other, and of those of other seeds: that is judged too, and named if it is not so.
+    They are in the order they were drawn in, independent of each other and of those of other seeds: that is judged too,
+    and named if it is not so.
 
     ``law`` is what they should follow: probabilities by token sequence (tuples; ``"others"`` for all not named), or a
     pmf ``[vocabulary]`` where every sequence is one token. Where none is known, ``reference`` samples it, such as

@@ -192,7 +192,7 @@ def _detectable(plan: LawPlan, samples: int) -> list[str]:
         if view.masses.min() * samples < 1:
             lines.append(f"{view.name}: {cells} cells, too many for {samples} samples to promise what they show")
             continue
-        tv = anytime_detectable_tv(samples, cells, plan.alarm, MISS, tests=len(plan.views))
+        tv = anytime_detectable_tv(samples, cells, plan.alarm, MISS, tests=len(plan.views), rounding=plan.rounding)
         lines.append(f"{view.name}: {cells} cells, a total variation of {tv:.4f} between them would have been refuted")
     return lines
 
