@@ -144,8 +144,8 @@ def test_what_the_sampler_raises_or_returns_is_named():
         raise RuntimeError("no device")
 
     for sample, said in [
-        (raises, "it raised RuntimeError: no device"),
-        (lambda seed, n: [(0, 0)] * (n - 1), r"sample\(seed=\d+, n=32\) returned 31 sequences, expected 32"),
+        (raises, r"raises\(seed=\d+, n=32\) raised RuntimeError: no device \(.*test_check_sampler.py:\d+"),
+        (lambda seed, n: [(0, 0)] * (n - 1), r"\(seed=\d+, n=32\) returned 31 sequences, expected 32"),
         (lambda seed, n: "text", "expected 32 sequences of token ids"),
         (lambda seed, n: [("a", "b")] * n, "expected token ids, each a whole number of at least 0"),
         (lambda seed, n: [(0, -1)] * n, "expected token ids"),
@@ -153,6 +153,8 @@ def test_what_the_sampler_raises_or_returns_is_named():
     ]:
         with pytest.raises(SpeculationRefuted, match=said):
             check_sampler(sample, law=LAW)
+    with pytest.raises(SpeculationRefuted, match=r"raises\(seed"):
+        check_sampler(right, reference=raises)
 
 
 @pytest.mark.parametrize(

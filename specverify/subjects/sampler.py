@@ -34,8 +34,9 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
     except UnusableSubject:
         raise
     except Exception as error:
-        raise UnusableSubject(f"sample(seed={seed}, n={number}) raised {type(error).__name__}: {error}") from error
-    asked = f"sample(seed={seed}, n={number}) returned"
+        said = f"{sampler.name}(seed={seed}, n={number}) raised {type(error).__name__}: {error}"
+        raise UnusableSubject(said) from error
+    asked = f"{sampler.name}(seed={seed}, n={number}) returned"
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, (str, bytes)) or not hasattr(plain, "__iter__"):
         raise UnusableSubject(f"{asked} {shown(answer)}, expected {number} sequences of token ids")

@@ -8,7 +8,7 @@ from typing import Any
 from specverify.base.arguments import check_callable, check_choice
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
-from specverify.foreign.places import sentence_of
+from specverify.foreign.places import place_of_error
 from specverify.report.prose import failure
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
@@ -75,7 +75,8 @@ def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float) 
     try:
         found = guarded(work, seconds)
     except UnusableSubject as error:
-        said = f"it raised {sentence_of(error.__cause__)}" if error.__cause__ else str(error)
+        place = f" ({place_of_error(error.__cause__.__traceback__)})" if error.__cause__ else ""
+        said = f"{error}{place}"
         return [Verdict(name, "samples_fit_law", Status.UNUSABLE, said)]
     if found.result is not None:
         return found.result
