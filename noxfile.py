@@ -74,6 +74,13 @@ def alarms(session: nox.Session) -> None:
 
 
 @nox.session
+def black_boxes(session: nox.Session) -> None:
+    """Compute the tables of what samples see of black boxes, and of what other projects' tests are worth."""
+    install(session)
+    session.run("python", "-m", "specverify.trust.black_box_page", "docs/black-boxes.md", *session.posargs)
+
+
+@nox.session
 def proofs(session: nox.Session) -> None:
     """Prove for all p and q what is proved in minutes, not seconds."""
     install(session, "proof")

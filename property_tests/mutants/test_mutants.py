@@ -43,9 +43,16 @@ def share_with_a_case(subject, place, checks):
 
 
 def each(chosen):
-    """Run a test for each mutant, all tests of a mutant in one process: its refutation is computed once."""
-    group = pytest.mark.xdist_group
-    return pytest.mark.parametrize("mutant", [pytest.param(m, marks=group(m.name), id=m.name) for m in chosen])
+    """Run a test for each mutant, all tests of a mutant in one process: its refutation is computed once.
+
+    All mutants of one correct verifier are in one process too: the verifier is judged once.
+    """
+
+    def group(mutant):
+        control = mutant.control().name
+        return pytest.mark.xdist_group(control if control.startswith("correct ") else mutant.name)
+
+    return pytest.mark.parametrize("mutant", [pytest.param(m, marks=group(m), id=m.name) for m in chosen])
 
 
 @pytest.fixture(autouse=True)

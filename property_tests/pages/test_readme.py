@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from specverify.checks import EXACT_CHECKS, Conditions
@@ -13,6 +14,9 @@ from specverify.cli import app
 from specverify.report.statistics import cells
 from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
+from specverify.testing import SpeculationRefuted
+from specverify.trust.black_box_mutants import MUTANTS, decode
+from specverify.trust.black_box_page import law
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 EXACT = [option for check in EXACT_CHECKS for option in ("--check", check.name)]
@@ -40,6 +44,18 @@ def test_the_decoder_to_check_is_checked_as_shown(tmp_path, monkeypatch):
     printed = CliRunner().invoke(app, ["verify", "my_decoder:one_round"]).output
     shown = next(block for block in blocks() if "$ specverify verify my_decoder:one_round" in block)
     assert lines(shown)[1:] == lines(printed)
+
+
+def test_the_black_box_is_refuted_as_shown():
+    """The server of the example decodes with a planted bug: a rejected draft is replaced from p."""
+    example = next(block for block in blocks("python") if "def test_my_server" in block)
+    shown = next(block for block in blocks() if block.startswith("samples fit law - refuted"))
+    bug = MUTANTS["replacement drawn from p"]
+    scope = {"my_server": lambda prompt, seed, n: decode(bug, seed, n), "prompt": (), "law": law()}
+    exec(example, scope)
+    with pytest.raises(SpeculationRefuted) as raised:
+        scope["test_my_server"]()
+    assert lines(shown) == lines(str(raised.value).partition("<lambda>: ")[2])
 
 
 def test_every_option_and_name_of_the_readme_exists():

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from specverify.base.arguments import check_count, check_seconds
+from specverify.cli.campaign_command import campaign_command
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
@@ -24,6 +25,7 @@ from specverify.cli.options import (
     stop,
     write_report,
 )
+from specverify.cli.sample_command import sample_command
 from specverify.cli.stats_command import stats_command
 from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
 from specverify.cli.trust_commands import alarms_command, mutants_command
@@ -117,6 +119,8 @@ def prove(
 app.command("verify")(verify_command)
 app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)
+app.command("sample")(sample_command)
+app.command("campaign")(campaign_command)
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
 app.command("stats")(stats_command)

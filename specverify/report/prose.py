@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from specverify.base.verdict import Evidence, Status, Verdict
 
@@ -28,9 +29,15 @@ def strength(verdict: Verdict) -> str:
         if "tv" not in figures:
             return "exact, within rounding"
         return f"exact, TV {figures['tv']:.1g} (rounding below {figures['rounding']:.1g})"
-    if verdict.evidence is Evidence.STATISTICAL and "tv_detectable" in figures:
-        return f"statistical, TV {figures['tv_detectable']:.3f} would have been seen"
+    if verdict.evidence is Evidence.STATISTICAL:
+        return "statistical" + _resolution(figures)
     return str(verdict.evidence or "")
+
+
+def _resolution(figures: Mapping[str, Any]) -> str:
+    if "tv_detectable" in figures:
+        return f", TV {figures['tv_detectable']:.3f} would have been seen"
+    return f", TV at most {figures['tv_at_most']:.4f}" if "tv_at_most" in figures else ""
 
 
 def scope(verdict: Verdict) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from specverify.statistics.alarm_budget import AlarmBudget, divide_alarm
 from specverify.statistics.calibration import calibrated_level
 from specverify.statistics.certificate import tv_certificate
+from specverify.statistics.confidence_sequences import Interval, rate_sequence, tv_sequence
 from specverify.statistics.confirmation import ConfirmedFit, FitVerdict, Sampler, confirmed_fit, stage_level
+from specverify.statistics.e_processes import (
+    CONCENTRATIONS,
+    anytime_detectable_tv,
+    log_e_value,
+    log_mean,
+    log_product,
+)
 from specverify.statistics.goodness_of_fit import (
     GoodnessOfFit,
     detectable_total_variation,
@@ -18,15 +26,18 @@ from specverify.statistics.pooling import Partition, partition
 from specverify.statistics.two_samples import Agreement, TwoSamples, agreement, two_samples
 
 __all__ = [
+    "CONCENTRATIONS",
     "Agreement",
     "AlarmBudget",
     "ConfirmedFit",
     "FitVerdict",
     "GoodnessOfFit",
+    "Interval",
     "Partition",
     "Sampler",
     "TwoSamples",
     "agreement",
+    "anytime_detectable_tv",
     "calibrated_level",
     "confirmed_fit",
     "detectable_total_variation",
@@ -34,12 +45,17 @@ __all__ = [
     "divide_alarm",
     "goodness_of_fit",
     "largest_perturbation",
+    "log_e_value",
+    "log_mean",
+    "log_product",
     "noncentrality_needed",
     "partition",
     "perturbed",
+    "rate_sequence",
     "samples_for",
     "samples_needed",
     "stage_level",
     "tv_certificate",
+    "tv_sequence",
     "two_samples",
 ]

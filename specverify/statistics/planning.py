@@ -72,11 +72,15 @@ def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
-    from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
-    from scipy.stats import chi2, ncx2  # noqa: PLC0415 - as above
+    from scipy.stats import chi2  # noqa: PLC0415 - half a second, and only where something is sampled
 
-    freedom = cells - 1
-    critical = float(chi2.isf(false_alarm, freedom))
+    return noncentrality_beyond(float(chi2.isf(false_alarm, cells - 1)), cells - 1, miss)
+
+
+def noncentrality_beyond(critical: float, freedom: int, miss: float) -> float:
+    """Return the noncentrality at which a chi-square stays at or below ``critical`` with probability ``miss``; or 0."""
+    from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
+    from scipy.stats import ncx2  # noqa: PLC0415 - as above
 
     def excess(noncentrality: float) -> float:
         return float(ncx2.cdf(critical, freedom, noncentrality)) - miss
@@ -84,7 +88,7 @@ def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     upper = math.sqrt(2 * freedom)
     while excess(upper) > 0:
         upper *= 2
-    return float(brentq(excess, 0.0, upper, maxiter=500))
+    return float(brentq(excess, 0.0, upper, maxiter=500)) if excess(0.0) > 0 else 0.0
 
 
 def check_plan(cells: int, false_alarm: float, miss: float) -> None:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, Tokens
+from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.emitted import emitted_row, type_and_shape
+from specverify.subjects.emitted import emitted_row, ends_left_open, open_end, type_and_shape
 from specverify.subjects.remembered import answer_of
 from specverify.subjects.subject import Context, UnusableSubject
 
@@ -83,15 +84,31 @@ def emitted(verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: C
     return found
 
 
-def _read(rows: Sequence[Row], answer: Any) -> tuple[Tokens, ...]:
+def _read(rows: Sequence[Row], answer: Any) -> Any:
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(
             f"it returned {type_and_shape(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows"
         )
     if len(answer) != len(rows):
         raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
-    return tuple(
-        emitted_row(answer[place], len(row.drafts), f"row {place + 1} of {len(rows)}") for place, row in enumerate(rows)
+    ends = [place for place, row in enumerate(rows) if open_end(answer[place], len(row.drafts) + 1)]
+    with ends_left_open(len(ends) == 1):
+        found = {
+            place: emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
+            for place in sorted(range(len(rows)), key=lambda place: place in ends)
+        }
+    return _together([found[place] for place in range(len(rows))])
+
+
+def _together(found: Sequence[Any]) -> Any:
+    """Return the rows of a batch, of which one at most was left open."""
+    return next(
+        (
+            Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))
+            for place, row in enumerate(found)
+            if isinstance(row, Undecided)
+        ),
+        tuple(found),
     )
 
 

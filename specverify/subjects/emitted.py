@@ -10,11 +10,16 @@ laws and supports judge it, with a counterexample.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
-from reference import Tokens
-from specverify.intercept.unknowns.deferred import known
+from reference import Tokens, check_pmf
+from specverify.intercept.unknowns.deferred import Categorical, is_open, known
+from specverify.laws import rounding
+from specverify.laws.paths import Undecided
 from specverify.subjects.subject import UnusableSubject
 
 NOT_TOKENS = {
@@ -24,13 +29,26 @@ NOT_TOKENS = {
 }
 
 
-def emitted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return what was emitted for one row; tokens that are still open are looked at.
+_LEFT_OPEN: ContextVar[bool] = ContextVar("ends left open", default=False)
+
+
+@contextmanager
+def ends_left_open(are: bool = True) -> Iterator[None]:
+    """Let rows be read as ``Undecided`` where nobody has looked at their last token; if they are not, look at all."""
+    token = _LEFT_OPEN.set(are)
+    try:
+        yield
+    finally:
+        _LEFT_OPEN.reset(token)
+
+
+def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
+    """Return what was emitted for one row; tokens that are still open are looked at, but for an ``open_end``.
 
     Raises ``UnusableSubject``, naming the row as ``who``, unless it is 1 to ``drafts + 1`` numbers and nothing but
     negative placeholders after them. Numbers that are no token of the vocabulary are returned as they are.
     """
-    return _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
+    return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
@@ -82,6 +100,50 @@ def number_of(token: Any, who: str) -> Any:
 
 def check_type(answer: Any, who: str) -> None:
     """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens."""
-    kind = str(getattr(answer, "dtype", "")).rpartition(".")[2]
-    if kind in NOT_TOKENS:
+    if (kind := _kind(answer)) in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")
+
+
+def _kind(answer: Any) -> str:
+    return str(getattr(answer, "dtype", "")).rpartition(".")[2]
+
+
+def open_end(answer: Any, most: int) -> Undecided | None:
+    """Return the rows of tokens that an answer may be, if all but the last of at most ``most`` are known, else None.
+
+    The last one is no placeholder, and no other draw from the same state of a generator has been looked at. What is
+    anything else, or wrong, is left to who looks at it.
+    """
+    if not _LEFT_OPEN.get() or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
+        return None
+    items = items_of(answer)
+    if any(_kind(item) in NOT_TOKENS for item in items):
+        return None
+    elements = [element for item in items for element in elements_of(item)]
+    while elements and _is_number(elements[-1]) and elements[-1] < 0:
+        del elements[-1]
+    *known, last = elements or [None]
+    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or len(elements) > most:
+        return None
+    if not all(_is_number(token) and token >= 0 and token == int(token) for token in known):
+        return None
+    check_pmf(last.pmf, "the last draw")
+    outcomes = last.outcomes()
+    rounding.drew(len(outcomes), last.pmf.dtype)
+    return Undecided(tuple(((*map(int, known), token), mass) for token, mass in outcomes))
+
+
+def items_of(answer: Any) -> Any:
+    """Return the elements of a row: tokens, or arrays of one of them."""
+    return [answer.reshape(-1)] if hasattr(answer, "reshape") else list(answer)
+
+
+def elements_of(item: Any) -> list[Any]:
+    """Return the numbers of an item, open ones as they are."""
+    if hasattr(item, "held"):
+        return list(item.held().ravel())
+    return item.reshape(-1).tolist() if hasattr(item, "reshape") else [item]
+
+
+def _is_number(element: Any) -> bool:
+    return isinstance(element, int | float) and not isinstance(element, bool)

@@ -7,7 +7,7 @@ from typing import Any
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.wide import Wide, resolved
 from specverify.laws.call_paths import Ending
-from specverify.subjects.emitted import check_type, number_of, type_and_shape
+from specverify.subjects.emitted import check_type, elements_of, items_of, number_of, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -18,7 +18,7 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     """
     try:
         check_type(answer, who)
-        elements = [element for item in _items(answer) for element in _elements(item)]
+        elements = [element for item in items_of(answer) for element in elements_of(item)]
     except TypeError:
         raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
     tokens: list[Any] = []
@@ -39,20 +39,6 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     if last is None:
         return Ending(tuple(tokens))
     return Ending(tuple(tokens), last.values, last.drawn.masses())
-
-
-def _items(answer: Any) -> Any:
-    """Return the elements of a row: tokens, or arrays of one of them."""
-    if not hasattr(answer, "reshape"):
-        return list(answer)
-    return [answer.reshape(-1)]
-
-
-def _elements(item: Any) -> list[Any]:
-    """Return the numbers of an item, open ones as they are."""
-    if hasattr(item, "held"):
-        return list(item.held().ravel())
-    return item.reshape(-1).tolist() if hasattr(item, "reshape") else [item]
 
 
 def _end_here(rest: list[Any]) -> bool:

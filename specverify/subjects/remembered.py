@@ -16,8 +16,9 @@ import numpy as np
 from reference import Draws
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws import rounding
-from specverify.laws.paths import paths
+from specverify.laws.paths import Undecided, paths
 from specverify.laws.rounding import Rounding, worst
+from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import Context
 
 MOST_PATHS = 2000
@@ -83,14 +84,16 @@ def answer_of(
 
 def _worked_out(call: Callable[[Draws], Any]) -> tuple[_Emitted, ...]:
     """Return the law of a call; nothing for one of too many paths."""
-    followed = list(islice(paths(call), MOST_PATHS + 1))
+    with ends_left_open():
+        followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
         return ()
     found: dict[Any, _Emitted] = {}
     for path in followed:
-        before = found.get(path.outcome, _Emitted(path.outcome, 0.0, Rounding()))
-        seen = worst(before.rounding, path.rounding)
-        found[path.outcome] = _Emitted(path.outcome, before.mass + float(path.weight), seen)
+        for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
+            before = found.get(outcome, _Emitted(outcome, 0.0, Rounding()))
+            seen = worst(before.rounding, path.rounding)
+            found[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
     return tuple(found.values())
 
 

@@ -20,19 +20,24 @@ from specverify.subjects.recorded_calls import BatchedCall, Call, LogitsCall
 from specverify.testing.engines import check_engine
 from specverify.testing.judged import SpeculationRefuted, check_subject
 from specverify.testing.kernels import check_kernel
+from specverify.testing.samplers import check_sampler
 from specverify.testing.verifiers import check_decoder, check_verifier
+from specverify.trust.calibrate import Calibration, calibrate
 
 __all__ = [
     "BatchedCall",
+    "Calibration",
     "Call",
     "EngineScenario",
     "LogitsCall",
     "Made",
     "Observer",
     "SpeculationRefuted",
+    "calibrate",
     "check_decoder",
     "check_engine",
     "check_kernel",
+    "check_sampler",
     "check_subject",
     "check_verifier",
     "hard_calls",

@@ -1,0 +1,68 @@
+"""Samplers with one thing wrong, as a black box shows them: ``sample(seed, n)`` -> n token sequences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+P = np.array([0.1, 0.2, 0.3, 0.4])
+LAW = {pair: float(math.prod(P[token] for token in pair)) for pair in itertools.product(range(4), repeat=2)}
+"""Two tokens, drawn independently from P."""
+
+
+def sampler_of(law):
+    """Return a sampler of a law, a mapping from sequences to probabilities: right by construction."""
+    outcomes, masses = list(law), np.array(list(law.values()))
+
+    def sample(seed, n):
+        return [outcomes[i] for i in np.random.default_rng(seed).choice(len(outcomes), n, p=masses)]
+
+    return sample
+
+
+right = sampler_of(LAW)
+
+
+def biased(seed, n):
+    """Draw the second token from another pmf than the first."""
+    rng = np.random.default_rng(seed)
+    return list(zip(rng.choice(4, n, p=P).tolist(), rng.choice(4, n, p=[0.2, 0.2, 0.3, 0.3]).tolist(), strict=True))
+
+
+def one_uniform_for_both(seed, n):
+    """Draw both tokens by one uniform: every margin is right."""
+    edges = np.cumsum(P)
+    places = np.searchsorted(edges, np.random.default_rng(seed).random(n), side="right").tolist()
+    return [(place, place) for place in places]
+
+
+def impossible_sometimes(seed, n):
+    rows = right(seed, n)
+    return [(7, 7) if np.random.default_rng(seed + 1).random() < 0.2 and i == 0 else row for i, row in enumerate(rows)]
+
+
+def two_rows_share_a_stream(seed, n):
+    rows = right(seed, (n + 1) // 2)
+    return [rows[i // 2] for i in range(n)]
+
+
+def seed_ignored(seed, n):
+    return right(0, n)
+
+
+def every_second_call_repeats():
+    """Return a sampler whose second, fourth ... call gives what the one before it gave."""
+    calls = []
+
+    def sample(seed, n):
+        calls.append(right(seed, n) if len(calls) % 2 == 0 else calls[-1])
+        return calls[-1]
+
+    return sample
+
+
+def neighbours_by_seed_and_row(seed, n):
+    """Give row i of every call the stream of i: calls repeat each other, rows do not."""
+    return [right(i, 1)[0] for i in range(n)]

@@ -1,0 +1,136 @@
+"""Whether the rows of one call, and the rows of two calls, are independent of each other.
+
+A batch whose rows share one stream of random numbers, or calls that begin theirs again, leave every law of a single
+row as it is. Two rows are a couple: neighbours in a call (and rows 2, 4, 8 ... apart), or the same row of two calls.
+They are told apart in four cells, fixed before the samples; see ``statistics.unknown_laws`` for the evidence.
+
+What is not refuted is bounded: of two couples, one gives a sample of what two rows are together, the other, its second
+row exchanged for that of the first, a sample of what they would be if they were independent. Two samples, one distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from reference import Tokens
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.statistics.confidence_sequences import TWO_SAMPLES, tv_sequence
+from specverify.statistics.e_processes import Array
+from specverify.statistics.unknown_laws import NO_COUPLES_YET, dependence_gains, evidence
+
+CELLS = 4
+FULL = 0.98
+"""Share of the couples beyond which a cell holds all there is: then nothing varies, and nothing can depend."""
+CellOf = Callable[[Tokens], int]
+
+
+class IndependencePlan(NamedTuple):
+    """What is decided before the first sample."""
+
+    what: str
+    """Such as ``rows of one call``."""
+    check: str
+    cell: CellOf
+    alarm: float
+    error: float
+    tolerance: float
+    most_couples: int
+
+
+class IndependenceFound(NamedTuple):
+    """What the couples said so far."""
+
+    evidence: Array = NO_COUPLES_YET
+    joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
+    """How often two cells came together ``[4, 4]``."""
+    straight: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
+    crossed: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
+    waiting: tuple[tuple[int, int], ...] = ()
+    """A couple that has no second one yet."""
+
+    @property
+    def couples(self) -> int:
+        """How many were judged."""
+        return int(self.joint.sum())
+
+
+def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
+    """Return which of the four cells an outcome falls into: of nearly equal weight, as far as outcomes are known."""
+    cells, held = dict[Tokens, int](), [0.0] * CELLS
+    for index in sorted(range(len(outcomes)), key=lambda index: -weights[index]):
+        lightest = held.index(min(held))
+        cells[outcomes[index]] = lightest
+        held[lightest] += weights[index]
+    return lambda tokens: cells[tokens] if tokens in cells else crc32(repr(tokens).encode()) % CELLS
+
+
+def couples_seen(
+    plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
+) -> IndependenceFound:
+    """Return what is known with a batch of couples; of an odd number the last waits for the next batch."""
+    cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
+    number = len(cells) - len(cells) % 2
+    if not number:
+        return found._replace(waiting=tuple(cells))
+    x, y = np.array(cells[:number]).T
+    joint, straight, crossed = found.joint.copy(), found.straight.copy(), found.crossed.copy()
+    np.add.at(joint, (x, y), 1)
+    np.add.at(straight, (x[::2], y[::2]), 1)
+    np.add.at(crossed, (x[1::2], y[::2]), 1)
+    return IndependenceFound(
+        found.evidence + dependence_gains(found.joint, x, y), joint, straight, crossed, tuple(cells[number:])
+    )
+
+
+def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
+    """Return the rows that are ``lag`` apart in one call, each in one couple at most."""
+    starts = [start + i for start in range(0, len(rows) - 2 * lag + 1, 2 * lag) for i in range(lag)]
+    return [rows[i] for i in starts], [rows[i + lag] for i in starts]
+
+
+def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Status:
+    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    if evidence(found.evidence) >= -math.log(plan.alarm):
+        return Status.REFUTED
+    if _is_constant(found):
+        return Status.NOT_APPLICABLE
+    return Status.HOLDS if _dependence(plan, found) <= plan.tolerance else Status.UNKNOWN
+
+
+def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
+    """Return the verdict."""
+    status, couples = independence_status(plan, found), found.couples
+    bound = _dependence(plan, found)
+    same = np.trace(found.joint) / max(couples, 1)
+    shares = found.joint.sum(axis=1) @ found.joint.sum(axis=0) / max(couples, 1) ** 2
+    alike = f"{same:.3f} of {couples} couples are alike, {shares:.3f} would be"
+    statement = {
+        Status.REFUTED: f"{plan.what} are dependent: {alike} if they were not",
+        Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
+        Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
+        Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
+        f"the tolerance is {plan.tolerance:g}: more samples would tell",
+    }[status]
+    example = Counterexample((f"{couples} couples, {plan.what}",), alike) if status is Status.REFUTED else None
+    figures = {"samples": couples, "tv_at_most": bound, "notes": list(notes)}
+    return Verdict(name, plan.check, status, statement, None, Evidence.STATISTICAL, example, figures)
+
+
+def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
+    """Return a bound on the total variation between the law of couples and the product of their laws."""
+    number = int(found.straight.sum())
+    if not number:
+        return 1.0
+    seen = float(np.abs(found.straight - found.crossed).sum() / (2 * number))
+    tight_at = max(plan.most_couples // 2, 1)
+    return tv_sequence(seen, number, CELLS**2, plan.error, tight_at=tight_at, variance=TWO_SAMPLES).upper
+
+
+def _is_constant(found: IndependenceFound) -> bool:
+    total = found.couples
+    return total > 0 and bool(max(found.joint.sum(axis=0).max(), found.joint.sum(axis=1).max()) >= FULL * total)

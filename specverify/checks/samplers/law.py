@@ -1,0 +1,201 @@
+"""Whether a black box has the law that is known: refuted, within a tolerance, or not yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reference import Claim, Tokens
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.laws.known_law import KnownLaw
+from specverify.statistics.coarsening import EVERY_OUTCOME, Coarsening, bounding, coarsenings
+from specverify.statistics.confidence_sequences import Interval, tv_sequence
+from specverify.statistics.e_processes import Array, anytime_detectable_tv, log_e_value, log_mean
+
+MISS = 0.1
+"""Probability with which what is called detectable is missed."""
+SHOWN = 3
+
+
+class LawPlan(NamedTuple):
+    """What is decided before the first sample."""
+
+    law: KnownLaw
+    views: tuple[Coarsening, ...]
+    bound: Coarsening
+    unseen: float
+    """Probability of the outcomes that share a cell of ``bound``: what moves among them is not seen."""
+    alarm: float
+    error: float
+    """Probability with which a sampler beyond ``tolerance`` ever holds."""
+    tolerance: float
+    most_samples: int
+    rounding: float
+
+
+class LawFound(NamedTuple):
+    """What the samples said so far."""
+
+    counts: Array
+    samples: int = 0
+    impossible: Mapping[Tokens, int] = {}
+    """Outcomes of probability zero, with how often they were seen."""
+
+
+def plan_law(
+    law: KnownLaw,
+    *,
+    alarm: float,
+    error: float,
+    tolerance: float,
+    most_samples: int,
+    rounding: float = 1e-6,
+    draft: Array | None = None,
+    more: Mapping[str, Array] | None = None,
+) -> LawPlan:
+    """Return the plan."""
+    bound, unseen, _ = bounding(law.masses, most_samples)
+    views = coarsenings(law.masses, most_samples, draft, more)
+    return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tolerance, most_samples, rounding)
+
+
+def law_begun(plan: LawPlan) -> LawFound:
+    """Return what is known before the first sample."""
+    return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
+
+
+def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
+    """Return what is known with one more batch."""
+    places = plan.law.places(rows)
+    wrong = (places < 0) | (plan.law.masses[places] == 0)
+    impossible = dict(found.impossible)
+    for number in np.flatnonzero(wrong).tolist():
+        impossible[rows[number]] = impossible.get(rows[number], 0) + 1
+    new = np.bincount(places[~wrong], minlength=len(plan.law.masses))
+    return LawFound(found.counts + new, found.samples + len(rows), impossible)
+
+
+def log_evidence(plan: LawPlan, found: LawFound) -> float:
+    """Return the logarithm of the e-value against the law: the mean over the ways to look at it."""
+    if found.impossible:
+        return math.inf
+    seen = np.flatnonzero(found.counts)
+    values = []
+    for view in plan.views:
+        if view.name == EVERY_OUTCOME:
+            counts, masses = found.counts[seen], plan.law.masses[seen]
+        else:
+            counts, masses = view.counts(found.counts), view.masses
+        values.append(log_e_value(counts, masses, rounding=plan.rounding))
+    return float(log_mean(values))
+
+
+def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
+    """Return bounds on the total variation from the law, of all outcomes and at all times."""
+    seen = tv_sequence(
+        _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
+    )
+    return Interval(seen.lower, min(1.0, seen.upper + plan.unseen))
+
+
+def _observed(plan: LawPlan, found: LawFound) -> float:
+    """Return the total variation of the samples from the law, on the cells of the bound."""
+    shares = plan.bound.counts(found.counts) / found.samples
+    outside = sum(found.impossible.values()) / found.samples
+    return min(float(np.abs(shares - plan.bound.masses).sum() + outside) / 2, 1.0)
+
+
+def law_status(plan: LawPlan, found: LawFound) -> Status:
+    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    if log_evidence(plan, found) >= -math.log(plan.alarm):
+        return Status.REFUTED
+    return Status.HOLDS if law_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+
+
+def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
+    """Return the verdicts on the support and on the law."""
+    status, bounds, surprise = law_status(plan, found), law_bounds(plan, found), log_evidence(plan, found)
+    figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
+    said = {
+        Status.REFUTED: f"it has not the law: e-value {_power_of_ten(surprise)}, alarm {plan.alarm:.1g}",
+        Status.HOLDS: f"TV at most {bounds.upper:.4f}, tolerance {plan.tolerance:g}, error {plan.error:.1g}",
+        Status.UNKNOWN: _undecided(plan, found, bounds),
+    }
+    law = Verdict(
+        name,
+        "samples_fit_law",
+        status,
+        said[status],
+        Claim.LOSSLESS,
+        Evidence.STATISTICAL,
+        _example(plan, found) if status is Status.REFUTED else None,
+        {**figures, "log10_e": surprise / math.log(10), "notes": _detectable(plan, found.samples)},
+    )
+    return [_support_verdict(name, plan, found), law]
+
+
+def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
+    """What was not seen is bounded: mass u outside the support goes unseen by n samples with probability (1 - u)^n."""
+    impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
+    unseen = -math.expm1(math.log(plan.error) / found.samples)
+    example = None
+    if impossible:
+        tokens, times = impossible[0]
+        status = Status.REFUTED
+        statement = f"{tokens} was emitted {times} times in {found.samples} samples, the law gives it probability 0"
+        example = Counterexample((f"{found.samples} samples",), statement)
+    else:
+        status = Status.HOLDS if unseen <= plan.tolerance else Status.UNKNOWN
+        statement = f"none of {found.samples} samples has probability 0: such outcomes have less than {unseen:.2g}"
+    figures = {"samples": found.samples, "tv_at_most": unseen}
+    return Verdict(
+        name, "samples_are_supported", status, statement, Claim.SUPPORTED, Evidence.STATISTICAL, example, figures
+    )
+
+
+def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
+    ways = ["most_samples"] if plan.unseen < plan.tolerance else []
+    unseen = f", of which {plan.unseen:.2g} is of outcomes too rare to be counted singly" if plan.unseen > 1e-4 else ""
+    return (
+        f"{found.samples} samples do not refute it, but leave a TV of {bounds.upper:.4f} possible{unseen}; "
+        f"the tolerance is {plan.tolerance:g}: give a larger {' or '.join([*ways, 'tolerance'])}"
+    )
+
+
+def _example(plan: LawPlan, found: LawFound) -> Counterexample:
+    """Say which outcomes are off most, in standard deviations."""
+    if found.impossible:
+        return _support_verdict("", plan, found).counterexample or Counterexample((), "")
+    expected = found.samples * plan.law.masses
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.nan_to_num((found.counts - expected) / np.sqrt(np.maximum(expected, 1.0)))
+    worst = np.argsort(-np.abs(off), kind="stable")[:SHOWN]
+    lines = tuple(
+        f"{plan.law.outcome(int(i))} came {found.counts[i]} times, the law expects {expected[i]:.1f}" for i in worst
+    )
+    cells = plan.bound.masses
+    noise = float(np.sqrt(cells * (1 - cells) / (2 * math.pi * found.samples)).sum())
+    then = (
+        f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
+    )
+    return Counterexample((f"{found.samples} samples",), then, lines)
+
+
+def _detectable(plan: LawPlan, samples: int) -> list[str]:
+    """Say of each way to look at the law which bias it would have shown."""
+    lines = []
+    for view in plan.views:
+        cells = len(view.masses)
+        if view.masses.min() * samples < 1:
+            lines.append(f"{view.name}: {cells} cells, too many for {samples} samples to promise what they show")
+            continue
+        tv = anytime_detectable_tv(samples, cells, plan.alarm, MISS, tests=len(plan.views), rounding=plan.rounding)
+        lines.append(f"{view.name}: {cells} cells, a total variation of {tv:.4f} between them would have been refuted")
+    return lines
+
+
+def _power_of_ten(logarithm: float) -> str:
+    return "without bound" if math.isinf(logarithm) else f"10^{logarithm / math.log(10):.1f}"

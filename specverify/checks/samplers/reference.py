@@ -1,0 +1,163 @@
+"""Whether two black boxes have one law, where it is not known: speculative decoding against plain decoding.
+
+Both are sampled, batch by batch. They are compared as whole sequences, by the token at each of the first positions and
+by length: a joint law too large to be seen twice still has margins, and the mean over all is the evidence.
+
+The bound on their distance is of whole sequences: those that were frequent in a pilot of the plain one, which is not
+judged, have a cell each, the others share one. What moves within that cell is at most its mass in the plain law, which
+is bounded from the samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reference import Claim, Tokens
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.statistics.confidence_sequences import TWO_SAMPLES, Interval, rate_sequence, tv_sequence
+from specverify.statistics.e_processes import Array, log_mean
+from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample_gains
+
+POSITIONS = 4
+FREQUENT = 5
+"""How often an outcome must be in the pilot to have a cell of its own."""
+SHOWN = 3
+View = Callable[[Tokens], Hashable]
+
+
+class Compared(NamedTuple):
+    """One way to look at both."""
+
+    ours: Mapping[Hashable, int] = {}
+    theirs: Mapping[Hashable, int] = {}
+    evidence: Array = NOTHING_YET
+
+
+class ReferencePlan(NamedTuple):
+    """What is decided before the first judged sample."""
+
+    frequent: frozenset[Tokens]
+    alarm: float
+    error: float
+    tolerance: float
+    most_samples: int
+
+
+class ReferenceFound(NamedTuple):
+    """What the samples said so far."""
+
+    compared: Mapping[str, Compared]
+    samples: int = 0
+
+
+def views(longest: int = POSITIONS) -> dict[str, View]:
+    """Return the ways to look at sequences, by name."""
+    found: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
+    for position in range(longest):
+        found[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
+    return found
+
+
+def plan_reference(
+    pilot: Sequence[Tokens], *, alarm: float, error: float, tolerance: float, most_samples: int
+) -> ReferencePlan:
+    """Return the plan; ``pilot`` is of the plain sampler, and is not judged."""
+    frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
+    return ReferencePlan(frequent, alarm, error, tolerance, most_samples)
+
+
+def reference_begun() -> ReferenceFound:
+    """Return what is known before the first sample."""
+    return ReferenceFound({name: Compared() for name in views()})
+
+
+def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
+    """Return what is known with one more batch of both, as many of each."""
+    compared = {
+        name: _compared(found.compared[name], Counter(map(view, ours)), Counter(map(view, theirs)))
+        for name, view in views().items()
+    }
+    return ReferenceFound(compared, found.samples + len(ours))
+
+
+def _compared(past: Compared, ours: Counter[Hashable], theirs: Counter[Hashable]) -> Compared:
+    batch = list(ours.keys() | theirs.keys())
+    known = list(past.ours.keys() | past.theirs.keys())
+    gains = NOTHING_YET
+    if known:
+        # What this batch has not adds nothing, but counts for the size of the past: it shares one place.
+        here = set(batch)
+        rest = [outcome for outcome in known if outcome not in here]
+        gains = two_sample_gains(
+            *(
+                [counts.get(key, 0) for key in batch] + [sum(counts.get(key, 0) for key in rest)]
+                for counts in (past.ours, past.theirs)
+            ),
+            *([counts[key] for key in batch] + [0] for counts in (ours, theirs)),
+        )
+    return Compared(Counter(past.ours) + ours, Counter(past.theirs) + theirs, past.evidence + gains)
+
+
+def log_evidence(found: ReferenceFound) -> float:
+    """Return the logarithm of the e-value against one common law."""
+    return float(log_mean([evidence(item.evidence) for item in found.compared.values()]))
+
+
+def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
+    """Return bounds on the total variation between the two laws, of whole sequences and at all times."""
+    whole, n = found.compared["whole sequences"], found.samples
+    if not n:
+        return Interval(0.0, 1.0)
+    cells = [(whole.ours.get(key, 0), whole.theirs.get(key, 0)) for key in plan.frequent]
+    ours, theirs = (n - sum(cell[side] for cell in cells) for side in (0, 1))
+    observed = (sum(abs(a - b) for a, b in cells) + abs(ours - theirs)) / (2 * n)
+    seen = tv_sequence(observed, n, len(cells) + 1, plan.error / 2, tight_at=plan.most_samples, variance=TWO_SAMPLES)
+    rare = rate_sequence(theirs, n, plan.error / 2).upper
+    return Interval(seen.lower, min(1.0, seen.upper + rare))
+
+
+def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
+    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    if log_evidence(found) >= -math.log(plan.alarm):
+        return Status.REFUTED
+    return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+
+
+def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
+    """Return the verdict."""
+    status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
+    refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
+    statement = {
+        Status.REFUTED: f"it has another law than the reference: e-value 10^{surprise / math.log(10):.1f}, "
+        f"alarm {plan.alarm:.1g}",
+        Status.HOLDS: f"total variation from the reference at most {bounds.upper:.4f}, error {plan.error:.1g}, "
+        f"tolerance {plan.tolerance:g}",
+        Status.UNKNOWN: f"{found.samples} samples of each do not tell them apart, but leave a total variation of "
+        f"{bounds.upper:.4f} possible; the tolerance is {plan.tolerance:g}: give a larger most_samples or tolerance",
+    }[status]
+    example = _example(found, refuting) if status is Status.REFUTED else None
+    figures = {
+        "samples": found.samples,
+        "tv_at_most": bounds.upper,
+        "tv_at_least": bounds.lower,
+        "log10_e": surprise / math.log(10),
+    }
+    return Verdict(
+        name, "samples_fit_reference", status, statement, Claim.LOSSLESS, Evidence.STATISTICAL, example, figures
+    )
+
+
+def _example(found: ReferenceFound, view: str) -> Counterexample:
+    """Say which outcomes differ most, in standard deviations."""
+    item = found.compared[view]
+    keys = sorted(item.ours.keys() | item.theirs.keys(), key=repr)
+    counts = np.array([[item.ours.get(key, 0), item.theirs.get(key, 0)] for key in keys], dtype=np.float64)
+    off = (counts[:, 0] - counts[:, 1]) / np.sqrt(counts.sum(axis=1))
+    worst = np.argsort(-np.abs(off), kind="stable")[:SHOWN]
+    lines = tuple(f"{keys[i]} came {counts[i, 0]:.0f} times, {counts[i, 1]:.0f} in the reference" for i in worst)
+    return Counterexample((f"{found.samples} samples of each",), f"they differ most in: {view}", lines)

@@ -1,0 +1,151 @@
+"""``specverify sample``: a black box judged by its samples."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specverify.base.arguments import check_count, check_number, check_positive, check_probability, check_seconds
+from specverify.cli.options import (
+    AlarmOption,
+    JsonOption,
+    SeedOption,
+    console,
+    errors,
+    option,
+    stop,
+    write_report,
+)
+from specverify.cli.subject_commands import exit_status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from specverify.base.verdict import Verdict
+    from specverify.run.black_boxes import Wanted
+    from specverify.run.samplers import SamplingPlan
+
+PER_TOKEN = 0.01
+"""Relative error of a probability that an engine tells: a forward pass of bfloat16 in another batch differs by that."""
+
+
+def _check_rounding(value: float, name: str) -> None:
+    check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
+
+
+def sample_command(
+    subject: Annotated[
+        str, typer.Argument(help="python:module:callable, command:PROGRAM or http://HOST/v1/completions")
+    ],
+    law: Annotated[Path | None, typer.Option(help="JSON: a pmf, or probabilities by token ids.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Another black box, such as the same without drafts.")] = None,
+    logprobs: Annotated[bool, typer.Option("--logprobs", help="The law is what the subject says of itself.")] = False,
+    prompt: Annotated[str, typer.Option(help="Token ids with spaces between, or a text.")] = "",
+    max_tokens: Annotated[
+        int, option("Tokens of a sample.", "--max-tokens", check_count, "the tokens of a sample")
+    ] = 1,
+    temperature: Annotated[
+        float | None, option("Told to the subject.", "--temperature", check_positive, "the temperature", "probability")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
+    eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
+    tolerance: Annotated[
+        float, option("Total variation within which it holds.", "--tolerance", check_probability, "the tolerance")
+    ] = 0.05,
+    alarm: AlarmOption = 1e-6,
+    most_samples: Annotated[
+        int | None, option("Samples at most.", "--most-samples", check_count, "the number of samples", 64)
+    ] = None,
+    largest_call: Annotated[
+        int, option("Samples of one call at most.", "--largest-call", check_count, "the size of a call")
+    ] = 128,
+    rounding: Annotated[
+        float | None,
+        option("Relative error of the law's probabilities.", "--rounding", _check_rounding, "the rounding"),
+    ] = None,
+    timeout: Annotated[float, option("Seconds for one answer.", "--timeout", check_seconds)] = 60.0,
+    memory: Annotated[
+        float | None, option("GiB that its process may take.", "--memory", check_positive, "the memory", "GiB")
+    ] = None,
+    seed: SeedOption = 0,
+    json_file: JsonOption = None,
+) -> None:
+    """Judge a black box by its samples: against a law, another black box, or what it says of itself."""
+    from specverify.foreign.lines import Limits
+    from specverify.report.data import as_data
+    from specverify.report.terminal import print_failures, print_subject, print_summary
+    from specverify.run.black_boxes import Wanted
+    from specverify.run.samplers import SamplingPlan
+
+    if sum((law is not None, reference is not None, logprobs)) != 1:
+        stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")
+    if logprobs and temperature not in (None, 1.0):
+        stop("--logprobs needs temperature 1: what engines tell is mostly not tempered, expected --law or --reference")
+    tempered = 1.0 if logprobs else temperature
+    wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), whole=logprobs)
+    usual = PER_TOKEN * max_tokens if logprobs else 1e-6
+    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
+    limits = Limits(timeout, None if memory is None else int(memory * 2**30))
+    verdicts = _judged(subject, law, reference, wanted, plan, limits)
+    print_subject(console, subject, "sampled", verdicts, every=True)
+    print_failures(console, verdicts)
+    print_summary(console, verdicts, alarm, 3, seed)
+    if json_file is not None:
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+    raise typer.Exit(exit_status(verdicts))
+
+
+def _judged(
+    subject: str, file: Path | None, reference: str | None, wanted: Wanted, plan: SamplingPlan, limits: Any
+) -> Sequence[Verdict]:
+    """Start what is needed and judge it; whatever is wrong with a black box is its verdict."""
+    from specverify.base.verdict import Status, Verdict
+    from specverify.report.progress import progress_shown
+    from specverify.run.black_boxes import Words, law_from_logprobs, law_of_file, opened
+    from specverify.run.samplers import sampled_verdicts
+    from specverify.subjects.subject import UnusableSubject
+
+    words = Words({}, set())
+    try:
+        law = None if file is None else law_of_file(file)
+        with ExitStack() as stack:
+            box = stack.enter_context(opened(subject, wanted, limits, words))
+            other = stack.enter_context(opened(reference, wanted, limits, words)) if reference else None
+            if law is None and other is None:
+                law = law_from_logprobs(box, wanted, words, plan.rounding)
+                plan = plan._replace(rounding=(1 + plan.rounding) ** 2 - 1)
+            with progress_shown(f"sampling {subject}", console=errors) as progress:
+                verdicts = sampled_verdicts(
+                    box.sampler,
+                    plan,
+                    law=law,
+                    reference=other and other.sampler,
+                    progress=lambda done, most: progress.now(f"{done} of {most} samples at most"),
+                )
+    except UnusableSubject as error:
+        return [Verdict(subject, "samples_fit_law", Status.UNUSABLE, str(error))]
+    except ValueError as error:
+        stop(str(error))
+    return [_with_words(verdict, words.numbers) for verdict in verdicts]
+
+
+def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:
+    """Return a verdict with a legend, where tokens are words."""
+    if not numbers or verdict.counterexample is None:
+        return verdict
+    legend = ", ".join(f"{number} is {word!r}" for word, number in list(numbers.items())[:20])
+    example = verdict.counterexample
+    return verdict._replace(counterexample=example._replace(let=(*example.let, f"tokens: {legend}")))
+
+
+def _ids_or_text(prompt: str) -> Any:
+    parts = prompt.split()
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else prompt
+
+
+def _id_or_word(token: str | None) -> int | str | None:
+    return int(token) if token is not None and token.isdecimal() else token

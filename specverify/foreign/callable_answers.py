@@ -1,0 +1,59 @@
+"""``python -m specverify.foreign.callable_answers module:callable``: a function of Python answers lines of JSON.
+
+The function takes ``seed`` and ``n``, and where it has parameters of these names ``prompt`` and ``max_tokens``. What it
+prints goes to the standard error: the answers alone are on the standard output.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from specverify.foreign.places import sentence_of
+from specverify.subjects.sampler import Sampler, drawn
+
+
+def main() -> None:
+    """Answer until the standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    place, function, failure = sys.argv[1], None, ""
+    try:
+        function = loaded(place)
+    except BaseException as error:  # noqa: BLE001 - whatever an import does is told
+        failure = f"{place} cannot be loaded: {sentence_of(error)}"
+    for line in sys.stdin:
+        answer = {"error": failure} if function is None else answered(function, json.loads(line))
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def loaded(place: str) -> Callable[..., Any]:
+    """Return the function ``module:callable``."""
+    module, _, attribute = place.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer of the function to one question."""
+    try:
+        if question.get("ask") != "sample":
+            return {"error": "a function of Python tells no logarithms of probabilities, expected a law or a reference"}
+        parameters = inspect.signature(function).parameters
+        given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
+        rows = drawn(Sampler("it", lambda seed, n: function(seed=seed, n=n, **given)), question["seed"], question["n"])
+    except Exception as error:  # noqa: BLE001 - whatever somebody's code raises is told
+        return {"error": sentence_of(error.__cause__) if error.__cause__ else str(error)}
+    return {"tokens": rows}
+
+
+if __name__ == "__main__":
+    main()

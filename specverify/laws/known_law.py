@@ -1,0 +1,82 @@
+"""A law that somebody brings to judge samples by: a pmf over a vocabulary, or probabilities of token sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from reference import Tokens
+from specverify.base.arguments import argument_error, check_number, is_token, shown
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+OTHERS: Final = "others"
+"""The key of a law under which the probability of all sequences it does not name stands."""
+SUM_TOLERANCE: Final = 1e-4
+"""How far the probabilities may be from 1 in sum: float32 sums of a large vocabulary are. They are scaled to it."""
+
+
+class KnownLaw(NamedTuple):
+    """Outcomes by number, with their probabilities."""
+
+    masses: Array
+    """float64 ``[k]``; sums to 1."""
+    place: Callable[[Tokens], int]
+    """The number of an outcome; -1 if the law gives it no place, that is, probability 0."""
+    outcome: Callable[[int], Tokens | str]
+    """The outcome of a number."""
+    unnamed: float = 0.0
+    """Probability of all sequences that the law does not name."""
+
+    def places(self, rows: Sequence[Tokens]) -> Array:
+        """Return the numbers of outcomes."""
+        return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
+
+
+def known_law(law: Any, name: str = "the law") -> KnownLaw:
+    """Return the law of ``law``.
+
+    Either a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all the rest; or
+    a pmf, an array ``[vocabulary]`` of the one token that every sequence has. Raises ``ValueError`` for anything else,
+    and unless the probabilities sum to 1 within 1e-4.
+    """
+    if isinstance(law, Mapping):
+        return _of_sequences(law, name)
+    masses = np.asarray(law.tolist() if hasattr(law, "tolist") else law, dtype=np.float64)
+    if masses.ndim != 1 or not len(masses):
+        expected = "a mapping from tuples of token ids to probabilities, or a pmf [vocabulary]"
+        raise argument_error(name, shown(law), expected)
+    if not (masses >= 0).all():
+        worst = int(np.flatnonzero(~(masses >= 0))[0])
+        raise ValueError(f"{name} gives token {worst} the probability {masses[worst]}, expected a number >= 0")
+    size = len(masses)
+
+    def place(tokens: Tokens) -> int:
+        return tokens[0] if len(tokens) == 1 and tokens[0] < size else -1
+
+    return KnownLaw(_scaled(masses, name), place, lambda number: (number,))
+
+
+def _of_sequences(law: Mapping[Any, Any], name: str) -> KnownLaw:
+    for key, mass in law.items():
+        if key != OTHERS and not (isinstance(key, tuple) and all(map(is_token, key))):
+            raise ValueError(f"{name} has the key {shown(key)}, expected a tuple of token ids or {OTHERS!r}")
+        check_number(mass, f"{name} at {key}", "a probability from 0 to 1", lambda value: 0 <= value <= 1 + 1e-6)
+    keys = sorted((key for key in law if key != OTHERS), key=lambda key: (len(key), key))
+    rest = len(keys) if OTHERS in law else -1
+    keys += [OTHERS] if OTHERS in law else []
+    numbers = {key: number for number, key in enumerate(keys)}
+    masses = _scaled(np.array([float(law[key]) for key in keys]), name)
+    unnamed = float(masses[rest]) if rest >= 0 else 0.0
+    return KnownLaw(masses, lambda tokens: numbers.get(tokens, rest), lambda number: keys[number], unnamed)
+
+
+def _scaled(masses: Array, name: str) -> Array:
+    total = math.fsum(masses)
+    if not abs(total - 1) <= SUM_TOLERANCE:
+        raise ValueError(f"{name} sums to {total:.6g}, expected probabilities that sum to 1")
+    scaled: Array = masses / total
+    return scaled

@@ -1,0 +1,126 @@
+"""The file that says what a campaign is to do.
+
+results = "results.sqlite"      # beside the plan
+alarm = 1e-6                    # shared by all subjects
+tolerance = 0.01
+block = 10000                   # samples
+blocks = 50                     # of each subject, at most
+
+[[subject]]
+name = "command:./my-engine"
+law = "law.json"                # beside the plan; see ``run.black_boxes.law_of_file``
+prompt = [3, 1, 4]
+max_tokens = 2
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from specverify.base.arguments import (
+    argument_error,
+    check_count,
+    check_number,
+    check_positive,
+    check_probability,
+    check_seconds,
+    check_seed,
+    is_token,
+    nearest,
+)
+from specverify.foreign.lines import Limits
+from specverify.laws.known_law import known_law
+from specverify.run.black_boxes import Wanted, law_of_file
+from specverify.run.campaigns import Campaign, CampaignSubject
+from specverify.run.samplers import SamplingPlan
+
+Check = Callable[[Any, str], None]
+
+
+def _check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise argument_error(name, value, "a text")
+
+
+def _check_prompt(value: Any, name: str) -> None:
+    if not isinstance(value, str) and not (isinstance(value, list) and all(map(is_token, value))):
+        raise argument_error(name, value, "a text or a list of token ids")
+
+
+def _check_rounding(value: Any, name: str) -> None:
+    check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
+
+
+def _check_token(value: Any, name: str) -> None:
+    if not is_token(value):
+        raise argument_error(name, value, "a token id")
+
+
+OF_ALL: Final[Mapping[str, Check]] = {
+    "results": _check_text,
+    "alarm": check_probability,
+    "tolerance": check_probability,
+    "block": lambda value, name: check_count(value, name, least=64),
+    "blocks": check_count,
+    "largest_call": check_count,
+    "rounding": _check_rounding,
+    "seed": check_seed,
+}
+OF_EACH: Final[Mapping[str, Check]] = {
+    "name": _check_text,
+    "law": _check_text,
+    "prompt": _check_prompt,
+    "max_tokens": check_count,
+    "temperature": lambda value, name: check_positive(value, name, "probability"),
+    "model": _check_text,
+    "eos": _check_token,
+    "timeout": check_seconds,
+    "memory": lambda value, name: check_positive(value, name, "GiB"),
+}
+
+
+def campaign_of(file: Path) -> Campaign:
+    """Return the campaign of a TOML file. Raises ``ValueError`` in one sentence for anything that is none."""
+    try:
+        given = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"the plan {str(file)!r} cannot be read: {error}") from None
+    subjects = given.pop("subject", None)
+    if not isinstance(subjects, list) or not subjects or not all(isinstance(item, dict) for item in subjects):
+        raise ValueError(f"the plan {str(file)!r} names nothing to sample, expected at least one [[subject]]")
+    checked = _checked(given, OF_ALL, "the plan", needed=("results",))
+    block, blocks = checked.get("block", 10_000), checked.get("blocks", 10)
+    options = {name: checked[name] for name in SamplingPlan._fields if name in checked}
+    plan = SamplingPlan(**{"largest_call": 128, **options})
+    found = tuple(_subject(item, file.parent, index) for index, item in enumerate(subjects, start=1))
+    return Campaign(found, file.parent / checked["results"], block, blocks, plan)
+
+
+def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubject:
+    checked = _checked(given, OF_EACH, f"subject {index}", needed=("name", "law"))
+    prompt = checked.get("prompt", ())
+    wanted = Wanted(
+        prompt if isinstance(prompt, str) else tuple(prompt),
+        **{name: checked[name] for name in ("max_tokens", "temperature", "model", "eos") if name in checked},
+    )
+    memory = checked.get("memory")
+    limits = Limits(checked.get("timeout", Limits().seconds), None if memory is None else int(memory * 2**30))
+    law = law_of_file(folder / checked["law"])
+    known_law(law, f"the law of subject {index}")
+    return CampaignSubject(checked["name"], wanted, law, limits)
+
+
+def _checked(
+    given: Mapping[str, Any], known: Mapping[str, Check], where: str, needed: tuple[str, ...]
+) -> Mapping[str, Any]:
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"{where} has {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")
+        known[name](value, f"{name} of {where}")
+    for name in needed:
+        if name not in given:
+            raise ValueError(f"{where} has no {name!r}")
+    return given

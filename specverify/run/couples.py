@@ -1,0 +1,82 @@
+"""The couples of a sampler's rows and calls, watched batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from reference import Tokens
+from specverify.base.verdict import Status, Verdict
+from specverify.checks.samplers.independence import (
+    CellOf,
+    IndependenceFound,
+    IndependencePlan,
+    couples_in,
+    couples_seen,
+    independence_status,
+    independence_verdict,
+)
+
+Batch = tuple[Sequence[Tokens], Sequence[Tokens]]
+"""The answers of two calls with different seeds, equally many."""
+LAGS = 8
+
+
+class Watch(NamedTuple):
+    """Rows of one call, and rows of two calls."""
+
+    seen: Callable[[Batch], None]
+    statuses: Callable[[], Sequence[Status]]
+    couples: Callable[[], int]
+    """How many of either were seen, at least."""
+    verdicts: Callable[[Sequence[str]], Sequence[Verdict]]
+    """``verdicts(notes)``: the notes stand under the verdict on calls."""
+    found: Callable[[], tuple[IndependenceFound, IndependenceFound]]
+    """What the couples of rows said so far, and those of calls."""
+
+
+def watch(
+    name: str,
+    cell: CellOf,
+    alarm: float,
+    error: float,
+    tolerance: float,
+    most_couples: int,
+    *,
+    alone: bool,
+    begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
+) -> Watch:
+    """Return what is told of every batch; ``alarm`` is of each of the two questions, ``alone``: calls have one row."""
+    rows, calls = (
+        IndependencePlan(what, check, cell, alarm, error, tolerance, most_couples)
+        for what, check in (
+            ("rows of one call", "rows_are_independent"),
+            ("rows of two calls", "calls_are_independent"),
+        )
+    )
+    (in_rows, in_calls), number = begun, 0
+
+    def seen(batch: Batch) -> None:
+        nonlocal in_rows, in_calls, number
+        lag = 2 ** (number // 2 % LAGS) if number % 2 else 1
+        number += 1
+        for answer in batch:
+            in_rows = couples_seen(rows, in_rows, *couples_in(answer, lag if 2 * lag <= len(answer) else 1))
+        in_calls = couples_seen(calls, in_calls, *batch)
+
+    def verdicts(notes: Sequence[str]) -> Sequence[Verdict]:
+        of_calls = independence_verdict(name, calls, in_calls, notes)
+        return [of_calls] if alone else [independence_verdict(name, rows, in_rows, []), of_calls]
+
+    def statuses() -> Sequence[Status]:
+        return [_status(rows, in_rows, alone), independence_status(calls, in_calls)]
+
+    def couples() -> int:
+        return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
+
+    return Watch(seen, statuses, couples, verdicts, lambda: (in_rows, in_calls))
+
+
+def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
+    """Return the status of rows, of which there may be one in each call."""
+    return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

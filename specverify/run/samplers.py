@@ -1,0 +1,276 @@
+"""A black box sampled batch by batch, until its law and its independence are decided or the samples are used up.
+
+Batches grow: the first 32 samples show the impossible, the last ones a bias of a thousandth. Each batch is two calls
+with different seeds, whose rows are compared with each other. What is decided is asked after every batch: the evidence
+is anytime-valid, and looking costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from specverify.base.arguments import check_count, check_number, check_probability, check_seed
+from specverify.base.verdict import Status, Verdict
+from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
+from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.reference import (
+    plan_reference,
+    reference_begun,
+    reference_seen,
+    reference_status,
+    reference_verdict,
+)
+from specverify.laws.known_law import OTHERS, KnownLaw, known_law
+from specverify.run.couples import Batch, Watch, watch
+from specverify.statistics.coarsening import samples_to_hold
+from specverify.subjects.sampler import Sampler, drawn
+
+FIRST_CALL = 32
+LARGEST_CALL = 4096
+MOST_SAMPLES = 10**6
+"""Where nobody says how many may be drawn, and the tolerance needs more."""
+PILOT = 1000
+OF_COUPLES = 4
+"""Dependence is looked for at so many times the tolerance of the law: two rows are a couple, two couples a sample."""
+POSITIONS = 4
+CONFIRMING = 128
+"""Couples after which copies have been noticed: each two of them are evidence of log 2, where they differ."""
+
+
+class SamplingPlan(NamedTuple):
+    """What was asked for."""
+
+    tolerance: float = 0.05
+    alarm: float = 1e-6
+    """Probability that a right sampler is refuted, and that a wrong one beyond the tolerance holds: each at most."""
+    most_samples: int | None = None
+    largest_call: int = LARGEST_CALL
+    rounding: float = 1e-6
+    seed: int = 0
+
+
+class Judge(NamedTuple):
+    """The law of a sampler, or another sampler, as what decides about batches."""
+
+    seen: Callable[[Batch], None]
+    status: Callable[[], Status]
+    verdicts: Callable[[], Sequence[Verdict]]
+    most_samples: int
+    cell: CellOf
+    impossible: Callable[[], bool] = lambda: False
+    """Whether something of probability zero was seen."""
+    dependent: Callable[[], str] = lambda: ""
+    """Why the reference cannot be judged by, if that is so."""
+
+
+def check_plan(plan: SamplingPlan) -> None:
+    """Raise ``ValueError`` for a plan that cannot be."""
+    check_probability(plan.tolerance, "tolerance")
+    check_probability(plan.alarm, "alarm")
+    if plan.most_samples is not None:
+        check_count(plan.most_samples, "most_samples", least=2 * FIRST_CALL)
+    check_count(plan.largest_call, "largest_call")
+    check_number(plan.rounding, "rounding", "a relative error of at least 0 and below 1", lambda value: 0 <= value < 1)
+    check_seed(plan.seed)
+
+
+def sampled_verdicts(
+    sampler: Sampler,
+    plan: SamplingPlan,
+    *,
+    law: Any = None,
+    reference: Sampler | None = None,
+    draft: Any = None,
+    progress: Callable[[int, int], None] = lambda done, most: None,
+) -> Sequence[Verdict]:
+    """Return the verdicts on a black box, against ``law`` or ``reference``, exactly one of which is given.
+
+    ``progress(samples, at most)`` is told of every batch. Raises ``ValueError`` for a law or plan that cannot be,
+    ``UnusableSubject`` for answers that are no samples, and whatever the sampler raises.
+    """
+    check_plan(plan)
+    if (law is None) == (reference is None):
+        raise ValueError("a law or a reference is needed to judge samples by, expected exactly one of them")
+    seeds = seeds_of([plan.seed])
+    judge = (
+        _of_law(sampler.name, plan, law, draft)
+        if reference is None
+        else _of_reference(sampler.name, plan, reference, seeds)
+    )
+    watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
+    repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
+    done = calls = 0
+    while done < judge.most_samples and not is_decided(judge, watched):
+        size = _size(calls, plan.largest_call, judge.most_samples - done)
+        batch = drawn(sampler, next(seeds), size), drawn(sampler, next(seeds), size)
+        judge.seen(batch)
+        watched.seen(batch)
+        done, calls = done + 2 * size, calls + 1
+        progress(done, judge.most_samples)
+    return joint_verdicts(judge, watched, [repeats])
+
+
+def is_decided(judge: Judge, watched: Watch) -> bool:
+    """Return whether something is refuted, or everything holds.
+
+    A law is not refuted before it was seen that its samples are no copies of each other, which look like another law.
+    """
+    couples, law = watched.statuses(), judge.status()
+    if Status.REFUTED in couples or judge.dependent() or judge.impossible():
+        return True
+    if law is Status.REFUTED:
+        return watched.couples() >= CONFIRMING
+    return law is Status.HOLDS and Status.UNKNOWN not in couples
+
+
+def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
+    """Return all verdicts: of the law, samples that depend on each other tell nothing but what is impossible."""
+    independent = watched.verdicts(notes)
+    reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
+    reasons += [judge.dependent()] if judge.dependent() else []
+    verdicts = judge.verdicts()
+    if reasons and not judge.impossible():
+        said = f"only independent samples tell a law, and {reasons[0]}"
+        verdicts = [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
+    return [*verdicts, *independent]
+
+
+def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
+    """Return what is decided about a law before the first sample, and the cells of couples."""
+    known = known_law(law)
+    needed = samples_to_hold(known.masses, plan.tolerance - known.unnamed, plan.alarm, MOST_SAMPLES)
+    outcomes = [known.outcome(index) for index in range(len(known.masses))]
+    chosen = plan_law(
+        known,
+        alarm=plan.alarm / 3,
+        error=plan.alarm,
+        tolerance=plan.tolerance,
+        most_samples=plan.most_samples or _planned(needed),
+        rounding=plan.rounding,
+        draft=None if draft is None else _aligned(known_law(draft, "the draft's law"), known),
+        more=_margins(outcomes),
+    )
+    named = {outcome: float(mass) for outcome, mass in zip(outcomes, known.masses, strict=True) if outcome != OTHERS}
+    return chosen, cells_of(list(named), list(named.values()))  # type: ignore[arg-type]  # OTHERS alone is a string
+
+
+def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
+    chosen, cell = planned_law(plan, law, draft)
+    found = law_begun(chosen)
+
+    def seen(batch: Batch) -> None:
+        nonlocal found
+        for rows in batch:
+            found = law_seen(chosen, found, rows)
+
+    def status() -> Status:
+        return law_status(chosen, found) if found.samples else Status.UNKNOWN
+
+    def verdicts() -> Sequence[Verdict]:
+        return law_verdicts(name, chosen, found)
+
+    return Judge(seen, status, verdicts, chosen.most_samples, cell, impossible=lambda: bool(found.impossible))
+
+
+def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iterator[int]) -> Judge:
+    number = min(PILOT, plan.most_samples or PILOT)
+    pilot = [row for size in _pieces(number, plan.largest_call) for row in drawn(reference, next(seeds), size)]
+    counts = Counter(pilot)
+    shares = np.array(list(counts.values())) / len(pilot)
+    needed = 2 * samples_to_hold(shares, plan.tolerance, plan.alarm / 2, MOST_SAMPLES)
+    most = plan.most_samples or _planned(needed)
+    chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tolerance=plan.tolerance, most_samples=most)
+    cell = cells_of(list(counts), shares.tolist())
+    theirs = watched_couples(reference.name, plan, cell, most)
+    found = reference_begun()
+
+    def seen(batch: Batch) -> None:
+        nonlocal found
+        answers = drawn(reference, next(seeds), len(batch[0])), drawn(reference, next(seeds), len(batch[1]))
+        theirs.seen(answers)
+        for rows, others in zip(batch, answers, strict=True):
+            found = reference_seen(found, rows, others)
+
+    def dependent() -> str:
+        wrong = [verdict.statement for verdict in theirs.verdicts([]) if verdict.status is Status.REFUTED]
+        return f"of the reference, {wrong[0]}" if wrong else ""
+
+    return Judge(
+        seen,
+        lambda: reference_status(chosen, found),
+        lambda: [reference_verdict(name, chosen, found)],
+        most,
+        cell,
+        dependent=dependent,
+    )
+
+
+def watched_couples(
+    name: str,
+    plan: SamplingPlan,
+    cell: CellOf,
+    most_samples: int,
+    begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
+) -> Watch:
+    """Return what is told of every batch and judges its couples, from ``begun`` on."""
+    tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
+    alone = plan.largest_call == 1
+    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone, begun=begun)
+
+
+def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
+    """Return labels of outcomes by the token at each of the first positions, where there is more than one."""
+    longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
+    return {
+        f"by token {position + 1}": np.unique(
+            [
+                outcome[position] if outcome != OTHERS and len(outcome) > position else -1  # a string has no tokens
+                for outcome in outcomes
+            ],
+            return_inverse=True,
+        )[1]
+        for position in range(min(longest, POSITIONS) if longest > 1 else 0)
+    }
+
+
+def _planned(samples: int) -> int:
+    """Return how many samples are allowed where a right sampler is expected to need so many."""
+    return min(2 * int(samples) + 2000, MOST_SAMPLES)
+
+
+def _size(calls: int, largest: int, left: int) -> int:
+    """Return the size of the next two calls: doubled every two batches."""
+    return max(1, min(FIRST_CALL << min(calls // 2, 20), largest, left // 2))
+
+
+def _pieces(number: int, largest: int) -> list[int]:
+    return [min(largest, number - start) for start in range(0, number, largest)]
+
+
+def seeds_of(seed: Sequence[int]) -> Iterator[int]:
+    """Yield seeds below 2**31, no two the same: every engine takes those."""
+    rng, given = np.random.default_rng(seed), set[int]()
+    while True:
+        found = int(rng.integers(2**31))
+        if found not in given:
+            given.add(found)
+            yield found
+
+
+def _repeats(sampler: Sampler, seed: int, number: int) -> str:
+    same = drawn(sampler, seed, number) == drawn(sampler, seed, number)
+    return "a seed gives the same samples again" if same else "a seed does not give the same samples again"
+
+
+def _aligned(draft: KnownLaw, law: KnownLaw) -> Any:
+    """Return the draft's probabilities in the order of the law's outcomes."""
+    places = [
+        draft.place(outcome) if not isinstance(outcome, str) else -1
+        for outcome in map(law.outcome, range(len(law.masses)))
+    ]
+    return np.array([draft.masses[place] if place >= 0 else 0.0 for place in places])

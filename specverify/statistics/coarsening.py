@@ -1,0 +1,140 @@
+"""Ways of looking at a large law through few cells, chosen before the first sample.
+
+A bias on thirty tokens of a hundred thousand is spread too thin for cells that hold many of them, and too rare for a
+cell of each. Which cells show it best is not known, so several ways are tried at once, and the mean of their e-values
+is the evidence: it costs no more than the logarithm of their number.
+
+For *bounding* the distance to the law there is one partition: the likeliest outcomes alone, the rest in one cell. What
+moves within that cell is at most its mass, as in ``goodness_of_fit``, so the bound is true of the whole law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from specverify.statistics.confidence_sequences import ONE_SAMPLE, crossing
+from specverify.statistics.e_processes import Array
+
+FEWEST: Final = 10
+"""Samples that a cell expects by the end, at least."""
+BLOCKS: Final = 128
+RANKS: Final = 64
+EVERY_OUTCOME: Final = "every outcome by itself"
+
+
+class Coarsening(NamedTuple):
+    """Cells that outcomes fall into."""
+
+    name: str
+    labels: Array
+    """The cell of each outcome, ``[k]``; -1 for an outcome of probability zero."""
+    masses: Array
+    """The probability of each cell, ``[cells]``."""
+
+    def counts(self, counts: Array) -> Array:
+        """Return the counts of the cells, from those of the outcomes ``[k]``, of probability above zero."""
+        some = self.labels >= 0
+        return np.bincount(self.labels[some], weights=counts[some], minlength=len(self.masses))
+
+
+def coarsenings(
+    masses: Array, samples: int, draft: Array | None = None, more: Mapping[str, Array] | None = None
+) -> tuple[Coarsening, ...]:
+    """Return the ways to look at a law ``[k]`` with up to ``samples`` samples; the first is every outcome by itself.
+
+    By mass: outcomes that expect ten samples alone, rarer ones with those of like mass; and all in 64 cells of equal
+    mass, likely ones with likely ones. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the same outcomes,
+    for cells of like p/q, where a wrong residual shows. ``more``: other labels ``[k]`` by name. Cells that expect fewer
+    than ten samples are joined with a neighbour.
+    """
+    reachable = masses > 0
+    whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
+    found = [Coarsening(EVERY_OUTCOME, whole, masses[reachable])]
+    wanted = {"by probability": _by_mass(masses, samples)}
+    if reachable.sum() > BLOCKS:
+        wanted["by rank"] = _by_rank(masses)
+        wanted["by token id"] = np.arange(len(masses)) * BLOCKS // len(masses)
+    if draft is not None:
+        wanted["by p/q"] = _by_overlap(masses, draft)
+    for name, labels in (wanted | dict(more or {})).items():
+        joined = _joined(labels, masses, FEWEST / samples)
+        made = np.bincount(joined[reachable], weights=masses[reachable])
+        if 1 < len(made) < reachable.sum():
+            found.append(Coarsening(name, np.where(reachable, joined, -1), made))
+    return tuple(found)
+
+
+def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
+    """Return the partition that bounds the distance best at ``samples`` samples, what it leaves unseen, and its noise.
+
+    The likeliest outcomes have a cell each, the rest, of mass ``unseen``, share the last one. ``noise`` is the total
+    variation on the cells that a correct sampler shows: ``sum sqrt(p (1 - p) / (2 pi n))``. Their sum is smallest.
+    """
+    order = np.argsort(-masses, kind="stable")
+    sorted_masses = masses[order]
+    noise = np.cumsum(np.sqrt(sorted_masses * (1 - sorted_masses) / (2 * math.pi * samples)))
+    rest = np.maximum(1 - np.cumsum(sorted_masses), 0.0)
+    rest[int((masses > 0).sum()) - 1 :] = 0.0
+    separate = int(np.argmin(noise + rest + np.sqrt(rest * (1 - rest) / (2 * math.pi * samples)))) + 1
+    labels = np.full(len(masses), separate)
+    labels[order[:separate]] = np.arange(separate)
+    labels[masses == 0] = -1
+    unseen = float(rest[separate - 1])
+    made = np.append(sorted_masses[:separate], [unseen] if unseen else [])
+    return Coarsening("bounding", labels, made), unseen, float(noise[separate - 1])
+
+
+def samples_to_hold(masses: Array, tolerance: float, error: float, most: int) -> int:
+    """Return at how many samples a correct sampler is expected to be within ``tolerance``, at most ``most``."""
+
+    def enough(samples: int) -> bool:
+        _, unseen, noise = bounding(masses, samples)
+        variance = ONE_SAMPLE * samples
+        return 1.1 * noise + unseen + crossing(variance, variance, math.log(error)) / samples <= tolerance
+
+    samples = 64
+    while samples < most and not enough(samples):
+        samples = math.ceil(1.2 * samples)
+    return min(samples, most)
+
+
+def _by_mass(masses: Array, samples: int) -> Array:
+    """Number outcomes that expect ten samples singly, the others by the binary logarithm of their mass."""
+    single = masses >= FEWEST / samples
+    tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
+    _, bins = np.unique(tail, return_inverse=True)
+    return np.where(single, bins.max() + np.cumsum(single), bins)
+
+
+def _by_rank(masses: Array) -> Array:
+    """Number outcomes by the mass of those that are likelier, in steps of 1/64."""
+    order = np.argsort(-masses, kind="stable")
+    labels = np.empty(len(masses), dtype=np.int64)
+    labels[order] = np.minimum(np.cumsum(masses[order]) * RANKS, RANKS - 1).astype(np.int64)
+    return labels
+
+
+def _by_overlap(masses: Array, draft: Array) -> Array:
+    """Number outcomes by p/q, in steps of a quarter of a binary digit; those that q never drafts apart."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.floor(4 * np.clip(np.log2(masses / draft), -8, 8))
+    return np.unique(np.where(draft > 0, ratio, 100), return_inverse=True)[1]
+
+
+def _joined(labels: Array, masses: Array, least: float) -> Array:
+    """Return labels 0, 1, ... in which every cell has a mass of ``least``: smaller ones join the next ones."""
+    totals: Any = np.bincount(labels, weights=masses)
+    merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0
+    for label, mass in enumerate(totals):
+        merged[label] = cell
+        held += mass
+        if held >= least:
+            cell, held = cell + 1, 0.0
+    if held < least and cell:
+        merged[merged == cell] = cell - 1
+    result: Array = merged[labels]
+    return result

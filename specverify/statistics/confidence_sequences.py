@@ -1,0 +1,126 @@
+"""Intervals that hold at all times at once: look after every sample, stop when you like.
+
+All rest on one inequality: a nonnegative supermartingale that begins at 1 ever reaches 1/error with probability at most
+``error`` (Ville 1939). Two supermartingales are used.
+
+*Sums of bounded numbers.* A sum S of independent centred numbers that are sub-Gaussian with total variance v makes
+``exp(x S - x^2 v / 2)`` one for every x. Mixed over the half of a normal law with variance 1/rho where x > 0, it is
+``2 sqrt(rho / (v + rho)) exp(s^2 / (2 (v + rho))) Phi(s / sqrt(v + rho))``. Since ``Phi(z) >= 1 - exp(-z^2 / 2)`` for
+z >= 0, it has reached 1/error wherever s is at least
+
+    sqrt(2 (v + rho) log(1 + sqrt((v + rho) / rho) / (2 error))),
+
+so S stays below that at all times with probability at least ``1 - error`` (Howard, Ramdas, McAuliffe and Sekhon,
+"Time-uniform, nonparametric, nonasymptotic confidence sequences", arXiv 1810.08240, proposition 6 and its closed form).
+An indicator has v = 1/4 (Hoeffding 1963). rho decides only at which number of samples it is tightest.
+
+*Coins.* With s heads in n, the mixture of likelihoods under Beta(1/2, 1/2) divided by the likelihood at the true rate r
+is a martingale that begins at 1. The rates at which it is below 1/error are an interval, and r is never outside it,
+but with probability ``error`` (Robbins 1970; Lindon and Malek, arXiv 2011.03567, for the multinomial).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from specverify.base.arguments import check_count, check_number, check_positive, check_probability
+
+ONE_SAMPLE: Final = 0.25
+"""Variance that the indicator of a set counts for, at most."""
+TWO_SAMPLES: Final = 0.5
+"""The same, for the difference of two independent indicators."""
+
+
+class Interval(NamedTuple):
+    """Lower and upper end; each side misses with its own error."""
+
+    lower: float
+    upper: float
+
+
+def crossing(variance: float, tight_at: float, log_error: float) -> float:
+    """Return what a sum of sub-Gaussian ``variance`` stays below at all times, but with probability ``exp(log_error)``.
+
+    ``tight_at`` is the variance at which the bound is nearly the best of its kind: rho is set to it divided by
+    ``2 log(1/error) + log(1 + 2 log(1/error))``.
+    """
+    surprise = -2 * log_error
+    rho = tight_at / (surprise + math.log1p(surprise))
+    spread = variance + rho
+    above = 0.5 * math.log(spread / rho) - math.log(2) - log_error
+    return math.sqrt(2 * spread * (above + math.log1p(math.exp(-above)) if above > 0 else math.log1p(math.exp(above))))
+
+
+def tv_sequence(
+    tv_observed: float, samples: int, cells: int, error: float, *, tight_at: int, variance: float = ONE_SAMPLE
+) -> Interval:
+    """Return bounds on the total variation between the sampled law and the given one, valid at all times.
+
+    Write p' for the sampled law, p for the given one, e for the empirical law after n = ``samples`` samples,
+    ``tv_observed`` = TV(e, p), and A for the set where p' > p, so that TV(p', p) = p'(A) - p(A). A does not depend on
+    the samples, and ``e(A) - p(A) <= TV(e, p)``, hence
+
+        TV(p', p) <= TV(e, p) + (p'(A) - e(A)) <= TV(e, p) + crossing(n / 4) / n
+
+    for all n at once with probability at least ``1 - error``: one fixed set, so the number of cells does not enter.
+    From below, ``TV(p', p) >= TV(e, p) - max over sets B of (e(B) - p'(B))``, and the ``2^cells`` sets share the error.
+    Each side misses with probability at most ``error``. Between two samples of n each, ``tv_observed`` is that of the
+    two empirical laws and ``variance`` is ``TWO_SAMPLES``: the same argument, with e(A) - e'(A).
+
+    ``tight_at`` is the number of samples at which the upper bound is tightest; it must not depend on them. Raises
+    ``ValueError`` for counts below 1, an error outside (0, 1), a ``tv_observed`` outside [0, 1].
+    """
+    check_count(samples, "samples")
+    check_count(cells, "cells")
+    check_count(tight_at, "tight_at")
+    check_probability(error, "error")
+    check_positive(variance, "variance", "squares")
+    check_number(tv_observed, "tv_observed", "a total variation between 0 and 1", lambda value: 0 <= value <= 1)
+    one_set = math.log(error)
+    above = crossing(variance * samples, variance * tight_at, one_set) / samples
+    below = crossing(variance * samples, variance * tight_at, one_set - cells * math.log(2)) / samples
+    return Interval(max(0.0, tv_observed - below), min(1.0, tv_observed + above))
+
+
+def rate_sequence(successes: int, trials: int, error: float) -> Interval:
+    """Return an interval that holds a rate at all times, such as that at which drafts are accepted.
+
+    ``successes`` of ``trials`` independent trials of one rate r; r is outside ever with probability at most ``error``,
+    both sides together. Before the first trial it is [0, 1]. Raises ``ValueError`` for counts that cannot be, or an
+    error outside (0, 1).
+    """
+    check_count(trials, "trials", least=0)
+    check_count(successes, "successes", least=0, most=trials)
+    check_probability(error, "error")
+    share = successes / trials if trials else 0.5
+    return Interval(
+        _end(successes, trials, error, inside=share, outside=0.0),
+        _end(successes, trials, error, inside=share, outside=1.0),
+    )
+
+
+def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
+    """Return the logarithm of the e-value against ``rate``: of the mixture over Beta(1/2, 1/2), see the module."""
+    from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    failures = trials - successes
+    if (successes and rate <= 0) or (failures and rate >= 1):
+        return math.inf
+    likelihood = (successes * math.log(rate) if successes else 0.0) + (
+        failures * math.log1p(-rate) if failures else 0.0
+    )
+    return float(betaln(successes + 0.5, failures + 0.5) - betaln(0.5, 0.5)) - likelihood
+
+
+def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
+    """Return where the evidence crosses ``1/error`` between the two: it grows from the observed share outwards."""
+    if log_rate_evidence(successes, trials, outside) < -math.log(error):
+        return outside
+    while abs(outside - inside) > 1e-12:
+        middle = (inside + outside) / 2
+        if log_rate_evidence(successes, trials, middle) < -math.log(error):
+            inside = middle
+        else:
+            outside = middle
+    return outside

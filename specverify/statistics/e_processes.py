@@ -1,0 +1,112 @@
+"""Evidence against a law that may be looked at after every batch: e-processes for counts, in logarithms.
+
+An e-value is a nonnegative statistic whose mean is at most 1 under the null. A process of them that is a martingale
+under the null reaches 1/alarm *ever* with probability at most ``alarm`` (Ville 1939): stop when you like, go on when in
+doubt, and the false-alarm rate stays what was declared. The mean of several on the same samples is one again; those of
+independent samples (shards, machines) multiply, so their logarithms add.
+
+*A known law.* The null is p on its reachable outcomes. The alternative is a mixture of all laws around it, Dirichlet
+with parameters ``c p``. The ratio of the two likelihoods of counts x, n in all, is
+
+    G(c) / G(c + n) * product over i of G(c p_i + x_i) / (G(c p_i) p_i^x_i),    G the gamma function,
+
+a martingale under p (Good 1967; Lindon and Malek, "Anytime-valid inference for multinomial count data", arXiv
+2011.03567). A concentration c finds deviations of about ``1/sqrt(c)`` fastest, so it is the mean over several. Outcomes
+that were not seen contribute nothing: the whole law of a large vocabulary costs as much as what was seen of it. An
+outcome of probability zero is evidence without end: no correct sampler emits it.
+
+Where the sampler computes in floating point, its p' may have every ratio ``p'_i / p_i`` up to ``1 + rounding``; its
+likelihood of n samples is then at most ``(1 + rounding)^n`` times that of p, and dividing by that keeps the promise for
+every such p'.
+
+*Power.* For n samples with Pearson statistic X on k cells, ``2 log e`` is nearly
+``X n / (n + c) - (k - 1) log(1 + n / c)``, by Stirling's formula. X is noncentral chi-square with a noncentrality of at
+least ``4 n TV^2`` (see ``planning``), which is what ``anytime_detectable_tv`` solves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from specverify.base.arguments import argument_error, check_count, check_number, check_probability
+from specverify.statistics.planning import noncentrality_beyond
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+CONCENTRATIONS: Final = (50.0, 500.0, 5e3, 5e4, 5e5)
+"""Deviations from a tenth down to a thousandth."""
+
+
+def log_e_value(
+    counts: Any, masses: Any, concentrations: Sequence[float] = CONCENTRATIONS, rounding: float = 0.0
+) -> Any:
+    """Return the logarithm of the e-value of ``counts`` against the law ``masses``; see the module.
+
+    counts: ``[..., k]``, one set of counts or several; masses: ``[k]``, of the same outcomes. Outcomes that were not
+    seen in any may be left out of both, so ``masses`` need not sum to 1. Returns float64 ``[...]``, ``inf`` where an
+    outcome of probability zero was seen. The gamma functions are rounded to 1e-15 of values up to ``n log n``: below
+    1e10 samples the answer is right to 1e-3. Raises ``ValueError`` for shapes that differ, negative counts or masses.
+    """
+    from scipy.special import gammaln  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    seen, law = np.asarray(counts, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+    if law.ndim != 1 or seen.ndim < 1 or seen.shape[-1] != law.shape[0]:
+        raise ValueError(f"counts have shape {seen.shape} and masses {law.shape}, expected [..., k] and [k]")
+    if not (seen >= 0).all() or not ((law >= 0) & (law <= 1 + 1e-9)).all():
+        raise ValueError("counts or masses are negative or no numbers, expected counts >= 0 and probabilities")
+    check_number(rounding, "rounding", "a relative error of at least 0 and below 1", lambda value: 0 <= value < 1)
+    reachable = law > 0
+    total, some, known = seen.sum(axis=-1), seen[..., reachable], law[reachable]
+    likelihood = (some * np.log(known)).sum(axis=-1) + total * math.log1p(rounding)
+    mixtures = [
+        gammaln(c) - gammaln(c + total) + (gammaln(c * known + some) - gammaln(c * known)).sum(axis=-1) - likelihood
+        for c in map(float, concentrations)
+    ]
+    found = log_mean(mixtures)
+    return np.where(seen[..., ~reachable].any(axis=-1), np.inf, found)
+
+
+def log_mean(logarithms: Sequence[Any]) -> Any:
+    """Return the logarithm of the mean of e-values on the same samples, given by their logarithms ``[m][...]``."""
+    if len(logarithms) == 0:
+        raise argument_error("logarithms", logarithms, "at least one")
+    return np.logaddexp.reduce(np.asarray(logarithms, dtype=np.float64), axis=0) - math.log(len(logarithms))
+
+
+def log_product(logarithms: Sequence[float]) -> float:
+    """Return the logarithm of the product of e-values of *independent* samples: shards that are put together."""
+    return math.fsum(logarithms)
+
+
+def anytime_detectable_tv(
+    samples: int,
+    cells: int,
+    alarm: float,
+    miss: float,
+    concentrations: Sequence[float] = CONCENTRATIONS,
+    tests: int = 1,
+    rounding: float = 0.0,
+) -> float:
+    """Return the total variation that has been refuted by ``samples`` samples with probability ``1 - miss``.
+
+    ``cells`` is the size of the law, ``tests`` how many e-processes share a mean with this one, ``rounding`` what the
+    evidence forgives. Asymptotic, as the
+    module says: good where every cell expects ten samples or more. 1.0 promises nothing. Raises ``ValueError`` for
+    counts below 1 and probabilities outside (0, 1).
+    """
+    check_count(samples, "samples")
+    check_count(cells, "cells")
+    check_count(tests, "tests")
+    check_probability(alarm, "alarm")
+    check_probability(miss, "miss")
+    if cells == 1:
+        return 1.0
+    freedom, needed = cells - 1, math.log(tests * len(concentrations) / alarm) + samples * math.log1p(rounding)
+    critical = min(
+        (2 * needed + freedom * math.log1p(samples / c)) * (samples + c) / samples for c in map(float, concentrations)
+    )
+    return min(1.0, math.sqrt(noncentrality_beyond(critical, freedom, miss) / (4 * samples)))

@@ -1,0 +1,88 @@
+"""Anytime evidence where no law is known: that two samplers differ, and that what was seen together is dependent.
+
+*Two samplers.* For a pair (x, y), one outcome of each, and estimates a, b of their laws made from earlier batches, let
+``m = (a + b) / 2``. Then ``a(x) b(y) / (m(x) m(y))`` is an e-value of "both have one law", whatever that law is: with
+``r = a / m`` and ``b / m = 2 - r`` its mean is ``E r (2 - E r) <= 1`` (Turner, Ly and Gruenwald, "Generic e-variables
+for exact sequential k-sample tests that allow for optional stopping", arXiv 2106.02693). Pairs of a batch multiply, and
+so do batches: a martingale.
+
+*Dependence.* Of two independent couples (x, y), (x', y') in which x and y are independent, (x, y'), (x', y) is as
+likely. With f an estimate of the joint law from earlier batches,
+``2 f(x, y) f(x', y') / (f(x, y) f(x', y') + f(x, y') f(x', y))`` is an e-value of independence, whatever the two laws:
+its mean over the two arrangements is 1.
+
+An estimate is the empirical law shrunk towards what the null says of it, with weight ``s``; the e-value is the mean
+over several s. Of two samplers nothing is known in the first batch, and its e-values are 1. Of dependence one guess is
+made: that half of the couples are copies. It is a second way to shrink, beside the product of the two laws.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+import numpy as np
+
+from specverify.statistics.e_processes import Array, log_mean
+
+SHRINKAGES: Final = (10.0, 100.0, 1e3, 1e4, 1e5)
+"""Pseudo-samples of the null in an estimate."""
+NOTHING_YET: Final = np.zeros(len(SHRINKAGES))
+"""Logarithms of the evidence of two samplers before the first batch, one for each shrinkage ``[s]``."""
+NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
+"""The same for dependence ``[2 s]``."""
+
+
+def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
+    """Return what a batch adds to the logarithms of the evidence that two samplers differ, ``[s, ...]``.
+
+    All four are counts ``[..., k]`` of the same k outcomes; those of the batch have equal sums. An outcome that no
+    earlier batch had adds nothing.
+    """
+    ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
+    if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):
+        raise ValueError("the two parts of a batch differ in size, expected as many samples of each")
+    numbers = np.maximum(ours.sum(axis=-1, keepdims=True), 1), np.maximum(theirs.sum(axis=-1, keepdims=True), 1)
+    shares = ours / numbers[0], theirs / numbers[1]
+    pooled = (shares[0] + shares[1]) / 2
+    gains = []
+    for weight in SHRINKAGES:
+        kept = [number / (number + weight) for number in numbers]
+        one, other = (keep * share + (1 - keep) * pooled for keep, share in zip(kept, shares, strict=True))
+        middle = (one + other) / 2
+        known = middle > 0
+        ratio = np.divide(one, middle, out=np.ones_like(middle), where=known)
+        gains.append((a * _logarithm(ratio, a) + b * _logarithm(2 - ratio, b)).sum(axis=-1))
+    return np.array(gains)
+
+
+def dependence_gains(past: Any, left: Any, right: Any) -> Array:
+    """Return what a batch adds to the logarithms of the evidence that two things are dependent, ``[2 s]``.
+
+    past: counts ``[k, k]`` of earlier couples; left, right: ``[2 m]`` integers below k, the couples of this batch, of
+    which each two neighbours are judged together.
+    """
+    counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
+    if x.shape != y.shape or x.ndim != 1 or len(x) % 2:
+        raise ValueError(f"couples have shapes {x.shape} and {y.shape}, expected one even number of each")
+    number = counts.sum()
+    rows, columns = counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5
+    product = np.outer(rows / rows.sum(), columns / columns.sum())
+    copies = (product + np.diag(rows / rows.sum())) / 2
+    gains = []
+    for weight, guess in itertools.product(SHRINKAGES, (product, copies)):
+        joint = np.log((counts + weight * guess) / (number + weight))
+        straight = joint[x[::2], y[::2]] + joint[x[1::2], y[1::2]]
+        crossed = joint[x[::2], y[1::2]] + joint[x[1::2], y[::2]]
+        gains.append(float((np.log(2) + straight - np.logaddexp(straight, crossed)).sum()))
+    return np.array(gains)
+
+
+def evidence(logarithms: Any) -> Any:
+    """Return the logarithm of the e-value: the mean over the shrinkages of ``[s, ...]``."""
+    return log_mean(logarithms)
+
+
+def _logarithm(ratio: Array, counts: Array) -> Array:
+    """Return log(ratio) where something was counted: an outcome that one side never had stays finite by shrinkage."""
+    return np.log(np.where(counts > 0, ratio, 1.0))

@@ -1,0 +1,56 @@
+"""A black box: something that samples where nobody can look, and a number that tells its samples apart.
+
+    sample(seed, n) -> n token sequences
+
+The n sequences of one call, and those of calls with different seeds, are to be independent. A sequence is a tuple, list
+or array of token ids; an integer stands for a sequence of one token. What kind of machine draws them does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from reference import Tokens
+from specverify.base.arguments import is_token, shown
+from specverify.subjects.subject import UnusableSubject
+
+
+class Sampler(NamedTuple):
+    """What draws, under a name."""
+
+    name: str
+    sample: Callable[[int, int], Any]
+    """``sample(seed, n)`` -> n sequences of token ids."""
+
+
+def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
+    """Return ``number`` sequences.
+
+    Raises ``UnusableSubject`` for an answer that is something else, and from whatever the sampler raises.
+    """
+    try:
+        answer = sampler.sample(seed, number)
+    except UnusableSubject:
+        raise
+    except Exception as error:
+        said = f"{sampler.name}(seed={seed}, n={number}) raised {type(error).__name__}: {error}"
+        raise UnusableSubject(said) from error
+    asked = f"{sampler.name}(seed={seed}, n={number}) returned"
+    plain = answer.tolist() if hasattr(answer, "tolist") else answer
+    if isinstance(plain, (str, bytes)) or not hasattr(plain, "__iter__"):
+        raise UnusableSubject(f"{asked} {shown(answer)}, expected {number} sequences of token ids")
+    rows = tuple(plain)
+    if len(rows) != number:
+        raise UnusableSubject(f"{asked} {len(rows)} sequences, expected {number}")
+    return [_tokens(row, asked) for row in rows]
+
+
+def _tokens(row: Any, asked: str) -> Tokens:
+    plain = row.tolist() if hasattr(row, "tolist") else row
+    tokens = (plain,) if is_token(plain) else plain
+    if isinstance(tokens, (tuple, list)):
+        found = tuple(item.item() if hasattr(item, "item") else item for item in tokens)
+        if all(map(is_token, found)):
+            return found
+    raise UnusableSubject(f"{asked} the sequence {shown(row)}, expected token ids, each a whole number of at least 0")

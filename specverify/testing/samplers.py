@@ -1,0 +1,90 @@
+"""Black boxes: what samples where nobody can look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from specverify.base.arguments import check_callable, check_choice
+from specverify.base.verdict import Status, Verdict
+from specverify.foreign.guard import guarded
+from specverify.foreign.places import place_of_error
+from specverify.report.prose import failure
+from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
+from specverify.subjects.sampler import Sampler
+from specverify.subjects.subject import UnusableSubject
+from specverify.testing.judged import SECONDS, OnFail, SpeculationRefuted, name_of
+
+SampleCall = Callable[[int, int], Any]
+
+
+def check_sampler(
+    sample: SampleCall,
+    *,
+    law: Mapping[Any, float] | Any = None,
+    reference: SampleCall | None = None,
+    draft: Any = None,
+    tolerance: float = 0.05,
+    alarm: float = 1e-6,
+    most_samples: int | None = None,
+    largest_call: int = 4096,
+    rounding: float = 1e-6,
+    seed: int = 0,
+    on_fail: OnFail = "raise",
+    seconds: float = SECONDS,
+) -> Sequence[Verdict]:
+    """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
+
+    They are in the order they were drawn in, independent of each other and of those of other seeds: that is judged too,
+    and named if it is not so.
+
+    ``law`` is what they should follow: probabilities by token sequence (tuples; ``"others"`` for all not named), or a
+    pmf ``[vocabulary]`` where every sequence is one token. Where none is known, ``reference`` samples it, such as
+    the same engine without speculation. ``draft`` is a pmf of the same outcomes as ``law``; a wrong residual is seen
+    sooner with it.
+
+    ``tolerance`` is the total variation within which it HOLDS; it is REFUTED only where it has *not* the law, however
+    near. ``alarm`` bounds the probability that a right sampler is ever refuted, and that one beyond the tolerance ever
+    holds. ``most_samples``: as many as a right sampler needs to hold, a million at most, if left out; ``largest_call``
+    is the largest n. ``rounding`` is how far off the law's probabilities may be, relatively, by floating point.
+
+    Raises ``SpeculationRefuted`` with what was seen if it is refuted or UNKNOWN, unless ``on_fail`` is None;
+    ``ValueError`` for arguments that cannot be.
+    """
+    check_callable(sample, "sample", arguments=2)
+    if reference is not None:
+        check_callable(reference, "reference", arguments=2)
+    check_choice(on_fail, "on_fail", ("raise", None))
+    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, rounding, seed)
+    check_plan(plan)
+    name = name_of(sample)
+    other = None if reference is None else Sampler(name_of(reference), reference)
+
+    def work() -> Sequence[Verdict]:
+        return sampled_verdicts(Sampler(name, sample), plan, law=law, reference=other, draft=draft)
+
+    verdicts = _verdicts(name, work, seconds)
+    wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.NOT_APPLICABLE)]
+    refuted = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
+    if wrong and on_fail == "raise":  # what is refuted ends the sampling: then the rest is open, and no news
+        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in refuted or wrong))
+    return verdicts
+
+
+def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float) -> Sequence[Verdict]:
+    try:
+        found = guarded(work, seconds)
+    except UnusableSubject as error:
+        place = f" ({place_of_error(error.__cause__.__traceback__)})" if error.__cause__ else ""
+        said = f"{error}{place}"
+        return [Verdict(name, "samples_fit_law", Status.UNUSABLE, said)]
+    if found.result is not None:
+        return found.result
+    said = found.ended or f"{seconds:g} s were not enough: {found.out_of_time}"
+    return [Verdict(name, "samples_fit_law", Status.UNUSABLE if found.ended else Status.UNKNOWN, said)]
+
+
+def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    if verdict.status is Status.REFUTED:
+        return f"{verdict.subject}: {failure(verdict, verdicts)}"
+    return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"

@@ -1,0 +1,136 @@
+"""Seventeen bugs of real engines in one small vectorised decoder, as a black box shows them: by samples alone.
+
+The models know no context: p = (.1, .2, .3, .4) and q reversed, three drafts a round, texts of two tokens. A row has
+noise of its own, exponential races for tokens and uniforms for coins, and a bug changes one thing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from specverify.statistics.e_processes import Array
+
+P: Final = np.array([0.1, 0.2, 0.3, 0.4])
+Q: Final = P[::-1].copy()
+TOKENS: Final = 2
+GREEDY: Final = np.array([1.0, 0.0, 0.0, 0.0])
+TRUNCATED: Final = np.array([4.0, 3.0, 0.0, 0.0]) / 7
+TEMPERED: Final = Q**1.25 / (Q**1.25).sum()
+"""The draft at temperature 0.8."""
+
+
+def _ratio(token: Array) -> Array:
+    ratio: Array = P[token] / Q[token]
+    return ratio
+
+
+class Bug(NamedTuple):
+    """One decoder; the defaults are right."""
+
+    drafted: Array = Q
+    """The pmf that drafts are drawn from; the verifier takes it to be Q."""
+    ratio: Callable[[Array], Array] = _ratio
+    """A draft is kept where its coin is below."""
+    residual: Array = np.maximum(P - Q, 0)
+    """Weights of what stands for a rejected draft."""
+    bonus: Array = P
+    gamma: int = 3
+    one_coin: bool = False
+    """One coin decides the whole round."""
+    coin_again: bool = False
+    """The rejecting coin looks the replacement up."""
+    noise_again: bool = False
+    """The replacement is raced for over the noise of the draft."""
+    matching: bool = False
+    """A draft is kept if it is what p draws, else another token is drawn from p."""
+    after_rejection: bool = False
+    """Drafts behind a rejected one are judged, and kept, too."""
+    rounds_alike: bool = False
+    """Every round begins the stream of random numbers again."""
+    rows_alike: bool = False
+    """Two neighbouring rows share their stream."""
+
+
+MUTANTS: Final[Mapping[str, Bug]] = {
+    "none: a correct decoder": Bug(),
+    "replacement drawn from p": Bug(residual=P),
+    "every draft accepted": Bug(ratio=lambda token: np.full(token.shape, 2.0)),
+    "replacement from max(0, q - p)": Bug(residual=np.maximum(Q - P, 0)),
+    "ratio inverted": Bug(ratio=lambda token: 1 / _ratio(token)),
+    "rejecting coin looks the replacement up": Bug(coin_again=True),
+    "draft's noise used for the replacement": Bug(noise_again=True),
+    "match, else a fresh sample": Bug(matching=True),
+    "lenience 0.9": Bug(ratio=lambda token: _ratio(token) / 0.9),
+    "lenience 0.5": Bug(ratio=lambda token: _ratio(token) / 0.5),
+    "one coin for all positions of a round": Bug(one_coin=True),
+    "bonus drawn from q (gamma 1)": Bug(bonus=Q, gamma=1),
+    "draft accepted after a rejection": Bug(after_rejection=True),
+    "two rows share a stream": Bug(rows_alike=True),
+    "greedy draft, softmax q": Bug(drafted=GREEDY),
+    "truncated draft, raw q": Bug(drafted=TRUNCATED),
+    "draft at temperature 0.8, q at 1": Bug(drafted=TEMPERED),
+    "every round begins its stream again": Bug(rounds_alike=True),
+}
+"""By what is wrong; lenience and the dishonest draft come in two strengths each."""
+
+
+def decode(bug: Bug, seed: int, number: int) -> Array:
+    """Return ``number`` texts, int64 ``[number, 2]``: what ``check_sampler`` calls ``sample(seed, n)``."""
+    rows = (number + 1) // 2 if bug.rows_alike else number
+    rng = np.random.default_rng(seed)
+    text, filled = np.zeros((rows, TOKENS), dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    while (filled < TOKENS).any():
+        if bug.rounds_alike:
+            rng = np.random.default_rng(seed)
+        new, count = _round(bug, rng, rows)
+        for place in range(bug.gamma + 1):
+            taken = (place < count) & (filled < TOKENS)
+            text[taken, filled[taken]] = new[taken, place]
+            filled[taken] += 1
+    return np.repeat(text, 2, axis=0)[:number] if bug.rows_alike else text
+
+
+def counts(bug: Bug, seed: int, number: int) -> Array:
+    """Return how often each of the 16 texts came, ``[16]``."""
+    text = decode(bug, seed, number)
+    return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
+
+
+def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array]:
+    """Return the tokens of one round, ``[rows, gamma + 1]``, and how many of them there are."""
+    noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
+    coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
+    drafts = _raced(bug.drafted, noise[:, :-1])
+    if bug.matching:
+        kept = _raced(P, rng.exponential(size=fresh.shape)) == drafts
+    else:
+        kept = (coins[:, :1] if bug.one_coin else coins) < bug.ratio(drafts)
+    replacements = _replacements(bug, coins, noise[:, :-1], fresh)
+    first = np.where(kept.all(axis=1), bug.gamma, kept.argmin(axis=1))
+    places = np.arange(bug.gamma)
+    new = np.where(places == first[:, None], replacements, drafts)
+    new = np.concatenate([new, _raced(bug.bonus, noise[:, -1:])], axis=1)
+    count = first + 1
+    if bug.after_rejection:
+        for place in range(1, bug.gamma):
+            count += (count == place) & (first < place) & kept[:, place]
+    return new, count
+
+
+def _replacements(bug: Bug, coins: Array, noise: Array, fresh: Array) -> Array:
+    if bug.coin_again:
+        edges = np.cumsum(bug.residual) / bug.residual.sum()
+        return np.searchsorted(edges, coins, side="right")
+    weights = P if bug.matching else bug.residual
+    return _raced(weights, noise if bug.noise_again else fresh)
+
+
+def _raced(weights: Array, noise: Array) -> Array:
+    """Return who wins races: a draw from the weights where the noise is fresh; noise ``[..., V]``."""
+    times = np.full(noise.shape, np.inf)
+    np.divide(noise, weights, out=times, where=weights > 0)
+    winners: Any = times.argmin(axis=-1)
+    return np.asarray(winners)

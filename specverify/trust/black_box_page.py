@@ -1,0 +1,121 @@
+"""The tables of ``docs/black-boxes.md``, computed: ``python -m specverify.trust.black_box_page`` writes them there."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from specverify.base.verdict import Status
+from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.statistics.e_processes import log_e_value
+from specverify.subjects.sampler import Sampler
+from specverify.trust.black_box_mutants import MUTANTS, Bug, P, counts, decode
+from specverify.trust.calibrate import Calibration
+from specverify.trust.existing_tests import flashinfer_cosine, pytorch_two_samples
+
+ALARM: Final = 1e-6
+EVERY: Final = 250
+MOST: Final = 60_000
+SEEDS: Final = (1, 2, 3)
+LARGE: Final = 200_000
+"""Texts that the total variation in the table is measured on."""
+PAGE: Final = Path(__file__).parents[2] / "docs" / "black-boxes.md"
+BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
+
+
+class Found(NamedTuple):
+    """What became of one bug."""
+
+    name: str
+    tv: float
+    sequences: tuple[int | None, ...]
+    """Looked at after every 250, with each seed: the texts until their law was refuted; None if never."""
+    check: str
+    """The check of ``check_sampler`` that refuted, and after how many texts; or what was said instead."""
+
+
+def law() -> Mapping[tuple[int, int], float]:
+    """Return the target's law of two tokens."""
+    return {(a, b): float(P[a] * P[b]) for a in range(len(P)) for b in range(len(P))}
+
+
+def found(name: str, bug: Bug) -> Found:
+    """Sample one bug until it is refuted, by the e-process of its law and by ``check_sampler``."""
+    share = counts(bug, 0, LARGE) / LARGE
+    tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
+    return Found(name, tv, tuple(until_refuted(bug, seed) for seed in SEEDS), _by_checks(bug))
+
+
+def until_refuted(bug: Bug, seed: int) -> int | None:
+    """Return how many texts, in batches of 250, refute the law at an alarm of 1e-6; None if 60 000 do not."""
+    total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
+    for batch in range(MOST // EVERY):
+        total += counts(bug, seed * 10_000 + batch, EVERY)
+        if log_e_value(total, masses) >= -math.log(ALARM):
+            return (batch + 1) * EVERY
+    return None
+
+
+def _by_checks(bug: Bug) -> str:
+    plan = SamplingPlan(tolerance=0.02, alarm=ALARM)
+    verdicts = sampled_verdicts(Sampler("it", partial(decode, bug)), plan, law=law())
+    refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
+    samples = next(item for item in verdicts if item.check == "samples_fit_law").figures["samples"]
+    if refuted:
+        return f"`{refuted[0]}`, {samples}"
+    held = all(verdict.status is Status.HOLDS for verdict in verdicts)
+    return f"{'all hold' if held else 'UNKNOWN'}, {samples}"
+
+
+def mutant_table() -> str:
+    """Return the table of the bugs."""
+    lines = ["| bug | TV | texts until refuted | `check_sampler` refutes by |", "|---|---|---|---|"]
+    for name, bug in MUTANTS.items():
+        item = found(name, bug)
+        until = ", ".join("never" if number is None else str(number) for number in item.sequences)
+        lines.append(f"| {item.name} | {item.tv:.3f} | {until} | {item.check} |")
+    return "\n".join(lines)
+
+
+def calibration_table() -> str:
+    """Return what two tests of other projects are worth."""
+    rows = [("PyTorch, two samples of 10 000, declared 1e-3", pytorch_two_samples())]
+    cosine = "FlashInfer, cosine at 5 000 000 draws"
+    rows += [(f"{cosine} (logits {seed})", flashinfer_cosine(seed=seed)) for seed in (0, 1)]
+    lines = ["| test | false alarms | passes a law at TV | garbage it passes |", "|---|---|---|---|"]
+    return "\n".join([*lines, *(_calibrated(name, item) for name, item in rows)])
+
+
+def _calibrated(name: str, item: Calibration) -> str:
+    half, *more = item.seen
+    garbage = f"{more[0].accepted / more[0].largest:.0%} of the draws, TV {more[0].accepted:.2f}" if more else ""
+    return f"| {name} | {item.rate:.3f} ({item.low:.3f} to {item.high:.3f}) | {half.accepted:.3f} | {garbage} |"
+
+
+TABLES: Final = {"bugs": mutant_table, "calibration": calibration_table}
+
+
+def with_tables(page: str) -> str:
+    """Return the page with its tables computed anew. Raises ``ValueError`` where one has no place in it."""
+    return "".join(_parts(page))
+
+
+def _parts(page: str) -> Iterator[str]:
+    for name, table in TABLES.items():
+        before, begin, rest = page.partition(BEGIN.format(name) + "\n")
+        _, end, page = rest.partition(END)
+        if not begin or not end:
+            raise ValueError(f"the page has no place for the table {name!r}, expected {BEGIN.format(name)} and {END}")
+        yield f"{before}{begin}{table()}\n{end}"
+    yield page
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    place.write_text(with_tables(place.read_text("utf-8")), "utf-8")

@@ -1,0 +1,180 @@
+"""What somebody's own test of a sampler is worth: how often it accuses a right one, and what it can see.
+
+A threshold chosen by feel has some false-alarm rate and some blind spot. Both are counted here: the test is run on
+samples of the very law it tests, and on laws at a growing distance from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+
+from specverify.base.arguments import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_probability,
+    check_seed,
+)
+from specverify.laws.known_law import known_law
+from specverify.statistics.e_processes import Array
+from specverify.statistics.perturbation import largest_perturbation, perturbed
+
+CONFIDENCE: Final = 0.99
+STEPS: Final = 10
+"""Halvings of the distance between what is seen and what is not: to a thousandth of the largest."""
+Takes = Literal["samples", "counts"]
+
+
+class Seen(NamedTuple):
+    """What the test says of laws that are wrong in one way, more and more."""
+
+    way: str
+    largest: float
+    """Total variation of the most wrong law of this kind."""
+    accepted: float
+    """Total variation up to which nine runs of ten pass; 0 if not even the right law's do."""
+    refuted: float | None
+    """Total variation from which on nine runs of ten alarm; None if not even the most wrong law's do."""
+
+
+class Calibration(NamedTuple):
+    """What a test is worth at one law and number of samples."""
+
+    samples: int
+    runs: int
+    alarms: int
+    """Of so many runs on a right sampler."""
+    low: float
+    """Of the exact 99 percent interval of the false-alarm rate (Clopper and Pearson 1934)."""
+    high: float
+    declared: float | None
+    seen: tuple[Seen, ...]
+
+    @property
+    def rate(self) -> float:
+        """The false-alarm rate that was counted."""
+        return self.alarms / self.runs
+
+    @property
+    def as_declared(self) -> bool | None:
+        """Whether the declared rate can be true; None if none was."""
+        return None if self.declared is None else self.low <= self.declared
+
+    def __str__(self) -> str:
+        """Return it in prose."""
+        said = {None: "", True: f", declared {self.declared}", False: f", NOT the declared {self.declared}"}
+        interval = f"99 % interval {self.low:.2g} to {self.high:.2g}"
+        lines = [
+            f"{self.samples} samples: false alarms {self.rate:.3g} ({self.alarms} of {self.runs}, {interval})"
+            + said[self.as_declared]
+        ]
+        for item in self.seen:
+            far = "even at its end it passes" if item.refuted is None else f"refuted from TV {item.refuted:.3g} on"
+            lines.append(f"{item.way}: passes up to TV {item.accepted:.3g}, {far} (nine runs of ten)")
+        return "\n".join(lines)
+
+
+def calibrate(
+    statistic: Callable[..., Any],
+    law: Any,
+    *,
+    samples: int,
+    threshold: float | None = None,
+    takes: Takes = "samples",
+    two_samples: bool = False,
+    declared: float | None = None,
+    runs: int = 1000,
+    runs_of_wrong: int = 20,
+    seed: int = 0,
+) -> Calibration:
+    """Return the false-alarm rate of a test and the total variation that it can see.
+
+    ``statistic(sample)`` is given ``samples`` outcomes of ``law`` (a pmf ``[k]``, or probabilities by sequence), as
+    their numbers: int64 ``[samples]`` in random order, or with ``takes="counts"`` how often each came, ``[k]``. With
+    ``two_samples`` it is given a second, right sample of that size to compare with. It alarms if what it returns is
+    above ``threshold``; without one, if it raises ``AssertionError`` or returns False.
+
+    ``declared`` is the rate that its author states. The false alarms of ``runs`` right samples are counted; then laws
+    are bisected, with ``runs_of_wrong`` each, that are wrong in two ways: half of the outcomes too likely, which is
+    as hard to see as any, and garbage, a uniformly random outcome now and then. Raises ``ValueError`` for arguments
+    that cannot be, and whatever else the statistic raises.
+    """
+    check_callable(statistic, "statistic", arguments=1 + bool(two_samples))
+    check_count(samples, "samples")
+    check_choice(takes, "takes", ("samples", "counts"))
+    check_flag(two_samples, "two_samples")
+    if threshold is not None:
+        check_number(threshold, "threshold", "a number", lambda value: value == value)  # noqa: PLR0124 - not NaN
+    if declared is not None:
+        check_probability(declared, "declared")
+    check_count(runs, "runs")
+    check_count(runs_of_wrong, "runs_of_wrong", least=10)
+    check_seed(seed)
+    masses, rng = known_law(law).masses, np.random.default_rng(seed)
+
+    def alarms(wrong: Array) -> bool:
+        given = [_sample(rng, pmf, samples, takes) for pmf in ([wrong, masses] if two_samples else [wrong])]
+        try:
+            found = statistic(*given)
+        except AssertionError:
+            return True
+        return bool(found > threshold) if threshold is not None else found is not None and not found
+
+    counted = sum(alarms(masses) for _ in range(runs))
+    low, high = _interval(counted, runs)
+    seen = tuple(
+        _seen(way, masses, wrong, lambda pmf: sum(alarms(pmf) for _ in range(runs_of_wrong)) / runs_of_wrong)
+        for way, wrong in most_wrong(masses).items()
+    )
+    return Calibration(samples, runs, counted, low, high, declared, seen)
+
+
+def most_wrong(masses: Array) -> Mapping[str, Array]:
+    """Return the ends of the ways in which a law is made wrong: it is mixed with these, more and more."""
+    law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
+    garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}
+    if (masses > 0).sum() == 1:
+        return garbage
+    moved = perturbed(law, min(largest_perturbation(law), 0.5))
+    half = np.array([moved.get(i, 0.0) for i in range(len(masses))])
+    return {"half of the outcomes too likely": half} | garbage
+
+
+def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float]) -> Seen:
+    largest = float(np.abs(wrong - right).sum() / 2)
+    at = lru_cache(maxsize=None)(lambda share: alarmed((1 - share) * right + share * wrong))
+    passes, refuted = _edge(lambda share: at(share) <= 0.1), _edge(lambda share: at(share) < 0.9)
+    return Seen(way, largest, largest * passes[0], None if refuted[1] is None else largest * refuted[1])
+
+
+def _edge(below: Callable[[float], bool]) -> tuple[float, float | None]:
+    """Return the last share found to be below and the first found not to be, if even the largest is not."""
+    if below(1.0):
+        return 1.0, None
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low, high
+
+
+def _sample(rng: np.random.Generator, masses: Array, samples: int, takes: Takes) -> Array:
+    counts = rng.multinomial(samples, masses / masses.sum())
+    if takes == "counts":
+        return counts
+    drawn = np.repeat(np.arange(len(masses)), counts)
+    rng.shuffle(drawn)
+    return drawn
+
+
+def _interval(successes: int, trials: int) -> Sequence[float]:
+    from scipy.stats import binomtest  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, method="exact")
+    return float(found.low), float(found.high)

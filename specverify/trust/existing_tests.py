@@ -1,0 +1,66 @@
+"""Two tests of samplers as other projects run them, written from their descriptions, for ``calibrate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reference import softmax
+from specverify.statistics.e_processes import Array
+from specverify.trust.calibrate import Calibration, calibrate
+
+BINS = 10
+PYTORCH_RATE = 1e-3
+COSINE = 0.99
+
+
+def balanced_bins(sample: Array, other: Array) -> float:
+    """Return by how much the fullest of ten bins leans to one of two samples, in units of PyTorch's threshold.
+
+    Both samples are sorted together and cut into bins of equal size. The mean of +1 (first) and -1 (second) in a bin
+    has standard deviation ``size ** -1/2``, and its threshold is that times ``erfinv(1 - 2 rate / bins)``. The quantile
+    of the normal law is ``sqrt(2)`` times as large, which the threshold leaves out.
+    """
+    from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
+
+    values = np.concatenate([sample, other])
+    signs = np.repeat([1.0, -1.0], [len(sample), len(other)])
+    mixed = np.random.default_rng(int(values[:8].sum())).permutation(len(values))  # ties must not favour one of them
+    order = mixed[np.argsort(values[mixed], kind="stable")]
+    size = len(values) // BINS
+    leaning = signs[order][: size * BINS].reshape(BINS, size).mean(axis=1)
+    return float(np.abs(leaning).max() / (size**-0.5 * erfinv(1 - 2 * PYTORCH_RATE / BINS)))
+
+
+def cosine_of(masses: Array) -> Any:
+    """Return FlashInfer's test: the cosine of counts and pmf is above 0.99, and nothing impossible was drawn."""
+
+    def passes(counts: Array) -> bool:
+        cosine = counts @ masses / (np.linalg.norm(counts) * np.linalg.norm(masses))
+        return bool(cosine > COSINE and not counts[masses == 0].any())
+
+    return passes
+
+
+def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
+    """Return what PyTorch's comparison of two samples of 10 000 is worth at its declared rate of 1e-3."""
+    law = np.full(5000, 1 / 5000)
+    return calibrate(
+        balanced_bins,
+        law,
+        samples=10_000,
+        threshold=1.0,
+        two_samples=True,
+        declared=PYTORCH_RATE,
+        runs=runs,
+        seed=seed,
+    )
+
+
+def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
+    """Return what FlashInfer's comparison of 5 000 000 draws is worth, of 32 000 tokens with logits of deviation 5."""
+    masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
+    return calibrate(
+        cosine_of(masses), masses, samples=5_000_000, takes="counts", runs=runs, runs_of_wrong=10, seed=seed
+    )
