@@ -16,19 +16,20 @@ import torch
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.unknowns.continuous import UNKNOWN
-from specverify.intercept.unknowns.deferred import Deferred
+from specverify.intercept.unknowns.deferred import Deferred, is_open
 from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
 from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
-_OPEN = (*UNKNOWN, Deferred)
+_MOVES = {"copy_", "scatter_", "index_copy_", "index_put_", "masked_scatter_"}
+"""What puts elements into a tensor as they are."""
 
 
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
     """Return what computes the numbers that a method of tensors writes into its own; None for another function."""
-    name = getattr(func, "__name__", "")
+    name = _name(func)
     if getattr(torch.Tensor, name, None) is not func:
         return None
     if name == "copy_":
@@ -38,12 +39,18 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
     return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
 
 
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", "")
+
+
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return what a call gives that writes random numbers into a tensor; ``NotImplemented`` for another call."""
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
     compute, out = _without_writing(func), kwargs.get("out")
-    if (compute is None and out is None) or not holds(UNKNOWN, *args, *kwargs.values()):
+    if compute is None and out is None:
+        return NotImplemented
+    if not holds(UNKNOWN, *args, *kwargs.values()) and not (_name(func) in _MOVES and _undecided(*args[1:])):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
@@ -57,7 +64,16 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether numbers are to stand in a tensor without a look at what is undecided."""
     standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
-    return holds(UNKNOWN, value) or (standing and (isinstance(value, Number) or holds(_OPEN, value)))
+    return holds(UNKNOWN, value) or (standing and isinstance(value, Number)) or _undecided(value)
+
+
+def _undecided(*values: Any) -> bool:
+    """Return whether some tensor holds an outcome that nobody has looked at."""
+    return any(
+        holds(Deferred, value) and not is_stored(value) and any(map(is_open, value.elements.flat))
+        for value in values
+        if isinstance(value, LazyTensor)
+    )
 
 
 def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
