@@ -60,6 +60,20 @@ def kernels(session: nox.Session) -> None:
 
 
 @nox.session
+def shipped(session: nox.Session) -> None:
+    """Examine the verifiers that other projects ship, at the commits named; SHIPPED_SOURCES are checkouts at hand."""
+    install(session, "hf", "dev")
+    session.install("-r", "shipped_tests/requirements.txt")
+    sources = os.environ.get("SHIPPED_SOURCES")
+    if sources is None:
+        sources = str(Path(session.create_tmp()) / "sources")
+        session.run("python", "shipped_tests/fetch.py", sources)
+    page = ("--write", "docs/findings/shipped-verifiers.md")
+    environment = {"SHIPPED_SOURCES": sources, "OMP_NUM_THREADS": "1"}
+    session.run("pytest", "shipped_tests", "-W", "ignore", *page, *session.posargs, env=environment)
+
+
+@nox.session
 def kills(session: nox.Session) -> None:
     """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""
     install(session, "hf")

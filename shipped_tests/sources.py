@@ -30,9 +30,13 @@ SOURCES = {
     "EAGLE": Source("SafeAILab/EAGLE", "cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b", ("eagle",)),
     "Medusa": Source("FasterDecoding/Medusa", "e2a5d20c048a9b0a4092e6933c34313687422518", ("medusa/model",)),
     "Sequoia": Source("Infini-AI-Lab/Sequoia", "0ff3ff71475ca148f2dfb7545e0de5caf5c67b39", ("Tree", "utils.py")),
-    "Speculative-Decoding": Source("romsto/Speculative-Decoding", "db7db67", ("sampling", "utils")),
+    "Speculative-Decoding": Source(
+        "romsto/Speculative-Decoding", "db7db67604359d0380c330c240c276ec1f85ba65", ("sampling", "utils")
+    ),
     "Speculative-Sampling": Source(
-        "shreyansh26/Speculative-Sampling", "81fb3b2", ("speculative_sampling.py", "utils.py")
+        "shreyansh26/Speculative-Sampling",
+        "81fb3b2720dfc0725ac688f485da9dfbc3c02e22",
+        ("speculative_sampling.py", "utils.py"),
     ),
     "TensorRT-LLM": Source("NVIDIA/TensorRT-LLM", "053c42c948a14cf3c21981179ecc10a7d7ad8fb6", (f"{_PYEXECUTOR}.py",)),
     "gpt-fast": Source("pytorch-labs/gpt-fast", "32971d3129541c5bfb4f715abc33d1c5f408d204", ("generate.py",)),
