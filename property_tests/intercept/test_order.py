@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 
+import numpy as np
 import pytest
 from scipy.integrate import quad
 
@@ -132,6 +133,19 @@ def test_of_equal_clocks_the_order_may_be_turned_around():
 
     pairs = dict.fromkeys(itertools.permutations(range(3), 2), 1 / 6)
     assert dict(program_law(program).probabilities) == pytest.approx(pairs)
+
+
+def test_noise_that_was_compared_under_another_name_is_not_fresh():
+    """Two generators of one seed: what is known of the first number of one is known of that of the other."""
+
+    def program(draws):
+        with answered_everywhere(draws):
+            small = bool(np.random.default_rng(0).random() < 0.5)
+            again = np.random.default_rng(0)
+            return small, bool(np.log(again.random()) > np.log(again.random()))
+
+    expected = {(True, True): 0.125, (True, False): 0.375, (False, True): 0.375, (False, False): 0.125}
+    assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=1e-12)
 
 
 def exponential_time(rate):
