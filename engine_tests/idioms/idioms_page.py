@@ -38,9 +38,9 @@ the code for the examination: its calls of torch, NumPy and `random` are answere
 
 Each idiom, and each twin, is also run as it is, unanswered, and what it draws by itself is compared with the same
 closed form by a planned sample: the idioms fit, the twins do not. So a law that is computed stands beside a real
-sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: half of the laws in the default
-run, some of the samples and of the verdicts, and all of them in the thorough one (`thorough.md`). `idioms_page.py`
-beside it writes the page from what `verdicts.py` found.
+sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: a third of the laws in the
+default run, some of the samples and of the verdicts, and all of them in the thorough one (`thorough.md`).
+`idioms_page.py` beside it writes the page from what `verdicts.py` found.
 
 A function of `torch.compile`, `torch.jit.script` or `torch.vmap` is run as it is written in Python: that the compiler
 keeps what it means is not looked at. Uniforms in 16 bits are as few numbers as they are.

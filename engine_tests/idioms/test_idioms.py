@@ -55,6 +55,7 @@ def test_the_page_has_a_line_for_each_and_none_is_refuted_though_right():
     assert len(held) == len(KNOWN)
 
 
+@pytest.mark.thorough(keep=3)
 @named(KNOWN)
 def test_a_right_idiom_has_the_law_of_rejection_sampling_and_its_twin_is_far_from_it(idiom):
     right, wrong = distance(idiom, idiom.right), distance(idiom, idiom.wrong)
@@ -72,7 +73,7 @@ def drawn_by_itself(idiom, verify, far):
     ).verdict
 
 
-@pytest.mark.thorough(keep=24)
+@pytest.mark.thorough(keep=100)
 @named(IDIOMS)
 def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idiom):
     far = 0.15 if idiom.unknown else min(0.15, 0.8 * distance(idiom, idiom.wrong))
@@ -80,7 +81,7 @@ def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idio
     assert drawn_by_itself(idiom, idiom.wrong, far) is FitVerdict.REFUTED
 
 
-@pytest.mark.thorough(keep=64)
+@pytest.mark.thorough(keep=120)
 @named(KNOWN)
 def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     place = IDIOMS.index(idiom)
@@ -89,6 +90,7 @@ def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     assert LINES[begin_of(idiom)].endswith(end_of(idiom, Status.HOLDS, Status.REFUTED))
 
 
+@pytest.mark.thorough(keep=3)
 @named(UNKNOWN)
 def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):
     status, why = told(idiom.right, idiom.gamma, SHARE)

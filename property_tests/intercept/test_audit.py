@@ -203,6 +203,16 @@ def test_one_outcome_after_one_seed_is_drawn_once():
     assert len(reuses(program)) == 1
 
 
+def test_what_is_certain_draws_nothing_and_leaves_its_state_to_the_next_call():
+    def program():
+        rng = np.random.default_rng(0)
+        first = [rng.multinomial(1, [0.0, 0.0, 1.0]).argmax() for _ in range(2)]
+        return (*first, bool(rng.random() < 0.25))
+
+    assert dict(program_law(answered(program)).probabilities) == {(2, 2, True): 0.25, (2, 2, False): 0.75}
+    assert reuses(program) == []
+
+
 @pytest.mark.parametrize(
     "other", [lambda: np.random.default_rng(3).choice(3, p=Q), lambda: np.random.default_rng(3).random() < 0.5]
 )

@@ -6,9 +6,11 @@ import itertools
 import math
 import random
 
+import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import Clock, clock_of, law_of_first
 from specverify.intercept.unknowns.comparisons import answered
@@ -131,6 +133,41 @@ def test_of_equal_clocks_the_order_may_be_turned_around():
 
     pairs = dict.fromkeys(itertools.permutations(range(3), 2), 1 / 6)
     assert dict(program_law(program).probabilities) == pytest.approx(pairs)
+
+
+def test_noise_that_was_compared_under_another_name_is_not_fresh():
+    """Two generators of one seed: what is known of the first number of one is known of that of the other."""
+
+    def program(draws):
+        with answered_everywhere(draws):
+            small = bool(np.random.default_rng(0).random() < 0.5)
+            again = np.random.default_rng(0)
+            return small, bool(np.log(again.random()) > np.log(again.random()))
+
+    expected = {(True, True): 0.125, (True, False): 0.375, (False, True): 0.375, (False, False): 0.125}
+    assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=1e-12)
+
+
+def exponential_time(rate):
+    return random.expovariate(rate)
+
+
+def time_of_a_uniform(rate):
+    return -math.log(1.0 - random.random()) / rate
+
+
+@pytest.mark.parametrize("time", [exponential_time, time_of_a_uniform])
+@pytest.mark.parametrize("weights", [(1, 1, 2), (2, 1, 1), (1, 2, 1, 2), (0.5, 1e-16, 0.5), (1, 1, 1)])
+def test_two_of_equal_weight_go_on_to_race_with_others(weights, time):
+    """As ``min`` asks: one after the other against the best so far."""
+
+    def program(draws):
+        with answered_everywhere(draws):
+            times = list(map(time, weights))
+            return min(range(len(weights)), key=times.__getitem__)
+
+    expected = {place: weight / sum(weights) for place, weight in enumerate(weights)}
+    assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(

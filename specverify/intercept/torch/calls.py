@@ -56,12 +56,11 @@ class _Answers(TorchFunctionMode):
         super().__init__()
         self.run = run
 
-    def __torch_function__(
+    def __torch_function__(  # noqa: PLR0911 - another call in every operation would be felt
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        return func(*args) if func in _ATTRIBUTES else self._called(func, args, kwargs)
-
-    def _called(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> Any:
+        if func in _ATTRIBUTES:
+            return func(*args)
         standing_for = self.run.filled.standing_for
         args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
         answer = ANSWERS.get(function_of(func))
@@ -141,6 +140,7 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
     try:
         with run.streams.restored(), replaced(torch, {"from_numpy": from_numpy}), as_written(), mode:
             yield mode
+        run.filled.settle()
     except NeedsValue as refusal:
         place = caller(refusal.__traceback__)
         known = place in str(refusal) or place == NOWHERE

@@ -23,6 +23,7 @@ from specverify.intercept.torch.lazy_tensor import (
     view_of,
 )
 from specverify.intercept.torch.streams import nobody_answers
+from specverify.intercept.unknowns.deferred import is_open, known
 from specverify.intercept.unknowns.many import Many, as_many
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY, large
@@ -75,6 +76,17 @@ class Filled:
             together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
             content = as_many(whole.double().cpu().numpy()) if together else elements_of(whole)
             self._whole[key] = (whole, LazyTensor(content, whole.dtype, whole.device))
+
+    def settle(self) -> None:
+        """Write what was looked at into the memory itself: it is read there when the calls are no longer answered."""
+        for whole, standing in self._whole.values():
+            content = standing.content
+            if not isinstance(content, np.ndarray):
+                continue
+            decided = np.array([not is_open(element) for element in content.flat])
+            numbers = [known(element) for element, told in zip(content.flat, decided, strict=True) if told]
+            with nobody_answers(), torch.inference_mode():  # there it may also be written to what was made there
+                whole[torch.from_numpy(decided)] = torch.tensor(numbers, dtype=whole.dtype, device=whole.device)
 
     def standing_for(self, value: Any) -> Any:
         """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""

@@ -189,19 +189,22 @@ def _raced(scores: Sequence[Any]) -> _Race:
     if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
         raise NeedsValue(_NO_RACE)
     numbers = [score for score in stripped if not isinstance(score, Continuous)]
+    clocks = None
     if len({each[1:] for each in noise}) == 1 and not noise[0].clamped and all(each == -inf for each in numbers):
         clocks = _alike(stripped, flipped=not noise[0].increasing)
-        if clocks is not None:
-            return _Race(clocks)
+    if clocks is not None and len(noise) > 2:  # two may race with others later, and are known by their own clocks
+        return _Race(clocks)
     shift = max(_summand(each) for each in noise)
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
         found = _in_time(stripped, to_time)
         if found is not None and any(clock.rate for clock in found):
             return _Race(found)
     last = _in_reverse(scores)
-    if last is None:
+    if last is not None:
+        return _Race(last, first=False)
+    if clocks is None:
         raise NeedsValue(_NO_RACE)
-    return _Race(last, first=False)
+    return _Race(clocks)
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
