@@ -286,8 +286,8 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     content = tensor.content
     if isinstance(content, Many):
         return content.taken(take) if places.size > MANY else _few(content, places)
-    in_order = bool((np.diff(places.ravel()) == 1).all())
-    if isinstance(content, Crossing) and places.size == math.prod(content.shape) and in_order:
+    whole = isinstance(content, Crossing) and places.size == math.prod(content.shape)
+    if isinstance(content, Crossing) and whole and (np.diff(places.ravel()) == 1).all():
         return content._replace(shape=places.shape)
     return take(tensor.elements)  # type: ignore[no-any-return]
 

@@ -274,14 +274,14 @@ def _making(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _LAZY, _CONTAINERS = frozenset({LazyFloat, LazyInt, LazyArray}), frozenset({list, tuple})
+_EITHER = _LAZY | _CONTAINERS
 
 
 def holds_lazy(values: Any) -> bool:
     """Return whether there is a lazy number in a value, or in what it contains."""
     if type(values) not in _CONTAINERS:
         return type(values) in _LAZY
-    kinds = set(map(type, values))
-    return not kinds.isdisjoint(_LAZY) or (not kinds.isdisjoint(_CONTAINERS) and any(map(holds_lazy, values)))
+    return not _EITHER.isdisjoint(map(type, values)) and any(map(holds_lazy, values))
 
 
 _FROM_ITERATOR = np.fromiter
