@@ -1,4 +1,4 @@
-"""Fetch what is examined of other projects: ``python shipped_tests/fetch.py FOLDER [ADDRESS]``, the address GitHub's."""
+"""Fetch what is examined of others: ``python shipped_tests/fetch.py FOLDER [ADDRESS]``, from GitHub or ADDRESS."""
 
 from __future__ import annotations
 
