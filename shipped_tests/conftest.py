@@ -1,4 +1,4 @@
-"""The table of what was found is written where ``--write`` says."""
+"""The table of what was found is written where ``--write`` says, however many processes found it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from pathlib import Path
 
 import pytest
 
-FOUND: list[str] = []
+BEGIN, END = "<!-- table -->\n", "<!-- end -->\n"
+HEAD = "| what | lines | holds | refuted | unknown | seconds |\n|---|---:|---|---|---|---:|\n"
+ROWS: dict[int, str] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write", metavar="FILE", help="write the table of verdicts and seconds into this page")
 
 
-@pytest.fixture
-def found() -> list[str]:
-    """Rows of the table."""
-    return FOUND
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    ROWS.update(dict(value for name, value in report.user_properties if name == "row"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     name = session.config.getoption("--write")
-    if not name or not FOUND:
-        return
-    page = Path(name)
-    before, begin, rest = page.read_text("utf-8").partition("<!-- table -->\n")
-    _, end, after = rest.partition("<!-- end -->\n")
-    head = "| what | adapter | holds | refuted | unknown or unusable | seconds |\n|---|---:|---|---|---|---:|\n"
-    page.write_text(before + begin + head + "".join(row + "\n" for row in FOUND) + end + after, "utf-8")
+    if name and ROWS and not hasattr(session.config, "workerinput"):
+        page = Path(name)
+        before, rest = page.read_text("utf-8").split(BEGIN)
+        table = "".join(f"{ROWS[place]}\n" for place in sorted(ROWS))
+        page.write_text(before + BEGIN + HEAD + table + END + rest.partition(END)[2], "utf-8")
