@@ -78,7 +78,10 @@ class Filled:
             self._whole[key] = (whole, LazyTensor(content, whole.dtype, whole.device))
 
     def settle(self) -> None:
-        """Write what was looked at into the memory itself: it is read there when the calls are no longer answered."""
+        """Write what was looked at into the memory itself: it is read there when the calls are no longer answered.
+
+        Who overwrites it then is seen by all who hold it.
+        """
         for whole, standing in self._whole.values():
             content = standing.content
             if not isinstance(content, np.ndarray):
@@ -87,6 +90,8 @@ class Filled:
             numbers = [known(element) for element, told in zip(content.flat, decided, strict=True) if told]
             with nobody_answers(), torch.inference_mode():  # there it may also be written to what was made there
                 whole[torch.from_numpy(decided)] = torch.tensor(numbers, dtype=whole.dtype, device=whole.device)
+            if decided.all():
+                standing.settled = whole
 
     def standing_for(self, value: Any) -> Any:
         """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""

@@ -64,7 +64,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether numbers are to stand in a tensor without a look at what is undecided."""
     standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
-    return holds(UNKNOWN, value) or (standing and isinstance(value, Number)) or _undecided(value)
+    return holds(UNKNOWN, value) or (standing and isinstance(value, (Number, torch.Tensor))) or _undecided(value)
 
 
 def _undecided(*values: Any) -> bool:
