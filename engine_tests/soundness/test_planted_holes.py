@@ -189,7 +189,7 @@ HOLES = [
 ]
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize(("plant", "sound"), HOLES, ids=[plant.__name__ for plant, _ in HOLES])
 def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
     assert sound()

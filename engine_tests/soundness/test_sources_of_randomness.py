@@ -23,7 +23,7 @@ def test_what_is_answered_has_an_exact_law(source):
     assert line(source, [right.status, wrong.status]) in LINES
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("source", HIDDEN)
 def test_what_cannot_be_answered_is_unknown_and_named(source):
     found = [verdicts(HIDDEN[source], p) for p in (RIGHT, WRONG)]

@@ -29,6 +29,7 @@ GREEDY = frozenset({Claim.GREEDY})
 RIGHT, WRONG = rules.greedy_by_paths(), rules.greedy_by_paths(padding=0)
 
 
+@pytest.mark.thorough
 def test_a_few_lines_in_somebodys_test_file():
     verdicts = check_verifier(RIGHT, form="tree", drafts="top_k", claims=GREEDY)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}

@@ -170,7 +170,7 @@ def test_a_mutant_that_keeps_the_law_is_refuted_for_its_acceptance_alone(mutant)
     assert run_check(fewer, law, Checklist((law,))).status is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("control", suspects(), ids=lambda control: control.name)
 def test_no_exact_check_refutes_what_only_looks_wrong(control):
     fewer = share_with_a_case(control.open(), suspects().index(control), EXACT_CHECKS)
