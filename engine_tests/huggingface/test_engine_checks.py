@@ -169,6 +169,7 @@ def test_any_other_error_of_the_library_is_a_fault_and_no_refusal():
     assert next(iter(verify_subject(subject, Checklist(CHECKS[1:2])))).status is Status.UNUSABLE
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", ["ensemble/plain", "ensemble/greedy"])
 def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
     row = rows()[name]
@@ -181,7 +182,7 @@ def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
         assert wrong.status is Status.REFUTED
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize(
     ("name", "check"),
     [

@@ -160,6 +160,7 @@ def torch_error(p, q, draft_tokens):
     return [int(torch.multinomial(p[0] * 0, 1))]
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("verify", "said"),
     [

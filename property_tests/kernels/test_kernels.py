@@ -34,6 +34,7 @@ def test_right_kernels_hold_in_every_convention(name):
     assert len(verdicts) == 8
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
     planted = PLANTED[name]

@@ -203,7 +203,7 @@ def test_a_mass_that_top_p_meets_within_rounding_is_doubtful():
     assert not np.any(processed_row(logits, 1.0, None, 0.6, None, FLOAT32).doubtful)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0.0}]
 )
