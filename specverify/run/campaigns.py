@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.parallel import as_finished
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import IndependenceFound
-from specverify.checks.samplers.law import LawFound, law_begun, law_status, law_verdicts
+from specverify.checks.samplers.law import LawFound, law_begun, law_seen, law_status, law_verdicts
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
 from specverify.run.black_boxes import Wanted, Words, opened
@@ -120,9 +119,9 @@ def setting_of(campaign: Campaign, subject: CampaignSubject) -> str:
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
     """Sample one block, two calls at a time, and return what it said."""
     plan, words = campaign.plan_of_each(), Words({}, set())
-    law, (_, cell) = known_law(subject.law), planned_law(plan, subject.law)
-    watched = watched_couples(subject.name, plan, cell, campaign.block)
-    seeds, counts, impossible = seeds_of([plan.seed, index + 1]), Counter[int](), Counter[Tokens]()
+    chosen, cell = planned_law(plan, subject.law)
+    watched, law = watched_couples(subject.name, plan, cell, campaign.block), law_begun(chosen)
+    seeds = seeds_of([plan.seed, index + 1])
     with opened(subject.name, subject.wanted, subject.limits, words) as box:
         left = campaign.block // 2
         while left:
@@ -131,15 +130,12 @@ def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> St
             if words.numbers:
                 raise UnusableSubject(f"{subject.name} tells words, expected token ids: blocks number words anew")
             watched.seen(batch)
-            for tokens in (row for rows in batch for row in rows):
-                place = law.place(tokens)
-                if place >= 0 and law.masses[place] > 0:
-                    counts[place] += 1
-                else:
-                    impossible[tokens] += 1
+            for tokens in batch:
+                law = law_seen(chosen, law, tokens)
             left -= size
     rows, calls = map(_plain, watched.found())
-    return {"counts": dict(counts), "impossible": list(impossible.items()), "rows": rows, "calls": calls}
+    counts = {int(place): int(law.counts[place]) for place in np.flatnonzero(law.counts)}
+    return {"counts": counts, "impossible": list(law.impossible.items()), "rows": rows, "calls": calls}
 
 
 def _plain(found: IndependenceFound) -> Mapping[str, Any]:

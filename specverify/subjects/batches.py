@@ -13,7 +13,7 @@ from reference import Draws, Tokens
 from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.emitted import emitted_row, ends_left_open, open_end, type_and_shape
+from specverify.subjects.emitted import emitted_row, ends_left_open, left_open, type_and_shape
 from specverify.subjects.remembered import answer_of
 from specverify.subjects.subject import Context, UnusableSubject
 
@@ -91,7 +91,7 @@ def _read(rows: Sequence[Row], answer: Any) -> Any:
         )
     if len(answer) != len(rows):
         raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
-    ends = [place for place, row in enumerate(rows) if open_end(answer[place], len(row.drafts) + 1)]
+    ends = [place for place, row in enumerate(rows) if left_open(answer[place], len(row.drafts) + 1)]
     with ends_left_open(len(ends) == 1):
         found = {
             place: emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")

@@ -109,7 +109,18 @@ def _kind(answer: Any) -> str:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return the rows of tokens that an answer may be, if all but the last of at most ``most`` are known, else None.
+    """Return the rows of tokens that an answer may be, if its end is left open, else None."""
+    if (found := left_open(answer, most)) is None:
+        return None
+    tokens, last = found
+    check_pmf(last.pmf, "the last draw")
+    outcomes = last.outcomes()
+    rounding.drew(len(outcomes), last.pmf.dtype)
+    return Undecided(tuple(((*tokens, token), mass) for token, mass in outcomes))
+
+
+def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
+    """Return the known tokens of an answer and the draw behind them, at most ``most`` together, else None.
 
     The last one is no placeholder, and no other draw from the same state of a generator has been looked at. What is
     anything else, or wrong, is left to who looks at it.
@@ -127,10 +138,7 @@ def open_end(answer: Any, most: int) -> Undecided | None:
         return None
     if not all(_is_number(token) and token >= 0 and token == int(token) for token in known):
         return None
-    check_pmf(last.pmf, "the last draw")
-    outcomes = last.outcomes()
-    rounding.drew(len(outcomes), last.pmf.dtype)
-    return Undecided(tuple(((*map(int, known), token), mass) for token, mass in outcomes))
+    return tuple(map(int, known)), last
 
 
 def items_of(answer: Any) -> Any:

@@ -56,7 +56,7 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
         good.add(Status.UNKNOWN)
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
-        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in wrong))
+        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in wrong))
     if not verdicts and on_fail == "raise":
         raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
@@ -89,7 +89,8 @@ def checked_gammas(gammas: Any) -> tuple[int, ...]:
     return tuple(map(int, gammas))
 
 
-def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
         return f"{verdict.subject}: {failure(verdict, verdicts)}"
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"

@@ -9,11 +9,10 @@ from specverify.base.arguments import check_callable, check_choice
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
-from specverify.report.prose import failure
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
-from specverify.testing.judged import SECONDS, OnFail, SpeculationRefuted, name_of
+from specverify.testing.judged import SECONDS, OnFail, SpeculationRefuted, name_of, told
 
 SampleCall = Callable[[int, int], Any]
 
@@ -67,7 +66,7 @@ def check_sampler(
     wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.NOT_APPLICABLE)]
     refuted = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
     if wrong and on_fail == "raise":  # what is refuted ends the sampling: then the rest is open, and no news
-        raise SpeculationRefuted("\n\n".join(_told(verdict, verdicts) for verdict in refuted or wrong))
+        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in refuted or wrong))
     return verdicts
 
 
@@ -82,9 +81,3 @@ def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float) 
         return found.result
     said = found.ended or f"{seconds:g} s were not enough: {found.out_of_time}"
     return [Verdict(name, "samples_fit_law", Status.UNUSABLE if found.ended else Status.UNKNOWN, said)]
-
-
-def _told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    if verdict.status is Status.REFUTED:
-        return f"{verdict.subject}: {failure(verdict, verdicts)}"
-    return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"

@@ -52,7 +52,7 @@ _SELECTIONS = ("index", "index_select", "gather", "take", "masked_select", "flip
                "repeat_interleave")  # fmt: skip
 _COPIES = ("clone", "contiguous", "lift_fresh")
 _SHAPES = ("zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full")
-_MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
+MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
           "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
 """What puts one tensor among another, and where both stand among its arguments."""
 _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
@@ -126,7 +126,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **{name: arithmetic(known) for name, known in _ALGEBRA.items()},
         **{name: clamping(known) for name, known in _CLAMPS.items()},
         **{name: whole_parts(known) for name, known in _WHOLE_PARTS.items()},
-        **{name: moving(getattr(aten, name), *places) for name, places in _MOVES.items()},
+        **{name: moving(getattr(aten, name), *places) for name, places in MOVES.items()},
         **{name: compared(known) for name, known in _RELATIONS.items()},
         **_OTHERS,
     }

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from specverify.intercept.torch.filled import Filled
+from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open
@@ -22,7 +23,7 @@ from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
-_MOVES = {"copy_", "scatter_", "index_copy_", "index_put_", "masked_scatter_"}
+_MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
 """What puts elements into a tensor as they are."""
 
 
