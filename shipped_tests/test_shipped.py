@@ -95,7 +95,7 @@ SHIPPED = (
         partial(chains.ascend, block=True),
         chains.ascend,
         dict(form="batched", gammas=(3,), sampled=True),
-        frozenset({BOUNDARY, "samples_fit_law"}),
+        frozenset({BOUNDARY}),
         unanswered=True,
     ),
     Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),

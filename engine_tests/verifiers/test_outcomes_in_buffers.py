@@ -24,7 +24,14 @@ def one_by_one(buffer, found):
     return buffer
 
 
+def with_leading_ones(buffer, found):
+    for place, token in enumerate(found):
+        buffer[place] = token.reshape(1, 1)
+    return buffer
+
+
 PUT = {
+    "leading ones": with_leading_ones,
     "slice": by_slice,
     "one by one": one_by_one,
     "copy": lambda buffer, found: buffer.copy_(found),

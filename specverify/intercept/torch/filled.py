@@ -62,11 +62,8 @@ class Filled:
             self._stand_for(tensor)
         standing: LazyTensor = self.standing_for(tensor)
         places = torch.arange(tensor.numel()).reshape(tensor.shape)[in_all(look_at, index)].numpy()
-        written = elements_of(torch.as_tensor(values).to(tensor.dtype))
-        while written.ndim > places.ndim and written.shape[0] == 1:
-            written = written.reshape(written.shape[1:])
         here = View(standing, lambda base: base[index], places)
-        overwrite(view_of(here), np.broadcast_to(written, places.shape))
+        overwrite(view_of(here), spread(elements_of(torch.as_tensor(values).to(tensor.dtype)), places.shape))
         return standing
 
     def _stand_for(self, tensor: torch.Tensor) -> None:
@@ -119,6 +116,13 @@ class Filled:
         made = view_of(View(whole, lambda base: base.as_strided(shape, strides, offset), places))
         self._standing[id(tensor)] = (tensor, made)
         return made
+
+
+def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return elements in the shape that they are written to; torch leaves out leading dimensions of one."""
+    while elements.ndim > len(shape) and elements.shape[0] == 1:
+        elements = elements.reshape(elements.shape[1:])
+    return np.broadcast_to(elements, shape)
 
 
 _NOISE: dict[torch.device, torch.Generator] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.torch.filled import Filled
+from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.unknowns.continuous import UNKNOWN
@@ -83,8 +83,8 @@ def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
     index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
     places = torch.arange(tensor.numel()).reshape(tensor.shape)[index]
     elements = elements_of(tensor).flatten()
-    values = elements_of(value.to(tensor.dtype))
-    elements[places.numpy().ravel()] = np.broadcast_to(values, places.shape).ravel()
+    values = spread(elements_of(value.to(tensor.dtype)), tuple(places.shape))
+    elements[places.numpy().ravel()] = values.ravel()
     filled.fill(tensor, LazyTensor(elements.reshape(tuple(tensor.shape)), tensor.dtype, tensor.device))
 
 
