@@ -62,10 +62,12 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away():
 
 
 INTERRUPTED = """
+import signal
 import time
 from functools import partial
 from specverify.base.parallel import as_finished
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # off in a background job
     try:
         for index, _ in as_finished([partial(time.sleep, 0.1), partial(time.sleep, 60), partial(time.sleep, 60)], 2):
             print(index, flush=True)
