@@ -42,6 +42,8 @@ from specverify.intercept.torch.lazy_races import (
 )
 from specverify.intercept.torch.lazy_tensor import HANDLERS
 from specverify.intercept.torch.lazy_views import converted, joined, moving, padded, same, scalar, shaped, taking
+from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
+from specverify.intercept.torch.whole_numbers import when_looked_at
 from specverify.intercept.unknowns.deferred import Count, Product
 
 aten: Any = torch.ops.aten
@@ -131,6 +133,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **_OTHERS,
     }
     found |= {name: on_alternatives(getattr(aten, name), found.get(name)) for name in _FOR_EACH_OUTCOME}
+    found |= {name: when_looked_at(name, getattr(aten, name), found[name]) for name in OF_WHOLE_NUMBERS}
     found |= {name: at_large_first(name, getattr(aten, name), found.get(name)) for name in NAMES}
     return {getattr(aten, name): handler for name, handler in found.items()}
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from specverify.intercept import audit
+from specverify.intercept.torch.alternatives import only_source
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
@@ -134,7 +135,7 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
     dtype = result_type("where", left, right)
     if holds(UNKNOWN, left, right):
         found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
-    elif one_draw(condition, left, right):
+    elif only_source((condition, left, right)) is not None:
         return NotImplemented
     else:
         found = each(_choice, condition, left, right)
@@ -145,14 +146,6 @@ def _choice(condition: Any, left: Any, right: Any) -> Any:
     if not is_open(condition):
         return left if known(condition) else right
     return Deferred(lambda: known(left if known(condition) else right))
-
-
-def one_draw(*operands: Any) -> bool:
-    """Return whether all that is open hangs on one draw, so that it can be computed for each of its outcomes."""
-    lazy = [operand for operand in operands if isinstance(operand, LazyTensor)]
-    sources = {id(getattr(element, "source", element)) for tensor in lazy for element in tensor.elements.flat
-               if is_open(element)}  # fmt: skip
-    return len(sources) == 1
 
 
 # Comparisons
@@ -180,7 +173,7 @@ def compared(name: str) -> Handler:
         return int(relation(left, right))
 
     def handler(left: Any, right: Any) -> Any:
-        if hang_on_draws(left, right):
+        if hang_on_draws(left, right) and only_source((left, right)) is not None:
             return NotImplemented
         return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
 

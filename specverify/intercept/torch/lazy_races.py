@@ -90,12 +90,23 @@ def extreme_with_value(*, largest: bool) -> Handler:
     """Return the handler of ``max`` or ``min``: of all numbers, or along a dimension with the places."""
 
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if not holds(UNKNOWN, tensor):
+        if holds(UNKNOWN, tensor):
+            values = largest_along(largest=largest)(tensor, dim, keepdim)
+        elif tensor.dtype.is_floating_point or hang_on_draws(tensor):
             return NotImplemented
-        values = largest_along(largest=largest)(tensor, dim, keepdim)
+        else:
+            bools = tensor.dtype is torch.bool
+            make = partial(_deferred_value, largest=largest, bools=bools)
+            values = reduced(tensor, dim, keepdim, make, tensor.dtype)
         return values if dim is None else (values, extreme(largest=largest)(tensor, dim, keepdim))
 
     return handler
+
+
+def _deferred_value(row: Sequence[Any], *, largest: bool, bools: bool) -> Deferred:
+    """Return the largest outcome of a row; of bools no more are looked at than tell."""
+    take: Any = (any if largest else all) if bools else max if largest else min
+    return Deferred(lambda: int(take(map(known, row))))
 
 
 def largest_along(*, largest: bool) -> Handler:

@@ -16,6 +16,7 @@ import torch
 from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
+from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open
 from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
@@ -51,7 +52,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     compute, out = _without_writing(func), kwargs.get("out")
     if compute is None and out is None:
         return NotImplemented
-    if not holds(UNKNOWN, *args, *kwargs.values()) and not (_name(func) in _MOVES and _undecided(*args[1:])):
+    if not holds(UNKNOWN, *args, *kwargs.values()) and not _stays_open(_name(func), *args):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
@@ -66,6 +67,15 @@ def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether numbers are to stand in a tensor without a look at what is undecided."""
     standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
     return holds(UNKNOWN, value) or (standing and isinstance(value, (Number, torch.Tensor))) or _undecided(value)
+
+
+def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
+    """Return whether a method that writes looks at no outcome: one that moves them, or reckons with whole numbers."""
+    if name in _MOVES:
+        return _undecided(*operands)
+    if _OPERATORS.get(name, name[:-1]) not in OF_WHOLE_NUMBERS or tensor.dtype.is_floating_point:
+        return False
+    return not (isinstance(tensor, LazyTensor) and is_stored(tensor)) and _undecided(tensor, *operands)
 
 
 def _undecided(*values: Any) -> bool:
