@@ -110,7 +110,7 @@ def check(case: Case, decoder: Decoder, gamma: int) -> None:
     assert emitted == case.expected, f"gamma {gamma}, {case}"
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @pytest.mark.parametrize("rows", [as_numpy, as_tensor])
 @pytest.mark.parametrize("algorithm", WITH_DRAFTER)
 @pytest.mark.parametrize("drafter", DRAFTERS)
@@ -172,7 +172,7 @@ def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, 
             assert text.plain == tuple(whole_logits(text.model, text.prompt, text.plain).argmax(dim=-1).tolist())
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @ATTENDING
 @CACHED
 def test_cached_decoding_is_the_targets_own(
@@ -225,7 +225,7 @@ def test_speculation_of_the_library(
     ledger.close(record_greedy, exact_dtype)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, device: torch.device) -> None:

@@ -121,7 +121,7 @@ def test_a_planted_bug_is_refuted_by_its_check(planted, case):
     assert found.counterexample.then
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("crop", ["max(candidate_length - n_matches - 1, 0)", "candidate_length - n_matches + 1"])
 def test_a_cache_cropped_by_one_token_too_few_or_too_many_is_named(planted, crop):
     """A network's cache says nothing of its own; a table's would raise at the forward pass where it happens."""
@@ -137,6 +137,7 @@ def test_a_lossless_rule_that_always_rejects_passes_the_law_and_nothing_else_see
     assert verdict_of("law_is_target").status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_support_at_the_boundary_depends_on_one_comparison(planted):
     found = verdict_of("support_at_boundary_draws", TOP_K)
     assert found.status is Status.REFUTED
@@ -145,6 +146,7 @@ def test_support_at_the_boundary_depends_on_one_comparison(planted):
     assert verdict_of("support_at_boundary_draws", TOP_K).status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_documented_change_is_not_a_fault_and_any_other_is():
     heuristic = TOP_K._replace(assistant=(("num_assistant_tokens_schedule", "heuristic"),))
     row = rows()["assisted/heuristic"]
@@ -169,7 +171,7 @@ def test_any_other_error_of_the_library_is_a_fault_and_no_refusal():
     assert next(iter(verify_subject(subject, Checklist(CHECKS[1:2])))).status is Status.UNUSABLE
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["ensemble/plain", "ensemble/greedy"])
 def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
     row = rows()[name]

@@ -39,6 +39,7 @@ def judged(setting, engine=assisted_engine):
     return compare(of_engine(program), CONDITIONS, program.law(), "the target's")
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("engine", [assisted_engine, prompt_lookup_engine])
 @pytest.mark.parametrize("setting", PROGRAMS, ids=lambda setting: setting.name)
 def test_the_law_is_the_targets_within_float32_rounding(setting, engine):
@@ -47,6 +48,7 @@ def test_the_law_is_the_targets_within_float32_rounding(setting, engine):
     assert found.figures["tv"] < 1e-6
 
 
+@pytest.mark.thorough
 def test_remembered_forward_passes_do_not_change_the_law():
     """The same law with every forward pass computed: what is remembered is what would have been computed.
 
@@ -158,7 +160,7 @@ CALLS = {
 """The calls that a counterexample names: those of the library as it is, and those of the planted lines."""
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_refuted_exactly_and_the_calls_that_went_wrong_are_named(planted, name):
     setting, owner, function, right, wrong = PLANTED[name]

@@ -58,7 +58,7 @@ def imported(script):
     return {name.partition(".")[0] for name in named | {n.module for n in nodes if isinstance(n, ast.ImportFrom)}}
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "check", "printed"),
     [

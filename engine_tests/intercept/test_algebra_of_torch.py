@@ -71,6 +71,7 @@ int((P / exponentials()).masked_select(P > 0.2).argmax()) ;; int((P / exponentia
 PAIRS = pairs_of(IDIOMS)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("pair", PAIRS, ids=[right for right, _ in PAIRS])
 def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(pair):
     assert judged(LIBRARY, pair, "test_algebra_of_torch.py") == [FitVerdict.FITS, FitVerdict.REFUTED]
@@ -139,6 +140,7 @@ def clamped(bound):
     return lambda row: torch.empty_like(row).exponential_().clamp_min(bound)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("noise", [{}, {"noise": clamped(1e-20)}], ids=["noise", "clamped noise"])
 def test_a_verifier_of_python_coins_and_noise_in_place_holds(noise):
     verdict = verdicts_of(by_item(**noise), {"law_is_target"}, gammas=(1,), share=(0, 6))["law_is_target"]
@@ -146,6 +148,7 @@ def test_a_verifier_of_python_coins_and_noise_in_place_holds(noise):
     assert verdict.figures["tv"] < 1e-12
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "wrong",
     [{"ratio": lambda p, q: p}, {"noise": clamped(0.25)}, {"noise": lambda row: clamped(0.0)(row) + 0.25}],

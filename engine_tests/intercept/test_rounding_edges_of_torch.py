@@ -62,6 +62,7 @@ def test_a_decision_is_within_its_bound_and_near_it(dtype, size):
     assert SMALLEST_SHARE < edge.share < 1, edge
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("size", [2**14, 2**18])
 def test_a_decision_over_a_whole_vocabulary_is_within_its_bound(dtype, size):

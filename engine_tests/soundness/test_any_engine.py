@@ -67,6 +67,7 @@ def test_a_wrong_engine_is_refuted_with_the_calls_that_led_there():
         check_engine(wrong, plain)
 
 
+@pytest.mark.thorough
 def test_a_law_that_is_none_is_named():
     found = check_engine(speculative, plain, on_fail=None)
     assert found
@@ -93,6 +94,7 @@ def test_a_model_of_no_known_engine_is_refused():
         check_engine(plain, plain, models=(torch.nn.Linear(1, 1),))
 
 
+@pytest.mark.thorough
 def test_transformers_generate_in_three_lines():
     engine = assisted_engine(PROGRAMS[0])
     with quiet_and_seeded(0):

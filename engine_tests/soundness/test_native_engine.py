@@ -55,6 +55,7 @@ def native_coin(tmp_path_factory):
     return module
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("p", "expected"), [(0.9, Status.HOLDS), (0.6, Status.REFUTED)], ids=["right", "wrong"])
 def test_the_exact_tier_is_unknown_and_the_sample_beside_it_decides(native_coin, p, expected):
     found = check_engine(lambda: [native_coin.token(p)], lambda: [native_coin.token(0.9)], sampled=True, on_fail=None)
@@ -72,5 +73,6 @@ def test_without_a_sample_nothing_is_said_and_the_way_out_is_named(native_coin):
         check_engine(lambda: [native_coin.token(0.9)], lambda: [native_coin.token(0.9)])
 
 
+@pytest.mark.thorough
 def test_with_a_sample_that_holds_a_right_engine_passes(native_coin):
     assert check_engine(lambda: [native_coin.token(0.9)], lambda: [native_coin.token(0.9)], sampled=True)

@@ -189,7 +189,7 @@ HOLES = [
 ]
 
 
-@pytest.mark.thorough(keep=12)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("plant", "sound"), HOLES, ids=[plant.__name__ for plant, _ in HOLES])
 def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
     assert sound()
@@ -220,6 +220,7 @@ program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.R
 """Nothing runs it before the enumeration does."""
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [("", "holds"), (UNREADY, "unknown")],

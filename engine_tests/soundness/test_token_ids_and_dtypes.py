@@ -63,7 +63,7 @@ def test_the_verdict_is_the_same_wherever_the_ids_begin(first, dtype):
     assert refuted.figures["tv"] > 100 * refuted.figures["rounding"]
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", IDS)
 def test_in_bfloat16_a_wrong_engine_is_refuted_and_a_right_one_is_told_what_its_dtype_costs(first):
     held, refuted = law_is_target(first, torch.bfloat16, right), law_is_target(first, torch.bfloat16, from_the_target)

@@ -65,6 +65,7 @@ def test_a_coin_of_exactly_0_may_not_keep_a_forbidden_candidate():
     assert "gives 0.0" in number
 
 
+@pytest.mark.thorough
 def test_an_empty_residual_of_a_tree_is_refuted():
     def divided(p, q):
         left = torch.clamp(p - q, min=0)
@@ -142,6 +143,7 @@ def seeded(p, q, parents, tokens):
     return rules.by_parents()(p, q, parents, tokens)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("verify", "status"), [(rules.by_parents(), Status.HOLDS), (seeded, Status.REFUTED)])
 def test_no_stream_of_randomness_begins_again(verify, status):
     subject = tree_subject(verify, "subject", "with_replacement", ((-1, -1),))
@@ -150,6 +152,7 @@ def test_no_stream_of_randomness_begins_again(verify, status):
     assert found.status is status, found.statement
 
 
+@pytest.mark.thorough
 def test_one_coin_a_level_against_sums_is_one_draw():
     found = verdict_of(tree_batch_subject(rules.by_links(), "links", TOP_K, (TREE,)), "law_is_target")
     assert found.status is Status.HOLDS

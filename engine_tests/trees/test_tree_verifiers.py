@@ -32,7 +32,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=21)
 @pytest.mark.parametrize("check", [LAW, "tokens_are_supported", ACCEPTANCE])
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_verifier_holds(name, check):
@@ -81,7 +81,7 @@ def test_a_node_that_two_paths_share_is_tried_once():
         assert run_check(subject, check_named(LAW), Checklist(())).status is status
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("drafts", [WITH, WITHOUT])
 def test_a_draw_that_is_looked_up_is_right_for_drawn_trees_and_wastes_some(drafts):
     """It never reads q. What it gives away is named; held to its law alone it passes."""

@@ -207,6 +207,7 @@ print({str(verdict.status) for verdict in check_verifier(verify, gammas=(1,))})
 """
 
 
+@pytest.mark.thorough
 def test_a_verifier_that_imports_torch_inside_its_function_holds_where_nobody_has_imported_it():
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "{'holds'}", done.stderr

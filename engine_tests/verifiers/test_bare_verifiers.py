@@ -62,7 +62,7 @@ def test_a_uniform_used_twice_is_refuted_with_its_exact_distance():
     assert total_variation(law, target_law(task, (0,))).low == pytest.approx(0.1, abs=1e-12)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     "verify", [verifiers.reused_uniform, verifiers.one_uniform, verifiers.reseeded], ids=lambda verify: verify.__name__
 )
@@ -72,6 +72,7 @@ def test_a_wrong_verifier_is_refuted(verify):
     assert found.counterexample.because
 
 
+@pytest.mark.thorough
 def test_what_a_cumulative_sum_lacks_by_rounding_is_not_held_against_a_verifier():
     found = verdicts_of(verifiers.unscaled_inverse_cdf, {"tokens_are_supported"}, gammas=(1,))
     assert found["tokens_are_supported"].status is Status.HOLDS
@@ -85,6 +86,7 @@ def test_a_cumulative_sum_that_lacks_more_than_rounding_lets_a_forbidden_token_o
     assert found["tokens_are_supported"].status is Status.REFUTED
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", [verifiers.needs_value, verifiers.shared_clock], ids=lambda verify: verify.__name__)
 def test_what_needs_a_value_is_unknown_by_name_and_never_judged(verify):
     for verdict in verdicts_of(verify, {"law_is_target", "tokens_are_supported"}).values():
@@ -93,6 +95,7 @@ def test_what_needs_a_value_is_unknown_by_name_and_never_judged(verify):
         assert "verifiers.py:" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_enumerated_is_sampled():
     """As often as it takes to see a distance of .3: uniform tokens are further than that from the target's."""
     found = verdicts_of(verifiers.needs_value, {"samples_fit_law"}, detect=0.3)["samples_fit_law"]
@@ -132,6 +135,7 @@ def in_numpy_by_value(p, q, draft_tokens):
     return [int(value * p.shape[1])]
 
 
+@pytest.mark.thorough
 def test_who_needs_a_value_and_knows_no_torch_is_given_numpy_arrays():
     """Torch is loaded here; that it needs a value says nothing of the arrays that it takes."""
     bare = FunctionType(in_numpy_by_value.__code__, {"np": np})

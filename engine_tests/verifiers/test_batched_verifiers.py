@@ -29,7 +29,7 @@ def checked(verify, check):
     return verdict_of(batched_subject(verify, verify.__name__), check)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=10)
 @pytest.mark.parametrize("verify", [batched_verifiers.row_by_row, batched_verifiers.ragged], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("check", [OWN, "tokens_are_supported", "acceptance_is_optimal", "greedy_is_argmax", JOINT])
 def test_a_correct_verifier_holds_alone_and_in_company(verify, check):
@@ -38,6 +38,7 @@ def test_a_correct_verifier_holds_alone_and_in_company(verify, check):
     assert verdict.figures["cases"] >= 4
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("verify", "check"),
     [(batched_verifiers.vectorised_ragged, OWN), (batched_verifiers.vectorised, JOINT)],
@@ -146,6 +147,7 @@ def test_the_form_is_told_by_lengths_or_by_a_word_before_the_name():
         external_subject("rows=batched_verifiers:swapped")
 
 
+@pytest.mark.thorough
 def test_a_failure_on_the_command_line_can_be_repeated():
     name = "batched=batched_verifiers:shared_noise"
     printed = CliRunner().invoke(app, ["verify", name, "--check", JOINT])

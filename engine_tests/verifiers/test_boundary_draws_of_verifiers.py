@@ -63,7 +63,7 @@ def test_a_right_sampler_holds_at_every_end(name):
     assert verdict.figures["cases"] >= len(ROUNDING_SCENARIOS) + 8
 
 
-@pytest.mark.thorough(keep=14)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_sampler_holds_under_every_exact_check(name):
     """A coin of bfloat16 is one of 256 numbers: then the law is told to be off by what that may do."""

@@ -83,6 +83,7 @@ def test_a_right_verifier_holds_at_the_size_of_a_block(name):
         assert judged(RIGHT[name], shapes("at edges", "padded", size=size, gamma=2)).status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_three_lines_in_somebodys_test_file():
     rng = np.random.default_rng(0)
     p, q = rng.exponential(size=(3, 50_000)), rng.exponential(size=(2, 50_000))
@@ -109,6 +110,7 @@ TOLD = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_defect_that_shows_there_alone_is_refuted_and_its_token_named(name):
     verdict = judged(WRONG[name], shapes("at edges"))
@@ -167,6 +169,7 @@ def guarded(epsilon):
     return verify
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("epsilon", [1e-30, 1e-12, 1e-10])
 def test_a_small_number_against_divisions_by_zero_is_not_refuted(epsilon):
     for shape in ("at edges", "peaked", "flat"):

@@ -96,6 +96,7 @@ def test_a_buffer_that_is_returned_again_is_refuted(make):
     assert "the same answer holds" in verdict.statement
 
 
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", ["inputs_unchanged", "outputs_are_fresh"])
 @pytest.mark.parametrize("verify", [RIGHT, samplers.padded_batch(), samplers.of_logits()])
 def test_right_samplers_leave_arguments_and_answers_alone(verify, name):
@@ -139,6 +140,7 @@ def test_a_stream_that_begins_again_in_each_call_is_named(verify):
     assert "at test_calls_of_torch_verifiers.py:" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_one_generator_of_the_request_moves_on_and_holds():
     assert verdict_of(of_the_request(), "draws_are_independent").status is Status.HOLDS
 

@@ -175,7 +175,7 @@ AFRESH = {
 }
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("name", AFRESH)
 def test_a_verifier_that_draws_afresh_holds(name):
     """Each in one of the three scenarios, the next one in another; in all of them with the profile "thorough"."""

@@ -123,7 +123,7 @@ def nearly_greedy(target_logits, draft_logits, draft_tokens, temperature):
     return decided(p, q, draft_tokens)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("verify", [correct, in_torch], ids=lambda verify: verify.__name__)
 @pytest.mark.parametrize("check", ["law_is_target", "tokens_are_supported", "acceptance_is_optimal"])
 def test_a_correct_verifier_holds_at_every_setting(verify, check):

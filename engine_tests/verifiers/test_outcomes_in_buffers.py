@@ -65,7 +65,7 @@ def verdict(verify, check, most=None):
     return run_check(subject._replace(scenarios=tuple(scenarios)), found, Checklist((found,)))
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("name", PUT)
 def test_noise_that_positions_share_decides_one_thing(name):
     verify = sharing_noise(PUT[name])

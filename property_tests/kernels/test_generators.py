@@ -48,6 +48,7 @@ def test_right_kernels_hold_with_what_would_have_been_seen(name):
     assert max(seen.values()) <= 0.2
 
 
+@pytest.mark.thorough
 def test_right_kernels_are_not_accused_whatever_the_seed():
     """Thirty runs that may each accuse once in a thousand."""
     for seed in range(30):

@@ -185,6 +185,7 @@ def test_no_exact_check_accuses_a_random_correct_configuration():
 # Commands
 
 
+@pytest.mark.thorough
 def test_the_command_prints_and_writes_the_matrix(tmp_path):
     data = tmp_path / "kills.json"
     command = ["mutants", "--class", "K", "--check", "eos_is_final", "--jobs", "1", "--json", str(data)]

@@ -77,6 +77,7 @@ def test_what_was_found_before_a_process_died_is_kept_and_the_rest_is_not_passed
     assert found["stop_law"][0] == "not applicable"
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", ["loops_in_c", "swallows"])
 def test_code_that_no_signal_ends_is_ended_with_its_process(name):
     result = run("verify", f"misbehaving:{name}", "--check", FIRST, "--check", LAW, "--timeout", "0.5")

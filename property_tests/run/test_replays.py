@@ -65,6 +65,7 @@ def test_another_word_is_no_identifier(word):
         unpack_replay(word)
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("subject", [*map(find_subject, (ONE, RIGHT, AN_ENGINE, A_BATCH)), CALLS], ids=lambda s: s.name)
 def test_an_identifier_names_its_case_again(subject):
     words = [identifier_of(case, check, Conditions(seed=5)) for check, case in cases_of(subject)]
@@ -88,6 +89,7 @@ def test_an_identifier_of_an_earlier_version_is_understood_and_made_again(word, 
     assert identifier_of(*named_by(word, find_subject)) == word
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("kind", ["scenario", "program", "rows"])
 def test_an_earlier_refutation_is_refuted_again(kind):
     word, _ = EARLIER[kind]

@@ -87,6 +87,7 @@ def test_cheap_settings_come_first_and_rows_are_told_in_the_order_of_the_registr
     assert all(row.as_expected for row in rows)
 
 
+@pytest.mark.thorough
 def test_two_processes_find_what_one_finds():
     plan = plan_statistics(1e-6, 0, QUICK, ["reference:lenience", "reference:nasd-seed-rule"])
     assert in_order(list(run_statistics(plan, jobs=2))) == in_order(list(run_statistics(plan, jobs=1)))

@@ -176,7 +176,7 @@ def test_what_cannot_be_is_refused_before_any_sample(given, said):
         check_sampler(right, **given)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("judged_by", ["law", "reference"])
 def test_right_samplers_are_refuted_no_more_often_than_declared(judged_by):
     """Every check together, after every batch, at an alarm high enough that there is something to count."""

@@ -40,6 +40,7 @@ def sampler_of(law):
     return lambda seed, n: np.searchsorted(edges, np.random.default_rng(seed).random(n), side="right")
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("law", PLANTED.values(), ids=PLANTED)
 def test_a_bias_on_thirty_tokens_is_refuted(law):
     assert abs(law - P).sum() / 2 == pytest.approx(TV, rel=1e-6)

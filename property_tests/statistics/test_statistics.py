@@ -105,6 +105,7 @@ def test_the_p_value_is_that_of_pearson():
 # The power
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("law", "samples"),
     [(UNIFORM, 1000), (UNIFORM, 200), (PEAKED, 2000), (GEOMETRIC, 4000), (WIDE, 4000), (WIDE, 50_000)],

@@ -123,6 +123,7 @@ def test_both_stages_judge_the_same_partition():
         assert fit.second.samples == factor * 2000
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "law", [LAW, {token: 0.5 ** (token + 1) for token in range(12)} | {12: 0.5**12}], ids=["four-outcomes", "geometric"]
 )

@@ -76,6 +76,7 @@ def copied_sometimes(rng):
     return left, np.where(rng.random(40) < 0.5, left, right)
 
 
+@pytest.mark.thorough
 def test_what_is_independent_is_called_dependent_no_more_often_than_declared():
     rng = np.random.default_rng(4)
     highest = np.array([highest_of_couples(rng, alone) for _ in range(600)])

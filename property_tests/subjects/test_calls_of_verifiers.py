@@ -25,6 +25,7 @@ def verdict_of(verify, name, form=None):
     return run_check(verifier_subject_of(verify, "verify", form), check, Checklist((check,)))
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize(("verify", "form"), [(one_row, "row"), (batch, "batched"), (ragged, None), (of_logits, None)])
 def test_a_right_verifier_leaves_its_arguments_and_answers_alone(verify, form, name):
@@ -71,6 +72,7 @@ def logits(index, value):
     return verify
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("verify", "said"),
     [
@@ -239,6 +241,7 @@ def failing(p, q, draft_tokens):
     return one_row(p, q, draft_tokens)
 
 
+@pytest.mark.thorough
 def test_an_error_of_a_numpy_verifier_is_its_own():
     (verdict, *_) = check_verifier(failing, gammas=(1,), on_fail=None)
     assert verdict.status is Status.UNUSABLE
@@ -254,5 +257,6 @@ def with_random(p, q, draft_tokens):
     return [*draft_tokens, random.choices(range(p.shape[1]), p[-1])[0]]
 
 
+@pytest.mark.thorough
 def test_a_verifier_of_the_standard_library_holds():
     assert {verdict.status for verdict in check_verifier(with_random, gammas=(1,))} == {Status.HOLDS}
