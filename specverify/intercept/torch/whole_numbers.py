@@ -16,6 +16,7 @@ from specverify.intercept.torch.lazy_operations import template
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
+from specverify.intercept.unknowns.wide import at_large_now
 
 NAMES = ("add", "sub", "rsub", "mul", "neg", "abs", "minimum", "maximum", "clamp", "clamp_min", "clamp_max",
          "remainder", "floor_divide")  # fmt: skip
@@ -30,8 +31,8 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
 
     def answer(*operands: Any, **more: Any) -> Any:
         found = handler(*operands, **more)
-        if found is not NotImplemented or more or not _few_and_whole(operands):
-            return found
+        if found is not NotImplemented or more or at_large_now() or not _few_and_whole(operands):
+            return found  # at a real vocabulary a map of a draw is known whole, and the draw stays open behind it
         dtype = function(*(_ones(operand) for operand in operands)).dtype
         if dtype.is_floating_point:
             return NotImplemented

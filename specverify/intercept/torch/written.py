@@ -73,7 +73,7 @@ def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether a method that writes looks at no outcome: one that moves them, or reckons with whole numbers."""
     if name in _MOVES:
         return _undecided(*operands)
-    if _OPERATORS.get(name, name[:-1]) not in OF_WHOLE_NUMBERS or tensor.dtype.is_floating_point:
+    if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
         return False
     return not (isinstance(tensor, LazyTensor) and is_stored(tensor)) and _undecided(tensor, *operands)
 
@@ -90,6 +90,10 @@ def _undecided(*values: Any) -> bool:
 def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
     if not isinstance(value, torch.Tensor):
         value = torch.tensor(value, dtype=tensor.dtype)
+    if isinstance(index, torch.Tensor) and index.dtype is torch.bool and value.numel() == 1 and _undecided(index):
+        mask = index.reshape(index.shape + (1,) * (tensor.ndim - index.ndim))
+        filled.fill(tensor, torch.where(mask, value.to(tensor.dtype).reshape(()), tensor))
+        return
     index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
     places = torch.arange(tensor.numel()).reshape(tensor.shape)[index]
     elements = elements_of(tensor).flatten()

@@ -1,0 +1,89 @@
+"""Arithmetic of whole numbers that nobody has looked at gives what torch gives, and looks at what it needs alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
+from specverify.intercept.torch.whole_numbers import NAMES
+from specverify.intercept.unknowns.deferred import Deferred
+
+DTYPES = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)
+SHAPES = ((2, 3), (3,), (2, 1), ())
+OF_ONE = {"neg", "abs"}
+BY_NUMBERS = {"rsub", "clamp", "clamp_min", "clamp_max"}
+
+
+def operation(name):
+    return getattr(torch.Tensor, name, None) or getattr(torch, name)
+
+
+def lazily(tensor, looked):
+    elements = np.empty(tuple(tensor.shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        number = int(tensor[index])
+
+        def look(number=number, index=index):
+            looked.append(index)
+            return number
+
+        elements[index] = Deferred(look)
+    return LazyTensor(elements, tensor.dtype, "cpu")
+
+
+def tried(function, operands):
+    """Return what a function gives, and the first line of what it raises."""
+    try:
+        return function(*operands), ""
+    except RuntimeError as error:
+        return None, str(error).splitlines()[0]
+
+
+@st.composite
+def tensors(draw):
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(SHAPES))
+    low, high = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    numbers = st.sampled_from([0, 1, low, high]) | st.integers(max(low, -5), min(high, 5))
+    size = int(np.prod(shape))
+    return torch.tensor(draw(st.lists(numbers, min_size=size, max_size=size)), dtype=dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None)
+@given(data=st.data())
+def test_it_gives_what_torch_gives(name, data):
+    left, looked = data.draw(tensors()), []
+    right = data.draw(st.integers(-3, 3) if name in BY_NUMBERS else tensors())
+    operands = (left,) if name in OF_ONE else (left, right)
+    open_ones = [isinstance(each, torch.Tensor) and data.draw(st.booleans()) for each in operands[1:]]
+    lazy = [lazily(left, looked), *(lazily(each, looked) if is_open else each
+                                    for each, is_open in zip(operands[1:], open_ones, strict=True))]  # fmt: skip
+    wanted, refused = tried(operation(name), operands)
+    if refused:
+        assert tried(lambda *given: look_at(operation(name)(*given)), lazy) == (None, refused)
+        return
+    found = operation(name)(*lazy)
+    assert isinstance(found, LazyTensor)
+    assert not looked
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    assert torch.equal(look_at(found), wanted)
+
+
+def test_what_is_beside_a_zero_is_not_looked_at():
+    looked = []
+    ids = lazily(torch.tensor([5, 6, 7]), looked)
+    mask = torch.tensor([False, True, False])
+    kept = ids * mask + torch.tensor([0, 0, 9])
+    assert look_at(kept).tolist() == [0, 6, 9]
+    assert looked == [(1,)]
+
+
+def test_a_mask_is_looked_at_before_what_it_hides():
+    looked, of_mask = [], []
+    kept = lazily(torch.tensor([5, 6]), looked) * lazily(torch.tensor([True, False]), of_mask)
+    assert look_at(kept).tolist() == [5, 0]
+    assert (looked, of_mask) == ([(0,)], [(0,), (1,)])
