@@ -114,6 +114,7 @@ def check_round(model: Any, cache: Any, keep: int, accepted: int) -> None:
     assert cache_difference(model, following.cache, tokens) < BOUND
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("cut", [crop_by_library, crop_by_reference])
 @pytest.mark.parametrize(("gamma", "accepted"), ROUNDS)
 def test_target_cache_equals_a_fresh_prefill(model: Any, gamma: int, accepted: int, cut: Any) -> None:
@@ -124,6 +125,7 @@ def test_target_cache_equals_a_fresh_prefill(model: Any, gamma: int, accepted: i
     check_round(model, cache, keep, accepted)
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("cut", [crop_by_library, crop_by_reference])
 @pytest.mark.parametrize(("gamma", "accepted"), ROUNDS)
 def test_draft_cache_equals_a_fresh_prefill(model: Any, gamma: int, accepted: int, cut: Any) -> None:

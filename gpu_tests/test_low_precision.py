@@ -93,7 +93,7 @@ def test_left_padded_batches_differ_by_near_ties_only(
     ledger.close(record_greedy, low_dtype)
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @ATTENDING
 @CACHED
 def test_speculation_of_the_library_differs_by_near_ties_only(

@@ -157,6 +157,7 @@ def test_a_documented_change_is_not_a_fault_and_any_other_is():
     assert "generation_config.num_assistant_tokens" in found.statement
 
 
+@pytest.mark.thorough
 def test_what_the_library_refuses_is_listed_in_its_words():
     row = rows()["assisted/two-prompts"]
     verdicts = list(verify_subject(row_subject("assisted/two-prompts", row), Checklist(CHECKS)))

@@ -81,7 +81,7 @@ def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idio
     assert drawn_by_itself(idiom, idiom.wrong, far) is FitVerdict.REFUTED
 
 
-@pytest.mark.thorough(keep=360)
+@pytest.mark.thorough(keep=302)
 @named(KNOWN)
 def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     place = IDIOMS.index(idiom)
@@ -90,7 +90,7 @@ def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     assert LINES[begin_of(idiom)].endswith(end_of(idiom, Status.HOLDS, Status.REFUTED))
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough
 @named(UNKNOWN)
 def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):
     status, why = told(idiom.right, idiom.gamma, SHARE)

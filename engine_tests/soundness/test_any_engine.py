@@ -81,6 +81,7 @@ def test_the_boundary_draw_is_forced():
     assert found["support_at_boundary_draws"] is Status.REFUTED
 
 
+@pytest.mark.thorough
 def test_an_engine_that_stops_late_is_refuted_by_where_it_stops():
     found = check_engine(lambda: [*plain(), 0], plain, on_fail=None)
     stop = next(verdict for verdict in found if verdict.check == "stop_law")

@@ -15,7 +15,7 @@ NOWHERE = {"a generator written in Python", "a value asked for and the refusal s
 LINES = PAGE.read_text("utf-8").removeprefix(HEAD).splitlines()
 
 
-@pytest.mark.thorough(keep=36)
+@pytest.mark.thorough(keep=35)
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_is_answered_has_an_exact_law(source):
     right, wrong = (verdicts(SOURCES[source], p)["law_is_target"] for p in (RIGHT, WRONG))
@@ -23,7 +23,7 @@ def test_what_is_answered_has_an_exact_law(source):
     assert line(source, [right.status, wrong.status]) in LINES
 
 
-@pytest.mark.thorough(keep=24)
+@pytest.mark.thorough(keep=22)
 @pytest.mark.parametrize("source", HIDDEN)
 def test_what_cannot_be_answered_is_unknown_and_named(source):
     found = [verdicts(HIDDEN[source], p) for p in (RIGHT, WRONG)]

@@ -33,7 +33,7 @@ def verdicts_of(verify, names, gammas=(2,), share=(0, 1), detect=0.05):
     return {verdict.check: verdict for verdict in verify_subject(subject, Checklist(checks, Conditions()))}
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("verify", CORRECT, ids=lambda verify: verify.__name__)
 def test_a_correct_verifier_is_exact_and_lossless(verify):
     """Each in a quarter of the scenarios, the next one in another; in all of them with the profile "thorough"."""

@@ -55,7 +55,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=15)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_sampler_holds_at_every_end(name):
     verdict = verdict_of(RIGHT[name])
@@ -93,7 +93,7 @@ def test_an_inclusive_coin_is_refuted_in_every_form_with_its_line(form):
     assert verdict.statement.endswith("gives 0.0")
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=16)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "residual", [samplers.divided, samplers.floored, samplers.divided_in_float32], ids=lambda f: f.__name__

@@ -184,6 +184,7 @@ def test_the_form_is_told_by_the_names_of_the_parameters():
         decode_subject(lambda p, q, draft_tokens, lengths, temperature: [], "m:f")
 
 
+@pytest.mark.thorough
 def test_one_line_in_somebodys_test_file():
     with pytest.raises(SpeculationRefuted, match="it emitted 0 tokens, expected 1 to 3: accepted drafts and one more"):
         check_verifier(lambda target_logits, draft_logits, draft_tokens, temperature: [])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import pytest
 import torch
+from in_scenarios import verdict
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.external import verifier_subject_of
 
 
 def by_slice(buffer, found):
@@ -58,13 +54,6 @@ def sharing_noise(put, owed=lambda p, q: torch.clamp(p - q, min=0)):
     return verify
 
 
-def verdict(verify, check, most=None):
-    """Return what a check says of it in the first ``most`` scenarios that it looks at."""
-    found, subject = check_named(check), verifier_subject_of(verify, "it", "row", (2,))
-    scenarios = dict.fromkeys(case.situation.scenario for case in islice(found.cases(subject), most))
-    return run_check(subject._replace(scenarios=tuple(scenarios)), found, Checklist((found,)))
-
-
 @pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("name", PUT)
 def test_noise_that_positions_share_decides_one_thing(name):
@@ -73,6 +62,7 @@ def test_noise_that_positions_share_decides_one_thing(name):
     assert verdict(verify, "law_is_target", 40).status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_its_law_is_the_targets_and_that_of_its_twin_is_not():
     assert verdict(sharing_noise(by_slice), "law_is_target").status is Status.HOLDS
     wrong = sharing_noise(by_slice, owed=lambda p, q: p)

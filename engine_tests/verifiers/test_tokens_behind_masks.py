@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from in_scenarios import verdict
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.external import verifier_subject_of
 
 
 def sampler(last=torch.eq):
@@ -37,16 +35,15 @@ def sampler(last=torch.eq):
     return verify
 
 
-def verdict(verify, check):
-    found = check_named(check)
-    subject = verifier_subject_of(verify, "it", "batched", (2,))
-    return run_check(subject, found, Checklist((found,)))
-
-
+@pytest.mark.thorough
 @pytest.mark.parametrize("check", ["law_is_target", "rows_are_independent"])
 def test_a_right_one_holds(check):
-    assert verdict(sampler(), check).status is Status.HOLDS
+    assert verdict(sampler(), check, form="batched").status is Status.HOLDS
+
+
+def test_a_right_one_has_the_law_of_the_target():
+    assert verdict(sampler(), "law_is_target", 12, form="batched").status is Status.HOLDS
 
 
 def test_a_wrong_one_is_refuted():
-    assert verdict(sampler(last=torch.ge), "law_is_target").status is Status.REFUTED
+    assert verdict(sampler(last=torch.ge), "law_is_target", form="batched").status is Status.REFUTED

@@ -34,7 +34,7 @@ def test_right_kernels_hold_in_every_convention(name):
     assert len(verdicts) == 8
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
     planted = PLANTED[name]
@@ -96,12 +96,14 @@ def test_a_lower_precision_is_neither_held_nor_refuted():
     assert "is its precision lower, or its rule another?" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_another_rule_than_the_one_declared_is_not_refuted():
     """Block verification is lossless, and accepts no less: it steps at other places, and that is what is said."""
     verdicts = check_kernel(block, on_fail=None, **SMALL)
     assert Status.REFUTED not in statuses(verdicts).values()
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_promises_less_is_held_to_it():
     lossless = check_kernel(PLANTED["rejects everything"].kernel, claims={Claim.LOSSLESS}, **SMALL)
     assert "acceptance_is_optimal" not in statuses(lossless)

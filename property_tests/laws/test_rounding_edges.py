@@ -48,6 +48,7 @@ def of_dtype(error, dtype):
     return lambda one, other: error(one.astype(dtype), other.astype(dtype))
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", SIZES)
 def test_a_decision_is_within_its_bound_and_near_it(dtype, size):

@@ -41,6 +41,7 @@ def rows():
     return tuple(mutant_row(name, EVERY, Conditions()) for name in FEW)
 
 
+@pytest.mark.thorough
 def test_a_mutant_is_killed_by_the_check_it_names_and_its_control_is_not(rows):
     assert [row.as_expected for row in rows] == [True, True, True]
     assert [row.killed_by for row in rows] == ["law_is_target", "acceptance_is_optimal", "stop_law"]
@@ -51,6 +52,7 @@ def test_a_row_whose_named_check_does_not_kill_is_not_as_expected(rows):
     assert not rows[0]._replace(control="refuted").as_expected
 
 
+@pytest.mark.thorough
 def test_a_lossless_mutant_survives_the_check_of_the_law(rows):
     cells = {cell.check: cell.status for cell in rows[1].cells}
     assert cells["law_is_target"] == "survived"
@@ -144,6 +146,7 @@ def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
     assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
 
 
+@pytest.mark.thorough
 def test_a_bug_outside_the_verifier_is_not_expressed_in_a_peers_test():
     row = mutant_row("only-last-token-stops", (), Conditions(), peers=True)
     assert {said for _, said in row.peers} == {NOT_EXPRESSED}

@@ -30,8 +30,8 @@ CLEAN = {Status.HOLDS, Status.NOT_APPLICABLE}
 
 
 def share_with_a_case(subject, place, checks):
-    """Return the subject in a sixth of its scenarios, and in one more for each check that has no case in those."""
-    kept = share_of(subject.scenarios, place, 6)
+    """Return the subject in a twelfth of its scenarios, and in one more for each check that has no case in those."""
+    kept = share_of(subject.scenarios, place, 12)
     for check in checks:
         if (
             subject.variants
@@ -77,7 +77,7 @@ def opened(make):
 SHARED: dict[tuple, Status] = {}
 """What a check said of registry rows and of the correct verifiers, which are the controls of many mutants.
 
-It went through a third of the scenarios; beside it each control is judged in the very case that refuted its mutant.
+It went through a twelfth of the scenarios; beside it each control is judged in the very case that refuted its mutant.
 """
 
 
@@ -118,7 +118,7 @@ KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant fo
 """One mutant for each check and kind of subject: a replay repeats one case, in the same way for all of a kind."""
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @each(KINDS.values())
 def test_the_replay_of_a_counterexample_is_refuted_again(mutant):
     wanted = unpack_replay(refutation(mutant).counterexample.again)
@@ -158,6 +158,7 @@ def test_some_counterexamples_have_several_paths():
     assert len(refutation(OF_DECODERS_OF_OURS[0]).counterexample.because) > 1
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     "mutant",
     [mutant for mutant in mutants() if mutant.category == "Q"],
@@ -185,7 +186,7 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
     assert check.name in {mutant.killed_by for mutant in mutants()}
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""

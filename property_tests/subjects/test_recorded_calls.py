@@ -221,6 +221,7 @@ def test_a_verifier_of_logits_is_judged_with_its_parameters(options):
         assert any(verdict.status == "refuted" for verdict in verdicts)
 
 
+@pytest.mark.thorough
 def test_a_verifier_of_one_vocabulary_is_judged_at_five_drafts_too():
     """It runs on no smaller rows, so those with three possible tokens are as wide, and as many."""
 
