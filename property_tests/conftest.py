@@ -11,7 +11,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 PATIENT = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
-settings.register_profile("default", derandomize=True, deadline=None, max_examples=60, suppress_health_check=PATIENT)
+settings.register_profile("default", derandomize=True, deadline=None, max_examples=40, suppress_health_check=PATIENT)
 settings.register_profile(
     "thorough",
     deadline=None,

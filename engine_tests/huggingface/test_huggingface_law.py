@@ -69,6 +69,7 @@ def test_remembered_forward_passes_do_not_change_the_law():
     assert total_variation(computed, exact_law(PLAIN)).high < 1e-6
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     "name",
     [

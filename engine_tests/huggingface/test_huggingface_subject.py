@@ -81,6 +81,7 @@ def test_speculative_paths_stay_in_the_support_and_repeat(counts_of: Any, settin
     assert counts == counts_of(setting, 20, seed=3) != counts_of(setting, 20, seed=4)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_the_assistant_really_drafts(setting: EngineSetting) -> None:
     """Every call drafts min(gamma, horizon - 1) tokens in its first round, unless the assistant ends the sequence."""
@@ -91,6 +92,7 @@ def test_the_assistant_really_drafts(setting: EngineSetting) -> None:
     assert activity.rounds < activity.tokens
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_lookups_really_happen(setting: EngineSetting) -> None:
     activity = prompt_lookup_activity(setting, 60, seed=0)

@@ -51,6 +51,7 @@ def looked_into(drafts_of, sees=lambda ids: ids):
     return subject._replace(claims=frozenset(Claim))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("check", ["acceptance_law", "draft_is_honest", "cache_equals_prefill"])
 def test_a_call_of_the_library_holds(check):
     found = run_check(looked_into(lambda target, assistant: assistant), check_named(check), Checklist(()))
@@ -58,6 +59,7 @@ def test_a_call_of_the_library_holds(check):
     assert found.figures["runs"] > 1
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -85,6 +85,7 @@ def test_the_script_of_a_boundary_draw_ends_with_0_when_the_comparison_is_mended
     assert mended.stdout.strip().endswith("expected 0.0000, got 0.0000 in 200 calls")
 
 
+@pytest.mark.thorough
 def test_a_setting_in_which_a_cache_is_passed_in_is_written_with_the_cache():
     found = reproduced("prompt-lookup/cache-passed-in", "law_is_target")
     assert "past_key_values=cache" in found.script

@@ -46,6 +46,7 @@ def test_the_committed_table_is_of_all_tests_that_are_planned_now():
     assert tests == plan_statistics(1e-6, 0, USUAL).budget.parts
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("setting", SETTINGS[::2], ids=lambda setting: setting.name)
 def test_a_divided_sample_of_an_engine_has_its_enumerated_law(setting):
     runs = []
@@ -67,6 +68,7 @@ def test_a_divided_sample_of_another_temperature_does_not_fit():
     assert goodness_of_fit(counts, {new: float(mass) for new, mass in law.probabilities.items()}).p_value < IMPROBABLE
 
 
+@pytest.mark.thorough
 def test_divided_samples_and_the_engines_own_are_of_one_law():
     setting = SETTINGS[0]
     with engine_program(setting, prompt_lookup_engine).open() as program:

@@ -48,7 +48,7 @@ def distance(way, shape="generic", **options):
     return total_variation(law, table_law(target, PROMPT, HORIZON)).high
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_law_is_the_tables(shape, way):
@@ -118,6 +118,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("case", FAULTS.values(), ids=FAULTS)
 def test_a_wrong_length_is_caught_at_the_forward(planted, case):
     way, *plan = case
@@ -127,6 +128,7 @@ def test_a_wrong_length_is_caught_at_the_forward(planted, case):
         distance(way)
 
 
+@pytest.mark.thorough
 def test_a_wrong_token_at_the_right_position_changes_the_law(planted):
     """Ids cropped at the wrong end, positions at the right one: no length tells."""
     assert distance_without_a_fault("assisted") < 1e-6

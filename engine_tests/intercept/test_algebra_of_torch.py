@@ -140,7 +140,7 @@ def clamped(bound):
     return lambda row: torch.empty_like(row).exponential_().clamp_min(bound)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", [{}, {"noise": clamped(1e-20)}], ids=["noise", "clamped noise"])
 def test_a_verifier_of_python_coins_and_noise_in_place_holds(noise):
     verdict = verdicts_of(by_item(**noise), {"law_is_target"}, gammas=(1,), share=(0, 6))["law_is_target"]

@@ -24,6 +24,7 @@ def of_kind(kind):
     return pytest.mark.parametrize(("line", "call"), found, ids=[call for _, call in found])
 
 
+@pytest.mark.thorough(keep=3)
 @of_kind("answered")
 def test_an_answered_call_has_the_law_that_torch_draws_from(line, call):
     assert really(TORCH, line, call) == (True, True)

@@ -32,7 +32,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.thorough(keep=21)
+@pytest.mark.thorough
 @pytest.mark.parametrize("check", [LAW, "tokens_are_supported", ACCEPTANCE])
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_verifier_holds(name, check):

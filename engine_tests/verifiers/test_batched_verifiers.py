@@ -38,7 +38,7 @@ def test_a_correct_verifier_holds_alone_and_in_company(verify, check):
     assert verdict.figures["cases"] >= 4
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("verify", "check"),
     [(batched_verifiers.vectorised_ragged, OWN), (batched_verifiers.vectorised, JOINT)],

@@ -54,7 +54,7 @@ def sharing_noise(put, owed=lambda p, q: torch.clamp(p - q, min=0)):
     return verify
 
 
-@pytest.mark.thorough(keep=9)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PUT)
 def test_noise_that_positions_share_decides_one_thing(name):
     verify = sharing_noise(PUT[name])

@@ -59,6 +59,7 @@ def test_a_torch_verifier_is_named_inside_a_test(call, sentence):
     assert re.match(sentence, first.statement), first.statement
 
 
+@pytest.mark.thorough
 def test_a_torch_verifier_is_named_on_the_command_line_and_a_right_one_holds(tmp_path, monkeypatch):
     (tmp_path / "right_torch.py").write_text(f"import torch\n{BODY}", "utf-8")
     crash = "def crash(p, q, draft_tokens):\n    torch.rand(1)\n    ctypes.string_at(0)\n"
