@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
+from collections import Counter
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -20,10 +22,13 @@ from world import distance
 from specverify.intercept.moved import look_around
 
 PAGE = Path(__file__).parents[2] / "docs" / "idioms.md"
+BEFORE = json.loads((Path(__file__).parent / "said_before.json").read_text("utf-8"))
+"""What the first version of this project said of each idiom, by table and name."""
 LONGEST = 160
 """Longer code is read in the table itself."""
 EXACT, ROUNDED = 1e-12, 1e-6
 """A law as near as float64 is exact; what float32 rounds of one is less than the second."""
+COLUMNS = "| idiom | code | twin | law | of the twin | before | said | of the twin |\n|---|---|---|---|---|---|---|---|\n"
 HEAD = """# Idioms: how rejection samplers use random numbers
 
 Each line is a step of a rejection sampler as people write it, and its twin: the same code with one mistake in it. Code
@@ -35,11 +40,14 @@ the code for the examination: its calls of torch, NumPy and `random` are answere
   idiom itself rounds. The second number is that of the twin.
 * *said*: what all exact checks together say, in a sixth of the scenarios that each idiom is examined in, another sixth
   for the next one; and what they say of the twin.
+* *before*: what the first version of this project said of the right one in the same scenarios, in a minute; the first
+  check that did not hold ended its examination. Its words, counted:
+  {before}.
 
 Each idiom, and each twin, is also run as it is, unanswered, and what it draws by itself is compared with the same
 closed form by a planned sample: the idioms fit, the twins do not. So a law that is computed stands beside a real
-sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: a third of the laws in the
-default run, some of the samples and of the verdicts, and all of them in the thorough one (`thorough.md`).
+sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: a sixth of the laws and some of
+the samples in the default run, and all of them, with the verdicts, in the thorough one (`thorough.md`).
 `idioms_page.py` beside it writes the page from what `verdicts.py` found.
 
 A function of `torch.compile`, `torch.jit.script` or `torch.vmap` is run as it is written in Python: that the compiler
@@ -84,9 +92,15 @@ def laws_of(idiom):
 
 
 def end_of(idiom, status, twin):
-    """Return how the line of an idiom ends: what is said of it and of its twin."""
+    """Return how the line of an idiom ends: what was said of it before, what is now, and of its twin."""
     said = f"{status}: {idiom.unknown}" if idiom.unknown else status
-    return f"{said} | {twin} |"
+    return f"{BEFORE[idiom.table][idiom.name]} | {said} | {twin} |"
+
+
+def _told_before() -> str:
+    """Return how often the first version said what, in words."""
+    counts = Counter(BEFORE[idiom.table][idiom.name] for idiom in IDIOMS)
+    return ", ".join(f"{word} {number}" for word, number in counts.most_common())
 
 
 def on_page():
@@ -102,10 +116,12 @@ def _begin(line: str) -> str:
 
 def page(found):
     """Return the page for what was found of each idiom."""
-    text = [HEAD]
+    text = [HEAD.replace("{before}", _told_before())]
     for table, idioms in groupby(IDIOMS, lambda idiom: idiom.table):
         text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`engine_tests/idioms/{table}.py`\n\n")
-        text.append("| idiom | code | twin | law | of the twin | said | of the twin |\n|---|---|---|---|---|---|---|\n")
+        text.append(
+            "| idiom | code | twin | law | of the twin | before | said | of the twin |\n|---|---|---|---|---|---|---|---|\n"
+        )
         for idiom in idioms:
             line = found[idiom.table, idiom.name]
             end = end_of(idiom, line["right"]["status"], line["wrong"]["status"])

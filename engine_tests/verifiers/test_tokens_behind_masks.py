@@ -42,7 +42,7 @@ def test_a_right_one_holds(check):
 
 
 def test_a_right_one_has_the_law_of_the_target():
-    assert verdict(sampler(), "law_is_target", 12, form="batched").status is Status.HOLDS
+    assert verdict(sampler(), "law_is_target", 4, form="batched").status is Status.HOLDS
 
 
 def test_a_wrong_one_is_refuted():
