@@ -28,7 +28,8 @@ LONGEST = 160
 """Longer code is read in the table itself."""
 EXACT, ROUNDED = 1e-12, 1e-6
 """A law as near as float64 is exact; what float32 rounds of one is less than the second."""
-COLUMNS = "| idiom | code | twin | law | of the twin | before | said | of the twin |\n|---|---|---|---|---|---|---|---|\n"
+_COLUMNS = ("idiom", "code", "twin", "law", "of the twin", "before", "said", "of the twin")
+COLUMNS = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 HEAD = """# Idioms: how rejection samplers use random numbers
 
 Each line is a step of a rejection sampler as people write it, and its twin: the same code with one mistake in it. Code
@@ -119,9 +120,7 @@ def page(found):
     text = [HEAD.replace("{before}", _told_before())]
     for table, idioms in groupby(IDIOMS, lambda idiom: idiom.table):
         text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`engine_tests/idioms/{table}.py`\n\n")
-        text.append(
-            "| idiom | code | twin | law | of the twin | before | said | of the twin |\n|---|---|---|---|---|---|---|---|\n"
-        )
+        text.append(COLUMNS)
         for idiom in idioms:
             line = found[idiom.table, idiom.name]
             end = end_of(idiom, line["right"]["status"], line["wrong"]["status"])
