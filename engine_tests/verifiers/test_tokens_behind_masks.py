@@ -45,5 +45,9 @@ def test_a_right_one_has_the_law_of_the_target():
     assert verdict(sampler(), "law_is_target", 4, form="batched").status is Status.HOLDS
 
 
+def test_its_answer_is_afterwards_what_it_was():
+    assert verdict(sampler(), "outputs_are_fresh", 4, form="batched").status is Status.HOLDS
+
+
 def test_a_wrong_one_is_refuted():
     assert verdict(sampler(last=torch.ge), "law_is_target", form="batched").status is Status.REFUTED

@@ -80,6 +80,11 @@ class Filled:
         Who overwrites it then is seen by all who hold it.
         """
         for whole, standing in self._whole.values():
+            if standing.settled is not None:  # somebody wrote to what had been looked at
+                with nobody_answers(), torch.inference_mode():
+                    whole.copy_(standing.settled)
+                standing.settled = whole
+                continue
             content = standing.content
             if not isinstance(content, np.ndarray):
                 continue
