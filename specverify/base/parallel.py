@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
 from specverify.base.process import own_workers
@@ -37,18 +38,21 @@ def in_parallel(
             following += 1
 
 
-def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tuple[int, Result]]:
+def as_finished(
+    works: Sequence[Callable[[], Result]], jobs: int, patience: float | None = None
+) -> Iterator[tuple[int, Result]]:
     """Yield the index and the result of each of ``works`` as it finishes; they are begun in their order.
 
-    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work.
+    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work, or
+    if for ``patience`` seconds nothing finishes.
     """
     if jobs == 1 or len(works) < 2:
         yield from ((index, work()) for index, work in enumerate(works))
         return
     from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
 
-    parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1)
-    with own_workers(), _deaths_named():
+    parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1, timeout=patience)
+    with own_workers(), _deaths_named(patience):
         with _not_interrupted():
             found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
         try:
@@ -83,9 +87,13 @@ def _not_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _deaths_named() -> Iterator[None]:
+def _deaths_named(patience: float | None) -> Iterator[None]:
     try:
         yield
+    except NotInTime as error:
+        if patience is None:
+            raise
+        raise WorkerDied(f"for {patience:g} s nothing was finished: a process that shared the work hangs") from error
     except BrokenExecutor as error:
         raise WorkerDied(
             "a process that shared the work ended before it: the code in it exited or crashed, or memory ran out"

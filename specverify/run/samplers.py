@@ -18,6 +18,8 @@ from specverify.base.arguments import check_count, check_number, check_probabili
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
 from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.law import log_evidence as law_evidence
+from specverify.checks.samplers.reference import log_evidence as reference_evidence
 from specverify.checks.samplers.reference import (
     plan_reference,
     reference_begun,
@@ -27,6 +29,7 @@ from specverify.checks.samplers.reference import (
 )
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
 from specverify.run.couples import Batch, Watch, watch
+from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.coarsening import samples_to_hold
 from specverify.subjects.sampler import Sampler, drawn
 
@@ -62,6 +65,8 @@ class Judge(NamedTuple):
     verdicts: Callable[[], Sequence[Verdict]]
     most_samples: int
     cell: CellOf
+    evidence: Callable[[], float]
+    """The logarithm of the e-value so far."""
     impossible: Callable[[], bool] = lambda: False
     """Whether something of probability zero was seen."""
     dependent: Callable[[], str] = lambda: ""
@@ -104,15 +109,16 @@ def sampled_verdicts(
     )
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
-    done = calls = 0
+    done, calls, course = 0, 0, Course()
     while done < judge.most_samples and not is_decided(judge, watched):
         size = _size(calls, plan.largest_call, judge.most_samples - done)
         batch = drawn(sampler, next(seeds), size), drawn(sampler, next(seeds), size)
         judge.seen(batch)
         watched.seen(batch)
         done, calls = done + 2 * size, calls + 1
+        course = going_on(course, done, judge.evidence)
         progress(done, judge.most_samples)
-    return joint_verdicts(judge, watched, [repeats])
+    return with_course(joint_verdicts(judge, watched, [repeats]), course)
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
@@ -174,7 +180,10 @@ def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
     def verdicts() -> Sequence[Verdict]:
         return law_verdicts(name, chosen, found)
 
-    return Judge(seen, status, verdicts, chosen.most_samples, cell, impossible=lambda: bool(found.impossible))
+    def surprise() -> float:
+        return law_evidence(chosen, found)
+
+    return Judge(seen, status, verdicts, chosen.most_samples, cell, surprise, impossible=lambda: bool(found.impossible))
 
 
 def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iterator[int]) -> Judge:
@@ -206,6 +215,7 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
         lambda: [reference_verdict(name, chosen, found)],
         most,
         cell,
+        lambda: reference_evidence(found),
         dependent=dependent,
     )
 
