@@ -42,6 +42,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
                 actual[i] = actual.get(i, 0) + mass
         seen = [[float(actual[i]), float(best.get(i, 0))] for i in sorted(actual)]
         rates = longer(rates, seen)
+        figures = {"runs": runs, "acceptance": seen}
         for i in sorted(actual):
             distance = abs(actual[i] - best.get(i, 0))
             if distance > slack(here, 2 * i):
