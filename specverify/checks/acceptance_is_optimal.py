@@ -46,9 +46,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
         for i in sorted(actual):
             distance = abs(actual[i] - best.get(i, 0))
             if distance > slack(here, 2 * i):
-                found = _not_optimal(
-                    here, state.tokens, i, actual[i], best.get(i, 0), {"runs": runs, "acceptance": seen}
-                )
+                found = _not_optimal(here, state.tokens, i, actual[i], best.get(i, 0), figures)
                 return found if distance > slack(here, 2 * i, epsilon) else _too_coarse(found, epsilon)
     return Examination(
         "drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs, "acceptance": rates}
