@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.cli.options import JobsOption, JsonOption, console, errors, processes, stop, write_report
+from specverify.cli.options import JobsOption, JsonOption, console, errors, made, processes, stop, write_report
 from specverify.cli.subject_commands import exit_status
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def campaign_command(
         campaign = campaign_of(plan)
         with progress_shown("campaign", console=errors) as progress:
             told = lambda name, done: progress.now(f"{name}: {done} of {campaign.blocks} blocks")  # noqa: E731
-            for name, found in run_campaign(campaign, processes(jobs), told):
+            for name, found in run_campaign(campaign, processes(jobs), told, made()):
                 print_subject(console, name, "sampled", found, every=True)
                 verdicts += found
     except ValueError as error:
@@ -41,5 +41,5 @@ def campaign_command(
     alarm, seed = campaign.plan.alarm, campaign.plan.seed
     print_summary(console, verdicts, alarm, 3 * len(campaign.subjects), seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     raise typer.Exit(exit_status(verdicts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Any, NoReturn
@@ -17,6 +18,8 @@ from specverify.base.arguments import check_count, check_probability, check_seco
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 MOST_JOBS = 1024
 
+typed: ContextVar[Sequence[str] | None] = ContextVar("typed", default=None)
+"""What stands behind the program's name on the command line, where there is one."""
 console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
@@ -103,6 +106,13 @@ def write_report(file: Path, text: str, name: str) -> None:
 
 def _reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def made() -> dict[str, Any]:
+    """Return how this run is made, for its report."""
+    from specverify.report.data import made_by
+
+    return made_by(typed.get())
 
 
 def processes(jobs: int) -> int:

@@ -16,6 +16,7 @@ from specverify.cli.options import (
     SeedOption,
     console,
     errors,
+    made,
     option,
     stop,
     write_report,
@@ -95,7 +96,7 @@ def sample_command(
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, 3, seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     raise typer.Exit(exit_status(verdicts))
 
 

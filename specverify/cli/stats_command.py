@@ -21,6 +21,7 @@ from specverify.cli.options import (
     PlotOption,
     SeedOption,
     console,
+    made,
     processes,
     stop,
     write_report,
@@ -71,7 +72,9 @@ def stats_command(
     wide.print(statistics_table(rows, seed), crop=False)
     if json_file is not None:
         write_report(
-            json_file, json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "the file of --json"
+            json_file,
+            json.dumps(statistics_data(rows, plan.budget, seed, complete) | {"made": made()}, indent=2),
+            "the file of --json",
         )
     if csv_file is not None:
         write_report(csv_file, statistics_csv(rows), "the file of --csv")

@@ -27,6 +27,7 @@ from specverify.cli.options import (
     TimeoutOption,
     console,
     errors,
+    made,
     processes,
     stop,
     write_report,
@@ -83,7 +84,7 @@ def verify_command(
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
         write_report(
             markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown"

@@ -33,14 +33,27 @@ class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
 @contextmanager
 def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
     """Open the file of results; raises ``ValueError`` in one sentence if it is none."""
-    try:
-        file = sqlite3.connect(results, isolation_level=None)
-    except sqlite3.Error as error:
-        raise ValueError(f"the results {str(results)!r} cannot be opened: {error}") from None
-    try:
+    with _opened(results, str(results)) as file:
         file.execute("PRAGMA journal_mode=WAL")
         for table, columns in TABLES.items():
             file.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        yield file
+
+
+@contextmanager
+def read_from(results: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file of results and leave it as it is; raises ``ValueError`` in one sentence if it is none."""
+    with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
+        yield file
+
+
+@contextmanager
+def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
+    try:
+        file = sqlite3.connect(name, isolation_level=None, uri=name.startswith("file:"))
+    except sqlite3.Error as error:
+        raise ValueError(f"the results {str(results)!r} cannot be opened: {error}") from None
+    try:
         yield file
     except sqlite3.DatabaseError as error:
         raise ValueError(f"the results {str(results)!r} cannot be used: {error}") from None

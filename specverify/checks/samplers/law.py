@@ -136,7 +136,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
             **figures,
             "log10_e": surprise / math.log(10),
             "alarm": plan.alarm,
-            "outcomes": tally_figure(_tally(plan, found)),
+            "tally": tally_figure(_tally(plan, found)),
             "notes": _detectable(plan, found.samples),
         },
     )

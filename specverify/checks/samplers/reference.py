@@ -147,7 +147,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
         "tv_at_least": bounds.lower,
         "log10_e": surprise / math.log(10),
         "alarm": plan.alarm,
-        "outcomes": tally_figure(_tally(found, "whole sequences")),
+        "tally": tally_figure(_tally(found, "whole sequences")),
     }
     return Verdict(
         name, "samples_fit_reference", status, statement, Claim.LOSSLESS, Evidence.STATISTICAL, example, figures
