@@ -40,9 +40,8 @@ def said_of_campaign(results: Path) -> RunSaid:
             found = judged(campaign, subject, _so_far(file, key, campaign.blocks)) or [_nothing(subject.name)]
             verdicts += found
             if number < campaign.blocks and any(verdict.status in OPEN for verdict in found):
-                unfinished.append(
-                    f"{subject.name}: {number} of {campaign.blocks} blocks are stored, which decide not all"
-                )
+                done = f"{number} of {campaign.blocks} blocks"
+                unfinished.append(f"{subject.name}: {done} are stored, and they do not decide everything")
     first = next(iter(asked.values()))
     plan = campaign.plan
     facts = {

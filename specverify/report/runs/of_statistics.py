@@ -44,7 +44,7 @@ def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
         "samples_fit_law",
         status,
         f"{setting}: {row['verdict']}{control}, {found}",
-        "lossless",
+        None,
         Evidence.STATISTICAL,
         example if status is Status.REFUTED else None,
         {"samples": row["samples"] + row["confirmed_on"], "tv_detectable": row["tv_detectable"]},

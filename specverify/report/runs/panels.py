@@ -25,7 +25,7 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
         yield evidence_panel(verdict.check, figures["course"], figures["alarm"])
     if figures.get("acceptance"):
         yield from acceptance_panels(figures["acceptance"])
-    if "rows" in figures:
+    if figures.get("rows"):
         yield distances_panel(figures["rows"])
 
 
