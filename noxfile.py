@@ -95,6 +95,18 @@ def black_boxes(session: nox.Session) -> None:
 
 
 @nox.session
+def report(session: nox.Session) -> None:
+    """Open reports of every kind in headless Chromium, Debian's or the one CHROMIUM names; keep their pictures."""
+    if not (os.environ.get("CHROMIUM") or shutil.which("chromium")):
+        session.error("there is no chromium: install Debian's package chromium, or name a browser in CHROMIUM")
+    install(session, "dev")
+    session.install("-r", "browser_tests/requirements.txt")
+    pictures = os.environ.get("REPORT_PICTURES") or str(Path(session.create_tmp()) / "pictures")
+    session.run("pytest", "browser_tests", *session.posargs, env={"REPORT_PICTURES": pictures})
+    session.log(f"look at {pictures}")
+
+
+@nox.session
 def proofs(session: nox.Session) -> None:
     """Prove for all p and q what is proved in minutes, not seconds."""
     install(session, "proof")

@@ -63,7 +63,7 @@ def test_tables_have_captions_and_headings_and_wide_ones_are_reached_by_keyboard
         assert inside[0].tag == "caption"
         assert all(item.attributes.get("scope") in {"row", "col"} for item in inside if item.tag == "th")
     for region in [item for item in whole.elements if item.attributes.get("class") == "wide"]:
-        assert (region.attributes["role"], region.attributes["tabindex"]) == ("region", "0")
+        assert (region.attributes["role"], region.attributes["tabindex"]) == ("group", "0")
         assert region.attributes["aria-label"]
 
 

@@ -21,14 +21,20 @@ def panel(found: Panel, name: str) -> Markup:
     """Return a panel under a heading; ``name`` is an id that no other has."""
     body = levels(found) if isinstance(found, Levels) else evidence(found, name)
     heading = element("h4", found.title, id=name)
-    return element("section", heading, element("p", found.said), body, class_="panel", aria_labelledby=name)
+    return element("div", heading, element("p", found.said), body, class_="panel")
 
 
 def levels(found: Levels) -> Markup:
     """Return a table of levels: each line in numbers and as a picture."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
-    heads: list[Content] = ["", found.seen_as, found.expected_as, *(["band"] if banded else []), _key(found, banded)]
+    heads: list[Content] = [
+        found.each,
+        found.seen_as,
+        found.expected_as,
+        *(["band"] if banded else []),
+        _key(found, banded),
+    ]
     rows: list[Sequence[Content]] = [
         (
             row.label,

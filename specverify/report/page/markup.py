@@ -37,8 +37,8 @@ def readable(text: str) -> str:
 
 
 def scrolling(label: str, content: Content) -> Markup:
-    """Return what may be wider than the page, in a region of its own that the keyboard reaches."""
-    return element("div", content, class_="wide", role="region", tabindex="0", aria_label=label)
+    """Return what may be wider than the page, in a place of its own that the keyboard reaches."""
+    return element("div", content, class_="wide", role="group", tabindex="0", aria_label=label)
 
 
 def table(

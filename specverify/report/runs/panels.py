@@ -41,6 +41,7 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
         f"Outcomes: {check.replace('_', ' ')}",
         f"Shares of {samples} samples{of_all}. {SURE}",
         tuple(rows),
+        "outcome",
         expected_as="in the reference" if check == "samples_fit_reference" else "expected",
     )
 
@@ -77,4 +78,4 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
         "Total variation of the samples from the law, which is not zero for a right subject either, and the least that "
         "would have been refuted."
     )
-    return Levels("Total variation of planned samples", said, levels, expected_as="would have been refuted")
+    return Levels("Total variation of planned samples", said, levels, "setting", expected_as="would have been refuted")

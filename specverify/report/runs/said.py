@@ -38,6 +38,8 @@ class Levels(NamedTuple):
     said: str
     """What it shows, and how sure the bands are."""
     rows: tuple[Level, ...]
+    each: str
+    """What one of them is."""
     seen_as: str = "seen"
     expected_as: str = "expected"
 
