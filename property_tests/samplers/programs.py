@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import log
+from pathlib import Path
 from threading import Thread
 
 P = (0.1, 0.2, 0.3, 0.4)
@@ -63,6 +65,28 @@ def seed_ignored(seed, n):
 
 def hungry(seed, n):
     return [[len(bytearray(2**33)), 0]] * n
+
+
+def _once(signal_number):
+    """Send a signal to who asks, the first time alone."""
+    with suppress(FileExistsError), Path(os.environ["BLACK_BOX_FLAG"]).open("x"):
+        os.kill(os.getppid(), signal_number)
+
+
+def stops_who_asks(seed, n):
+    _once(signal.SIGSTOP)
+    return right(seed, n)
+
+
+def kills_who_asks(seed, n):
+    _once(signal.SIGKILL)
+    return right(seed, n)
+
+
+def hangs_once(seed, n):
+    with suppress(FileExistsError), Path(os.environ["BLACK_BOX_FLAG"]).open("x"):
+        time.sleep(60)
+    return right(seed, n)
 
 
 def short(seed, n):

@@ -15,14 +15,16 @@ from specverify.cli.options import (
     REFUTED,
     UNKNOWN,
     AlarmOption,
+    BackendOption,
     CsvOption,
     JobsOption,
     JsonOption,
     PlotOption,
+    SchedulerOption,
     SeedOption,
     console,
     made,
-    processes,
+    shared,
     stop,
     write_report,
 )
@@ -47,6 +49,8 @@ def stats_command(
     json_file: JsonOption = None,
     csv_file: CsvOption = None,
     plot: PlotOption = None,
+    backend: BackendOption = "loky",
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
     from specverify.report.statistics import statistics_csv, statistics_data, statistics_table
@@ -65,7 +69,8 @@ def stats_command(
         f"miss {plan.miss:g} at the detectable TV; seed {seed}",
         soft_wrap=True,
     )
-    judged = _judged(plan, processes(jobs))
+    with shared(backend, scheduler, jobs) as workers:
+        judged = _judged(plan, workers)
     rows = stats.in_order(judged)
     complete = len(judged) == len(plan.settings)
     wide = Console(width=max(console.width, WIDTH))
