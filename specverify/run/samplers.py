@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,11 @@ from specverify.checks.samplers.reference import (
     reference_verdict,
 )
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
+from specverify.run.acceptance import acceptance_of, together
 from specverify.run.couples import Batch, Watch, watch
 from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.coarsening import samples_to_hold
-from specverify.subjects.sampler import Sampler, drawn
+from specverify.subjects.sampler import Sampler, answered, drawn
 
 FIRST_CALL = 32
 LARGEST_CALL = 4096
@@ -91,10 +93,12 @@ def sampled_verdicts(
     law: Any = None,
     reference: Sampler | None = None,
     draft: Any = None,
+    acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
     """Return the verdicts on a black box, against ``law`` or ``reference``, exactly one of which is given.
 
+    ``acceptance`` is the law of the number of accepted drafts of a sequence, which the box must tell then.
     ``progress(samples, at most)`` is told of every batch. Raises ``ValueError`` for a law or plan that cannot be,
     ``UnusableSubject`` for answers that are no samples, and whatever the sampler raises.
     """
@@ -102,17 +106,27 @@ def sampled_verdicts(
     if (law is None) == (reference is None):
         raise ValueError("a law or a reference is needed to judge samples by, expected exactly one of them")
     seeds = seeds_of([plan.seed])
+    whole = plan.alarm
+    if acceptance is not None:
+        plan = plan._replace(alarm=whole * 3 / 4)  # a fourth question has its share
     judge = (
         _of_law(sampler.name, plan, law, draft)
         if reference is None
         else _of_reference(sampler.name, plan, reference, seeds)
+    )
+    told = acceptance_of(sampler.name, acceptance, whole, plan.tolerance, judge.most_samples)
+    judge = judge._replace(
+        status=partial(together, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
     )
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done, calls, course = 0, 0, Course()
     while done < judge.most_samples and not is_decided(judge, watched):
         size = _size(calls, plan.largest_call, judge.most_samples - done)
-        batch = drawn(sampler, next(seeds), size), drawn(sampler, next(seeds), size)
+        answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
+        batch = answers[0].tokens, answers[1].tokens
+        for answer in answers:
+            told.seen(answer.accepted)
         judge.seen(batch)
         watched.seen(batch)
         done, calls = done + 2 * size, calls + 1

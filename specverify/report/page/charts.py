@@ -28,18 +28,14 @@ def levels(found: Levels) -> Markup:
     """Return a table of levels: each line in numbers and as a picture."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
-    heads: list[Content] = [
-        found.each,
-        found.seen_as,
-        found.expected_as,
-        *(["band"] if banded else []),
-        _key(found, banded),
-    ]
+    known = any(row.expected is not None for row in found.rows)
+    names = [found.seen_as, *[found.expected_as] * known, *["band"] * banded]
+    heads: list[Content] = [found.each, *names, _key(found, known, banded)]
     rows: list[Sequence[Content]] = [
         (
             row.label,
             _number(row.seen),
-            _number(row.expected),
+            *([_number(row.expected)] if known else []),
             *([_band(row)] if banded else []),
             _picture(row, largest),
         )
@@ -61,9 +57,10 @@ def _band(row: Level) -> Markup:
     return element("strong", f"{text} ✘ outside") if row.outside else joined((text,))
 
 
-def _key(found: Levels, banded: bool) -> Markup:
+def _key(found: Levels, known: bool, banded: bool) -> Markup:
     """Return what the signs in the pictures mean."""
-    signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as), ("expected", "┃", found.expected_as)]
+    signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as)]
+    signs += [("expected", "┃", found.expected_as)] * known
     return joined(
         element("span", element("span", sign, class_=f"key-{sort}", aria_hidden="true"), f" {word}")
         for sort, sign, word in signs

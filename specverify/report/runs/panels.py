@@ -23,6 +23,8 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
         yield outcomes_panel(verdict.check, figures["tally"])
     if "course" in figures:
         yield evidence_panel(verdict.check, figures["course"], figures["alarm"])
+    if figures.get("accepted"):
+        yield from accepted_panels(figures["accepted"])
     if figures.get("acceptance"):
         yield from acceptance_panels(figures["acceptance"])
     if figures.get("rows"):
@@ -65,6 +67,30 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
     rows = tuple(Level(str(length), seen, best) for length, (seen, best) in enumerate(lengths))
     yield Levels(
         "Law of the accepted length", f"Probability of each number of accepted drafts. {said}", rows, "is", "can be"
+    )
+
+
+def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
+    """Yield what a sampler said it accepted: at least so many drafts of a sequence, and exactly so many."""
+    samples = sum(counts)
+    at_least = [sum(counts[place:]) for place in range(1, len(counts))]
+    said = f"As {samples} sequences told. {SURE}"
+    if at_least:
+        yield Levels(
+            "Acceptance by position",
+            f"At least so many drafts accepted. {said}",
+            _banded(at_least, samples, 1),
+            "drafts",
+        )
+    exactly = f"Exactly so many drafts accepted. {said}"
+    yield Levels("Law of the accepted length", exactly, _banded(counts, samples, 0), "accepted")
+
+
+def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...]:
+    bands = [rate_sequence(int(count), samples, BANDS_MISS / len(counts)) for count in counts]
+    return tuple(
+        Level(str(place), count / samples, None, band.lower, band.upper)
+        for place, (count, band) in enumerate(zip(counts, bands, strict=True), start=first)
     )
 
 
