@@ -114,6 +114,10 @@ def answer_lines(kind):
             time.sleep(60)
         elif kind == "garbage":
             answer = "loading ..."
+        elif kind in {"follows", "forgets"}:
+            prompt = question["prompt"][: 2 if kind == "forgets" else None]
+            drawn = random.Random(question["seed"]).choices(range(4), pmf_after(prompt), k=question["n"])
+            answer = {"tokens": [[token] for token in drawn], "accepted": [token % 2 for token in drawn]}
         elif kind == "other-shape":
             answer = {"tokens": [[0, 1]]}
         else:
