@@ -15,8 +15,9 @@ EXAMPLE = Counterexample(
 )
 
 
-def tally(counts, samples, law):
-    return {"samples": samples, "cells": len(law), "shown": [[str((i,)), p, counts[i]] for i, p in enumerate(law)]}
+def tally(counts, samples, law, sampled=False):
+    shown = [[str((i,)), p, counts[i]] for i, p in enumerate(law)]
+    return {"samples": samples, "cells": len(law), "sampled": sampled, "shown": shown}
 
 
 MEASURED = {

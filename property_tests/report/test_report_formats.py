@@ -127,6 +127,9 @@ def test_bands_hold_what_is_right_and_not_what_is_wrong():
     assert not any(row.outside for row in outcomes_panel("samples_fit_law", runs.tally(right, 1000, law)).rows)
     found = outcomes_panel("samples_fit_law", runs.tally(wrong, 1000, law)).rows
     assert [row.outside for row in found] == [True, False, True]
+    sampled = outcomes_panel("samples_fit_reference", runs.tally(wrong, 1000, law, sampled=True))
+    assert not any(row.outside for row in sampled.rows)
+    assert sampled.expected_as == "in the reference"
 
 
 @pytest.mark.parametrize(

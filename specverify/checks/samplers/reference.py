@@ -166,4 +166,4 @@ def _tally(found: ReferenceFound, view: str) -> Tally:
     ours, theirs = (
         np.array([counts.get(key, 0) for key in keys], dtype=np.float64) for counts in (item.ours, item.theirs)
     )
-    return Tally(keys.__getitem__, ours, theirs, ours + theirs, found.samples, "{:.0f} in the reference")
+    return Tally(keys.__getitem__, ours, theirs, ours + theirs, found.samples, "{:.0f} in the reference", True)

@@ -28,6 +28,8 @@ class Tally(NamedTuple):
     samples: int
     beside: str
     """What stands beside a count, such as ``the law expects {:.1f}``."""
+    sampled: bool = False
+    """Whether what is expected was itself sampled."""
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
@@ -48,12 +50,13 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
     """Return what a report shows: the outcomes off most and the likeliest, each with the share expected and its count.
 
-    ``cells`` is how many outcomes there are in all, ``beside`` where what is expected comes from.
+    ``cells`` is how many outcomes there are in all, ``sampled`` whether what is expected was sampled too.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))
     return {
         "samples": tally.samples,
         "cells": len(tally.seen),
+        "sampled": tally.sampled,
         "shown": [[str(tally.name(i)), float(tally.expected[i] / tally.samples), int(tally.seen[i])] for i in chosen],
     }

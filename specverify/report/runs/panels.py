@@ -32,20 +32,29 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return expected and seen shares of outcomes, each with a band for its true share."""
-    samples, cells = int(told["samples"]), int(told["cells"])
+    """Return expected and seen shares of outcomes, each with a band for its true share where the expected one is known.
+
+    What a reference showed is as uncertain as what it stands beside: no band of one could accuse the other.
+    """
+    samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
     for name, expected, count in told["shown"]:
-        band = rate_sequence(int(count), samples, BANDS_MISS / cells)
-        rows.append(Level(str(name), int(count) / samples, float(expected), band.lower, band.upper))
+        level = Level(str(name), int(count) / samples, float(expected))
+        rows.append(level if sampled else _with_band(level, int(count), samples, cells))
     of_all = "" if len(rows) == cells else f", of {cells} those that are likeliest or off most"
     return Levels(
         f"Outcomes: {check.replace('_', ' ')}",
-        f"Shares of {samples} samples{of_all}. {SURE}",
+        f"Shares of {samples} samples{' of each' if sampled else ''}{of_all}.{'' if sampled else ' ' + SURE}",
         tuple(rows),
         "outcome",
-        expected_as="in the reference" if check == "samples_fit_reference" else "expected",
+        expected_as="in the reference" if sampled else "expected",
     )
+
+
+def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
+    """Return a level with the band of its true share, which is one of so many that share the error."""
+    band = rate_sequence(count, samples, BANDS_MISS / cells)
+    return level._replace(low=band.lower, high=band.upper)
 
 
 def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> Evidence:
@@ -87,10 +96,9 @@ def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
 
 
 def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...]:
-    bands = [rate_sequence(int(count), samples, BANDS_MISS / len(counts)) for count in counts]
     return tuple(
-        Level(str(place), count / samples, None, band.lower, band.upper)
-        for place, (count, band) in enumerate(zip(counts, bands, strict=True), start=first)
+        _with_band(Level(str(place), count / samples), count, samples, len(counts))
+        for place, count in enumerate(counts, start=first)
     )
 
 
