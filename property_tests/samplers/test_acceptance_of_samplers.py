@@ -46,6 +46,9 @@ def test_who_rejects_more_has_the_law_and_is_refuted_for_that_alone(accepts):
     refuted = [check for check, verdict in found.items() if verdict.status is Status.REFUTED]
     assert refuted == ["acceptance_fits_law"]
     assert "the number of accepted drafts: it has not the law" in found["acceptance_fits_law"].statement
+    courses = [found[check].figures["course"] for check in ("samples_fit_law", "acceptance_fits_law")]
+    assert courses[0] != courses[1]
+    assert courses[1][-2][1] > courses[0][-2][1]
 
 
 def test_more_accepted_than_drafted_is_impossible():

@@ -8,14 +8,24 @@ sequences is. An engine that rejects every draft has the right law of sequences,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reference import Claim
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.law import (
+    LawPlan,
+    law_begun,
+    law_seen,
+    law_status,
+    law_verdicts,
+    log_evidence,
+    plan_law,
+)
 from specverify.laws.known_law import known_law
+from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.confidence_sequences import rate_sequence
 from specverify.subjects.subject import UnusableSubject
 
@@ -44,10 +54,10 @@ def acceptance_of(name: str, law: Any, alarm: float, tolerance: float, most_samp
 
 def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
     found = None if plan is None else law_begun(plan)
-    counts = np.zeros(1, dtype=np.int64)
+    counts, course = np.zeros(1, dtype=np.int64), Course()
 
     def seen(accepted: Sequence[int] | None) -> None:
-        nonlocal found, counts
+        nonlocal found, counts, course
         if plan is not None and accepted is None:
             raise UnusableSubject(f"{name} does not tell how many drafts it accepted, expected accepted beside tokens")
         if accepted is None:
@@ -56,6 +66,7 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
         counts = new + np.pad(counts, (0, len(new) - len(counts)))
         if plan is not None and found is not None:
             found = law_seen(plan, found, [(number,) for number in accepted])
+            course = going_on(course, found.samples, partial(log_evidence, plan, found))
 
     def status() -> Status | None:
         if plan is None or found is None:
@@ -68,7 +79,8 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
             return told
         _, law = law_verdicts(name, plan, found)
         said = f"the number of accepted drafts: {law.statement}"
-        return [*told, law._replace(check="acceptance_fits_law", statement=said, claim=Claim.OPTIMAL_COUPLING)]
+        mine = law._replace(check="acceptance_fits_law", statement=said, claim=Claim.OPTIMAL_COUPLING)
+        return [*told, *with_course([mine], course)]
 
     return Acceptance(seen, status, verdicts)
 

@@ -10,7 +10,7 @@ from typing import Any
 from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.laws.known_law import OTHERS
 from specverify.report.runs.of_verdicts import made, said_by_subject
-from specverify.report.runs.said import OPEN, RunSaid
+from specverify.report.runs.said import RunSaid
 from specverify.run.black_boxes import Wanted
 from specverify.run.campaign_results import Key, asked_in, block_of, blocks_stored, read_from
 from specverify.run.campaigns import Campaign, CampaignSubject, Stored, judged
@@ -36,11 +36,11 @@ def said_of_campaign(results: Path) -> RunSaid:
         campaign = _campaign(asked, results)
         verdicts, unfinished = list[Verdict](), list[str]()
         for key, subject in zip(asked, campaign.subjects, strict=True):
-            number = blocks_stored(file, key)
-            found = judged(campaign, subject, _so_far(file, key, campaign.blocks)) or [_nothing(subject.name)]
-            verdicts += found
-            if number < campaign.blocks and any(verdict.status in OPEN for verdict in found):
-                done = f"{number} of {campaign.blocks} blocks"
+            missing = list[int]()
+            blocks = _so_far(file, key, campaign.blocks, missing)
+            verdicts += judged(campaign, subject, blocks) or [_nothing(subject.name)]
+            if missing:
+                done = f"{blocks_stored(file, key)} of {campaign.blocks} blocks"
                 unfinished.append(f"{subject.name}: {done} are stored, and they do not decide everything")
     first = next(iter(asked.values()))
     plan = campaign.plan
@@ -71,11 +71,12 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
     return {outcome if outcome == OTHERS else tuple(outcome): mass for outcome, mass in pairs}
 
 
-def _so_far(file: sqlite3.Connection, key: Key, blocks: int) -> Iterator[Stored]:
-    """Yield the blocks in their order, up to the first that is not there."""
+def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
+    """Yield the blocks in their order, up to the first that is wanted and not there, which is put in ``missing``."""
     for index in range(blocks):
         found = block_of(file, key, index)
         if found is None:
+            missing.append(index)
             return
         yield found
 

@@ -26,10 +26,13 @@ def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Cou
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, the one that rests on this e-value with the course of it, which ends with the verdict."""
+    """Return the verdicts, the one that rests on this e-value with the course of it, which ends with the verdict.
+
+    One that has a course rests on another e-value.
+    """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})
-        if "log10_e" in verdict.figures
+        if "log10_e" in verdict.figures and "course" not in verdict.figures
         else verdict
         for verdict in verdicts
     ]
