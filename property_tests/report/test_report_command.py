@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import programs
 import pytest
-from pages import Page, text_of
+from page_elements import Page, text_of
 from typer.testing import CliRunner
 
 from specverify.cli import app

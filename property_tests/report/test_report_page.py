@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import runs
-from pages import Page, text_of
+from page_elements import Page, text_of
 
 from specverify.report.page.document import page, style
 from specverify.report.page.markup import element, readable
