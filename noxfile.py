@@ -34,7 +34,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Run everything: what the default leaves out (docs/thorough.md), every scenario, and many fresh examples."""
-    install(session, "hf", "proof", "plot", "dev")
+    install(session, "hf", "proof", "plot", "scale", "dev")
     run_tests(session, "--thorough", "--hypothesis-profile", "thorough", *session.posargs)
 
 
@@ -92,6 +92,18 @@ def black_boxes(session: nox.Session) -> None:
     """Compute the tables of what samples see of black boxes, and of what other projects' tests are worth."""
     install(session)
     session.run("python", "-m", "specverify.trust.black_box_page", "docs/black-boxes.md", *session.posargs)
+
+
+@nox.session
+def report(session: nox.Session) -> None:
+    """Open reports of every kind in headless Chromium, Debian's or the one CHROMIUM names; keep their pictures."""
+    if not (os.environ.get("CHROMIUM") or shutil.which("chromium")):
+        session.error("there is no chromium: install Debian's package chromium, or name a browser in CHROMIUM")
+    install(session, "dev")
+    session.install("-r", "browser_tests/requirements.txt")
+    pictures = os.environ.get("REPORT_PICTURES") or str(Path(session.create_tmp()) / "pictures")
+    session.run("pytest", "browser_tests", *session.posargs, env={"REPORT_PICTURES": pictures})
+    session.log(f"look at {pictures}")
 
 
 @nox.session

@@ -100,7 +100,7 @@ def test_what_was_written_over_what_had_been_looked_at_is_in_the_memory_too():
         tokens = torch.full((len(p),), -1)
         tokens[:1] = torch.multinomial(p[0], 1)
         if tokens[0] >= 0:
-            tokens[:1].mul_(1).add_(0)
+            tokens[:1].mul_(0)
         return tokens
 
     assert verdict(verify, "outputs_are_fresh", 4).status is Status.HOLDS

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import log
+from pathlib import Path
 from threading import Thread
 
 P = (0.1, 0.2, 0.3, 0.4)
@@ -65,6 +67,28 @@ def hungry(seed, n):
     return [[len(bytearray(2**33)), 0]] * n
 
 
+def _once(signal_number):
+    """Send a signal to who asks, the first time alone."""
+    with suppress(FileExistsError), Path(os.environ["BLACK_BOX_FLAG"]).open("x"):
+        os.kill(os.getppid(), signal_number)
+
+
+def stops_who_asks(seed, n):
+    _once(signal.SIGSTOP)
+    return right(seed, n)
+
+
+def kills_who_asks(seed, n):
+    _once(signal.SIGKILL)
+    return right(seed, n)
+
+
+def hangs_once(seed, n):
+    with suppress(FileExistsError), Path(os.environ["BLACK_BOX_FLAG"]).open("x"):
+        time.sleep(60)
+    return right(seed, n)
+
+
 def short(seed, n):
     return [row[:1] if row[0] == 0 else row for row in right(seed, n)]
 
@@ -90,6 +114,10 @@ def answer_lines(kind):
             time.sleep(60)
         elif kind == "garbage":
             answer = "loading ..."
+        elif kind in {"follows", "forgets"}:
+            prompt = question["prompt"][: 2 if kind == "forgets" else None]
+            drawn = random.Random(question["seed"]).choices(range(4), pmf_after(prompt), k=question["n"])
+            answer = {"tokens": [[token] for token in drawn], "accepted": [token % 2 for token in drawn]}
         elif kind == "other-shape":
             answer = {"tokens": [[0, 1]]}
         else:

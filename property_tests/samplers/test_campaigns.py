@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import programs
 import pytest
-from typer.testing import CliRunner
-
-from specverify.cli import app
-
-HERE = Path(__file__).parent
-PLAN = """
-results = "results.sqlite"
-alarm = 1e-6
-tolerance = {tolerance}
-block = 640
-blocks = {blocks}
-"""
-SUBJECT = """
-[[subject]]
-name = "python:programs:{name}"
-law = "law.json"
-max_tokens = 2
-"""
+from campaigns import HERE, blocks_in, plan_in, run, stored_so_far
 
 
 @pytest.fixture(autouse=True)
 def _beside_the_programs(monkeypatch):
     monkeypatch.chdir(HERE)
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent.parent))
-
-
-def plan_in(folder, *names, tolerance=0.05, blocks=12):
-    folder.mkdir(exist_ok=True)
-    (folder / "law.json").write_text(json.dumps(programs.law()), "utf-8")
-    text = PLAN.format(tolerance=tolerance, blocks=blocks) + "".join(SUBJECT.format(name=name) for name in names)
-    (folder / "plan.toml").write_text(text, "utf-8")
-    return folder / "plan.toml"
-
-
-def run(plan, *options):
-    result = CliRunner().invoke(app, ["campaign", str(plan), *options])
-    return result.exit_code, result.output
-
-
-def blocks_in(folder):
-    file = sqlite3.connect(folder / "results.sqlite")
-    try:
-        return file.execute("SELECT subject, setting, block, found FROM blocks ORDER BY subject, block").fetchall()
-    finally:
-        file.close()
 
 
 def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_path):
@@ -93,13 +51,6 @@ def test_it_may_be_killed_and_goes_on(tmp_path):
     assert run(killed) == expected
     assert blocks_in(tmp_path / "killed") == blocks_in(tmp_path / "whole")
     assert blocks_in(tmp_path / "killed")[: len(left)] == left
-
-
-def stored_so_far(folder):
-    try:
-        return blocks_in(folder)
-    except sqlite3.OperationalError:
-        return []
 
 
 @pytest.mark.thorough

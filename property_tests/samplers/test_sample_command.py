@@ -72,6 +72,19 @@ def test_a_program_against_what_it_says_of_itself():
     assert "samples fit law - refuted" in said
 
 
+def test_what_follows_forced_tokens_is_judged_for_each_of_them():
+    asked = "--logprobs", "--max-tokens", "1", "--after", "1", "--after", "1 2", "--tolerance", "0.3", "--prompt"
+    code, said = sampled(command("follows"), *asked, "3")
+    assert code == 0
+    assert "at least one in 0." in said  # it tells what it accepted
+    code, said = sampled(command("forgets"), *asked, "3")
+    assert code == 1
+    assert "forgets after (1, 2) samples fit law - refuted" in said
+    assert "forgets after (1,) samples" not in said
+    assert "each prefix has a law of its own" in sampled(command("follows"), *asked, "a text")[1]
+    assert "--after is 'x', expected token ids" in sampled(command("follows"), *asked, "3", "--after", "x")[1]
+
+
 @pytest.mark.parametrize(("kind", "status"), [("rounds", 0), ("tells-two", 3)])
 def test_a_program_that_tells_less_than_everything_is_not_accused(kind, status):
     """Logarithms of two decimals, or of the two likeliest tokens alone."""

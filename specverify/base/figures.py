@@ -26,6 +26,11 @@ def _largest(meaning: str) -> Figure:
     return Figure(meaning, max)
 
 
+def longer(one: Any, other: Any) -> Any:
+    """Return the longer of two lists, the first if they are alike."""
+    return one if len(one) >= len(other) else other
+
+
 FIGURES: Mapping[str, Figure] = {
     "runs": _counted("runs of the subject"),
     "unmerged_runs": _counted("runs of the subject where no two states were merged"),
@@ -48,6 +53,7 @@ FIGURES: Mapping[str, Figure] = {
     "tv_detectable": _largest("total variation that the samples would have shown"),
     "tv_observed": _largest("total variation of the samples from the law"),
     "miss": _largest("probability with which what is looked for would have been missed"),
+    "acceptance": Figure("P(first i drafts accepted), beside what it can be, where most are drafted: a list", longer),
     "function_of_draws": Figure("whether the same draws give the same output; said only if not", operator.and_),
 }
 """The figures of an ``Examination``, by name."""

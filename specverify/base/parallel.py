@@ -1,19 +1,33 @@
-"""Independent pieces of work, shared among processes and told as they finish or in their order."""
+"""Independent pieces of work, shared among processes and told as they finish or in their order.
+
+The processes are those of this machine, or within ``shared_among`` those of a cluster; the work is the same, and so is
+the code that gives it out.
+"""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
+from multiprocessing import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
 from specverify.base.process import own_workers
 
 Result = TypeVar("Result")
+
+
+BACKENDS = ("loky", "dask")
+ELSEWHERE = 3600.0
+"""Seconds in which something finishes elsewhere: joblib is not told of a worker of a cluster that ended."""
+_elsewhere: ContextVar[bool] = ContextVar("_elsewhere", default=False)
+"""Whether the processes are not of this machine."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
@@ -37,18 +51,24 @@ def in_parallel(
             following += 1
 
 
-def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tuple[int, Result]]:
+def as_finished(
+    works: Sequence[Callable[[], Result]], jobs: int, patience: float | None = None
+) -> Iterator[tuple[int, Result]]:
     """Yield the index and the result of each of ``works`` as it finishes; they are begun in their order.
 
-    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work.
+    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work, or
+    if for ``patience`` seconds nothing finishes.
     """
-    if jobs == 1 or len(works) < 2:
+    if not _elsewhere.get() and (jobs == 1 or len(works) < 2):
         yield from ((index, work()) for index, work in enumerate(works))
         return
     from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
 
-    parallel = Parallel(n_jobs=min(jobs, len(works)), return_as="generator_unordered", batch_size=1)
-    with own_workers(), _deaths_named():
+    number = jobs if _elsewhere.get() else min(jobs, len(works))
+    if patience is None and _elsewhere.get():
+        patience = ELSEWHERE
+    parallel = Parallel(n_jobs=number, return_as="generator_unordered", batch_size=1, timeout=patience)
+    with own_workers(), _deaths_named(patience):
         with _not_interrupted():
             found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
         try:
@@ -56,6 +76,31 @@ def as_finished(works: Sequence[Callable[[], Result]], jobs: int) -> Iterator[tu
                 yield following
         finally:
             _quietly(found.close)
+
+
+@contextmanager
+def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
+    """Let the work of the block be done by a backend of joblib; yield how many pieces it does at a time.
+
+    ``loky`` are processes of this machine, as many as each call asks for: then nothing is yielded. ``dask`` are the
+    workers of the cluster whose scheduler is named (the extra scale); what is sent there is pickled, so they must have
+    the same versions installed. Raises ``ValueError`` in one sentence if the backend is not to be had.
+    """
+    if backend == "loky":
+        yield None
+        return
+    from joblib import effective_n_jobs, parallel_config  # noqa: PLC0415 - as above
+
+    try:
+        chosen = parallel_config(backend=backend, scheduler_host=scheduler)
+    except (ImportError, OSError, ValueError) as error:
+        raise ValueError(f"the backend {backend} is not to be had: {error}") from None
+    with chosen:
+        token = _elsewhere.set(True)
+        try:
+            yield max(effective_n_jobs(-1), 1)
+        finally:
+            _elsewhere.reset(token)
 
 
 def _quietly(action: Callable[[], Any]) -> Any:
@@ -83,10 +128,21 @@ def _not_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _deaths_named() -> Iterator[None]:
+def _deaths_named(patience: float | None) -> Iterator[None]:
     try:
         yield
-    except BrokenExecutor as error:
+    except NotInTime as error:
+        if patience is None:
+            raise
+        raise WorkerDied(f"for {patience:g} s nothing was finished: a process that shared the work hangs") from error
+    except _deaths() as error:
         raise WorkerDied(
             "a process that shared the work ended before it: the code in it exited or crashed, or memory ran out"
         ) from error
+
+
+def _deaths() -> tuple[type[BaseException], ...]:
+    """Return what a backend raises where a process ended that shared the work."""
+    distributed: Any = sys.modules.get("distributed")
+    found = (BrokenExecutor, CancelledError)
+    return found if distributed is None else (*found, distributed.KilledWorker, distributed.CommClosedError)

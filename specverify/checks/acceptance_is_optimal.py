@@ -7,9 +7,11 @@ A verifier of trees is held to the best rule known for trees that are drawn so (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from reference import Claim, Draft, accept_probability, one_hot
+from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._rounds import first_rounds
@@ -26,6 +28,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     if here.variant.best is not None:
         return examine_tree(here, here.variant.best)
     target, runs = here.task.target, 0
+    rates: list[list[float]] = []
     for state, masses, count, epsilon in first_rounds(here):
         runs += count
         best: dict[int, Any] = {}
@@ -37,12 +40,17 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
         for (_, accepted), mass in masses.items():
             for i in range(1, accepted + 1):
                 actual[i] = actual.get(i, 0) + mass
+        seen = [[float(actual[i]), float(best.get(i, 0))] for i in sorted(actual)]
+        rates = longer(rates, seen)
+        figures = {"runs": runs, "acceptance": seen}
         for i in sorted(actual):
             distance = abs(actual[i] - best.get(i, 0))
             if distance > slack(here, 2 * i):
-                found = _not_optimal(here, state.tokens, i, actual[i], best.get(i, 0), runs)
+                found = _not_optimal(here, state.tokens, i, actual[i], best.get(i, 0), figures)
                 return found if distance > slack(here, 2 * i, epsilon) else _too_coarse(found, epsilon)
-    return Examination("drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs})
+    return Examination(
+        "drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs, "acceptance": rates}
+    )
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any]]:
@@ -55,14 +63,16 @@ def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int
     return found
 
 
-def _not_optimal(here: InScenario, tokens: Any, i: int, actual: Any, best: Any, runs: int) -> Examination:
+def _not_optimal(
+    here: InScenario, tokens: Any, i: int, actual: Any, best: Any, figures: Mapping[str, Any]
+) -> Examination:
     statement = f"the first {i} drafts are accepted with probability {readable(actual)}, optimal is {readable(best)}"
     return Examination(
         statement,
         failed=True,
         rational=here.rational,
         counterexample=Counterexample(let=(described(here), f"committed {tokens}"), then=statement),
-        figures={"runs": runs},
+        figures=figures,
     )
 
 

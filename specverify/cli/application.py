@@ -23,8 +23,10 @@ from specverify.cli.options import (
     errors,
     option,
     stop,
+    typed,
     write_report,
 )
+from specverify.cli.report_command import report_command
 from specverify.cli.sample_command import sample_command
 from specverify.cli.stats_command import stats_command
 from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
@@ -35,6 +37,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 
 def main() -> None:
     """Run the command line. Whatever goes wrong, the exit status is never that of a verdict."""
+    typed.set(sys.argv[1:])
     gc.set_threshold(100_000, 20, 100)  # what is imported stays: to look through it as often as usual takes a tenth
     try:
         app()
@@ -121,6 +124,7 @@ app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)
 app.command("sample")(sample_command)
 app.command("campaign")(campaign_command)
+app.command("report")(report_command)
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
 app.command("stats")(stats_command)

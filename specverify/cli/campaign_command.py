@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.cli.options import JobsOption, JsonOption, console, errors, processes, stop, write_report
+from specverify.cli.options import (
+    BackendOption,
+    JobsOption,
+    JsonOption,
+    SchedulerOption,
+    console,
+    errors,
+    made,
+    shared,
+    stop,
+    write_report,
+)
 from specverify.cli.subject_commands import exit_status
 
 if TYPE_CHECKING:
@@ -19,6 +30,8 @@ def campaign_command(
     plan: Annotated[Path, typer.Argument(help="A TOML file: see docs/black-boxes.md.")],
     jobs: JobsOption = 1,
     json_file: JsonOption = None,
+    backend: BackendOption = "loky",
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Sample black boxes block by block; run it again to go on where it was ended."""
     from specverify.report.data import as_data
@@ -30,9 +43,12 @@ def campaign_command(
     verdicts: list[Verdict] = []
     try:
         campaign = campaign_of(plan)
-        with progress_shown("campaign", console=errors) as progress:
+        with (
+            shared(backend, scheduler, jobs) as workers,
+            progress_shown("campaign", console=errors) as progress,
+        ):
             told = lambda name, done: progress.now(f"{name}: {done} of {campaign.blocks} blocks")  # noqa: E731
-            for name, found in run_campaign(campaign, processes(jobs), told):
+            for name, found in run_campaign(campaign, workers, told, made()):
                 print_subject(console, name, "sampled", found, every=True)
                 verdicts += found
     except ValueError as error:
@@ -41,5 +57,5 @@ def campaign_command(
     alarm, seed = campaign.plan.alarm, campaign.plan.seed
     print_summary(console, verdicts, alarm, 3 * len(campaign.subjects), seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     raise typer.Exit(exit_status(verdicts))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Any, NoReturn
@@ -12,11 +14,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from specverify.base.arguments import check_count, check_probability, check_seconds, check_seed, nearest
+from specverify.base.arguments import check_choice, check_count, check_probability, check_seconds, check_seed, nearest
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 MOST_JOBS = 1024
 
+typed: ContextVar[Sequence[str] | None] = ContextVar("typed", default=None)
+"""What stands behind the program's name on the command line, where there is one."""
 console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
@@ -93,6 +97,28 @@ def check_classes(letters: Sequence[str]) -> None:
     check_names(letters, "class", list(CATEGORIES))
 
 
+def check_backend(name: str) -> None:
+    """Raise ``ValueError`` unless it is the name of a backend."""
+    from specverify.base.parallel import BACKENDS
+
+    check_choice(name, "--backend", BACKENDS)
+
+
+@contextmanager
+def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
+    """Let a backend do the work of the block; yield how many pieces it does at a time. Stops if it is not to be had."""
+    from specverify.base.parallel import shared_among
+
+    if (backend == "dask") != (scheduler is not None):
+        stop("--backend dask and --scheduler tcp://HOST:PORT belong together, expected both or neither")
+    with ExitStack() as stack:
+        try:
+            elsewhere = stack.enter_context(shared_among(backend, scheduler))
+        except ValueError as error:
+            stop(str(error))
+        yield elsewhere or processes(jobs)
+
+
 def write_report(file: Path, text: str, name: str) -> None:
     """Write a report; stops the command, in a sentence, if that fails after all."""
     try:
@@ -103,6 +129,13 @@ def write_report(file: Path, text: str, name: str) -> None:
 
 def _reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def made() -> dict[str, Any]:
+    """Return how this run is made, for its report."""
+    from specverify.report.data import made_by
+
+    return made_by(typed.get())
 
 
 def processes(jobs: int) -> int:
@@ -122,6 +155,10 @@ SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--see
 JobsOption = Annotated[
     int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
 ]
+BackendOption = Annotated[
+    str, option("Who does the work: loky (processes of this machine) or dask.", "--backend", check_backend)
+]
+SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Of dask: tcp://HOST:PORT.")]
 RunsOption = Annotated[
     int, option("Enumeration runs per law before it is cut off.", "--runs", check_count, "the number of runs")
 ]

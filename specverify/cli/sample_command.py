@@ -16,6 +16,7 @@ from specverify.cli.options import (
     SeedOption,
     console,
     errors,
+    made,
     option,
     stop,
     write_report,
@@ -45,6 +46,9 @@ def sample_command(
     reference: Annotated[str | None, typer.Option(help="Another black box, such as the same without drafts.")] = None,
     logprobs: Annotated[bool, typer.Option("--logprobs", help="The law is what the subject says of itself.")] = False,
     prompt: Annotated[str, typer.Option(help="Token ids with spaces between, or a text.")] = "",
+    after: Annotated[
+        list[str] | None, typer.Option(help="Token ids behind the prompt, as if they had been sampled; repeatable.")
+    ] = None,
     max_tokens: Annotated[
         int, option("Tokens of a sample.", "--max-tokens", check_count, "the tokens of a sample")
     ] = 1,
@@ -90,12 +94,18 @@ def sample_command(
     usual = PER_TOKEN * max_tokens if logprobs else 1e-6
     plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
-    verdicts = _judged(subject, law, reference, wanted, plan, limits)
+    verdicts: list[Verdict] = []
+    forced = [(f" after {prefix}", prefix) for prefix in _prefixes(after or (), wanted.prompt, law)] or [("", ())]
+    plan = plan._replace(alarm=alarm / len(forced))
+    for name, prefix in forced:
+        asked = wanted._replace(prompt=(*wanted.prompt, *prefix)) if prefix else wanted
+        found = _judged(subject, law, reference, asked, plan, limits)
+        verdicts += [verdict._replace(subject=verdict.subject + name) for verdict in found]
     print_subject(console, subject, "sampled", verdicts, every=True)
     print_failures(console, verdicts)
-    print_summary(console, verdicts, alarm, 3, seed)
+    print_summary(console, verdicts, alarm, 3 * len(forced), seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     raise typer.Exit(exit_status(verdicts))
 
 
@@ -131,6 +141,17 @@ def _judged(
     except ValueError as error:
         stop(str(error))
     return [_with_words(verdict, words.numbers) for verdict in verdicts]
+
+
+def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
+    """Return the forced prefixes; stops unless they are token ids behind token ids, and each has a law of its own."""
+    if after and (law is not None or not isinstance(prompt, tuple)):
+        stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
+    found = [_ids_or_text(prefix) for prefix in after]
+    for prefix in found:
+        if not isinstance(prefix, tuple) or not prefix:
+            stop(f"--after is {prefix!r}, expected token ids with spaces between")
+    return found
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:

@@ -15,13 +15,16 @@ from specverify.cli.options import (
     REFUTED,
     UNKNOWN,
     AlarmOption,
+    BackendOption,
     CsvOption,
     JobsOption,
     JsonOption,
     PlotOption,
+    SchedulerOption,
     SeedOption,
     console,
-    processes,
+    made,
+    shared,
     stop,
     write_report,
 )
@@ -46,6 +49,8 @@ def stats_command(
     json_file: JsonOption = None,
     csv_file: CsvOption = None,
     plot: PlotOption = None,
+    backend: BackendOption = "loky",
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
     from specverify.report.statistics import statistics_csv, statistics_data, statistics_table
@@ -64,14 +69,17 @@ def stats_command(
         f"miss {plan.miss:g} at the detectable TV; seed {seed}",
         soft_wrap=True,
     )
-    judged = _judged(plan, processes(jobs))
+    with shared(backend, scheduler, jobs) as workers:
+        judged = _judged(plan, workers)
     rows = stats.in_order(judged)
     complete = len(judged) == len(plan.settings)
     wide = Console(width=max(console.width, WIDTH))
     wide.print(statistics_table(rows, seed), crop=False)
     if json_file is not None:
         write_report(
-            json_file, json.dumps(statistics_data(rows, plan.budget, seed, complete), indent=2), "the file of --json"
+            json_file,
+            json.dumps(statistics_data(rows, plan.budget, seed, complete) | {"made": made()}, indent=2),
+            "the file of --json",
         )
     if csv_file is not None:
         write_report(csv_file, statistics_csv(rows), "the file of --csv")

@@ -16,6 +16,7 @@ from specverify.cli.options import (
     UNKNOWN,
     UNUSABLE,
     AlarmOption,
+    BackendOption,
     ChecksOption,
     IdentifierArgument,
     JobsOption,
@@ -23,11 +24,14 @@ from specverify.cli.options import (
     MarkdownOption,
     OutputOption,
     RunsOption,
+    SchedulerOption,
     SeedOption,
     TimeoutOption,
     console,
     errors,
+    made,
     processes,
+    shared,
     stop,
     write_report,
 )
@@ -52,6 +56,8 @@ def verify_command(
     runs: RunsOption = 200_000,
     timeout: TimeoutOption = SECONDS,
     jobs: JobsOption = 0,
+    backend: BackendOption = "loky",
+    scheduler: SchedulerOption = None,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
     from specverify.base.verdict import Evidence
@@ -69,21 +75,21 @@ def verify_command(
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     names, checks = _names(subjects or (), every), _checks(check)
-    with Workers(processes(jobs), timeout) as workers:
+    with shared(backend, scheduler, jobs) as number, Workers(processes(jobs), timeout) as workers:
         with progress_shown("loading", console=errors):
             listed = _listed(workers, names)
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
         each = divide_alarm(alarm, tests).each if tests else alarm
-        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=processes(jobs)), timeout)
+        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number), timeout)
         verdicts: list[Verdict] = []
-        for subject, mine in zip(listed, _verdicts(workers, listed, checklist), strict=True):
+        for subject, mine in zip(listed, _verdicts(workers, listed, checklist, backend), strict=True):
             print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
             verdicts += mine
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
         write_report(
             markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown"
@@ -190,14 +196,23 @@ def _summary(subject: Listed) -> str:
     return subject.found.summary if isinstance(subject.found, Loaded) else "it could not be loaded"
 
 
-def _verdicts(workers: Workers, listed: Sequence[Listed], checklist: Checklist) -> Iterator[list[Verdict]]:
-    """Yield each subject's verdicts: several side by side, one alone with every process to itself."""
+def _verdicts(
+    workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
+) -> Iterator[list[Verdict]]:
+    """Yield each subject's verdicts: several side by side, one alone with every process to itself.
+
+    Elsewhere than on this machine all have every process, one after the other; foreign code is run here alone.
+    """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external
     from specverify.run.verify import verify_subject
 
     with progress_shown("verify", len(listed) * len(checklist.checks), errors) as progress:
-        if any(is_external(subject.name) for subject in listed) or min(len(listed), checklist.conditions.jobs) > 1:
+        foreign = [subject.name for subject in listed if is_external(subject.name)]
+        elsewhere = backend != "loky"
+        if elsewhere and foreign:
+            stop(f"{foreign[0]} is examined in processes of this machine, expected --backend loky")
+        if foreign or (not elsewhere and min(len(listed), checklist.conditions.jobs) > 1):
             alone = checklist.conditions._replace(jobs=1) if len(listed) > 1 else checklist.conditions
             yield from workers.examined(listed, checklist._replace(conditions=alone), progress)
             return

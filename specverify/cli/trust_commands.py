@@ -18,6 +18,7 @@ from specverify.cli.options import (
     check_classes,
     console,
     errors,
+    made,
     option,
     processes,
     write_report,
@@ -64,7 +65,7 @@ def mutants_command(
         f"{len(matrix.mutants)} planted bugs, {len(matrix.controls)} controls: {good} of {rows} as they must be"
     )
     if json_file is not None:
-        write_report(json_file, json.dumps(kill_data(matrix), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(kill_data(matrix) | {"made": made()}, indent=2), "the file of --json")
     if markdown is not None:
         write_report(markdown, kill_page(matrix, left_out()), "the file of --markdown")
     raise typer.Exit(AS_EXPECTED if good == rows else OTHERWISE)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from specverify.foreign.places import sentence_of
-from specverify.subjects.sampler import Sampler, drawn
+from specverify.subjects.sampler import Sampler
+from specverify.subjects.sampler import answered as answers_of
 
 
 def main() -> None:
@@ -49,10 +50,11 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
             return {"error": "a function of Python tells no logarithms of probabilities, expected a law or a reference"}
         parameters = inspect.signature(function).parameters
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
-        rows = drawn(Sampler("it", lambda seed, n: function(seed=seed, n=n, **given)), question["seed"], question["n"])
+        it = Sampler("it", lambda seed, n: function(seed=seed, n=n, **given))
+        found = answers_of(it, question["seed"], question["n"])
     except Exception as error:  # noqa: BLE001 - whatever somebody's code raises is told
         return {"error": sentence_of(error.__cause__) if error.__cause__ else str(error)}
-    return {"tokens": rows}
+    return {"tokens": found.tokens} if found.accepted is None else found._asdict()
 
 
 if __name__ == "__main__":

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import platform
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from specverify import __version__
 from specverify.base.verdict import Verdict
 
+VERSIONED = ("numpy", "scipy", "torch", "transformers", "triton", "joblib", "distributed")
 
-def as_data(verdicts: Sequence[Verdict], alarm: float, seed: int) -> dict[str, Any]:
-    """Return a report as JSON-able data; ``schema`` describes it."""
+
+def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
+    """Return how a run is made: the command as it was ``typed``, if it was, and the versions of what is loaded."""
+    loaded = {name: str(sys.modules[name].__version__) for name in VERSIONED if name in sys.modules}
+    versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
+    return {"command": None if typed is None else shlex.join(["specverify", *typed]), "versions": versions}
+
+
+def as_data(
+    verdicts: Sequence[Verdict], alarm: float, seed: int, made: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a report as JSON-able data; ``schema`` describes it. ``made`` is what ``made_by`` returned."""
     return {
+        **({} if made is None else {"made": made}),
         "specverify": __version__,
         "alarm": alarm,
         "seed": seed,
-        "verdicts": [_plain(verdict) for verdict in verdicts],
+        "verdicts": [plain_verdict(verdict) for verdict in verdicts],
     }
 
 
@@ -28,7 +43,8 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _plain(verdict: Verdict) -> dict[str, Any]:
+def plain_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as JSON-able data."""
     data = verdict._asdict()
     example = verdict.counterexample
     data["counterexample"] = None if example is None else example._asdict()

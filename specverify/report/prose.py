@@ -83,7 +83,8 @@ def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     )
     still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
     title = verdict.check.replace("_", " ")
-    return f"{title} - refuted{refuted}{still}    {verdict.evidence}, {verdict.statement}"
+    found = ", ".join(filter(None, (verdict.evidence, verdict.statement)))
+    return f"{title} - refuted{refuted}{still}    {found}"
 
 
 def _block(word: str, lines: Sequence[str]) -> list[str]:

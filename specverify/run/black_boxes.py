@@ -6,8 +6,9 @@ program of ``command:`` reads lines such as
     {"ask": "sample", "prompt": [3, 1], "max_tokens": 2, "seed": 7, "n": 32}
     {"ask": "logprobs", "prompt": [3, 1, 4], "top": 20}
 
-and answers each with a line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words; ``{"logprobs": [[4, -0.3], ...]}``,
-the likeliest next tokens, if it can tell them; or ``{"error": "..."}``.
+and answers each with a line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words, and beside them, if it likes,
+``"accepted": [3, ...]``, how many drafts of each were accepted; ``{"logprobs": [[4, -0.3], ...]}``, the likeliest next
+tokens, if it can tell them; or ``{"error": "..."}``.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _command(name: str, wanted: Wanted) -> Sequence[str]:
     raise UnusableSubject(f"{name!r} is no black box, expected {KINDS}")
 
 
-def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, number: int) -> Sequence[Tokens]:
+def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, number: int) -> Any:
     answer = ask({"ask": "sample", **_given(wanted), "max_tokens": wanted.max_tokens, "seed": seed, "n": number})
     rows = answer.get("tokens")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
@@ -112,7 +113,8 @@ def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, numbe
         raise UnusableSubject(
             f"{name} ended a sample after {len(short[0])} of {wanted.max_tokens} tokens: name the token that ends one"
         )
-    return [_ended(tuple(map(words.number, row)), wanted, words) for row in rows]
+    tokens = [_ended(tuple(map(words.number, row)), wanted, words) for row in rows]
+    return {"tokens": tokens, "accepted": answer["accepted"]} if "accepted" in answer else tokens
 
 
 def _ended(tokens: Tokens, wanted: Wanted, words: Words) -> Tokens:

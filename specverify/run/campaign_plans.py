@@ -68,6 +68,7 @@ OF_ALL: Final[Mapping[str, Check]] = {
     "largest_call": check_count,
     "rounding": _check_rounding,
     "seed": check_seed,
+    "block_seconds": check_seconds,
 }
 OF_EACH: Final[Mapping[str, Check]] = {
     "name": _check_text,
@@ -96,7 +97,7 @@ def campaign_of(file: Path) -> Campaign:
     options = {name: checked[name] for name in SamplingPlan._fields if name in checked}
     plan = SamplingPlan(**{"largest_call": 128, **options})
     found = tuple(_subject(item, file.parent, index) for index, item in enumerate(subjects, start=1))
-    return Campaign(found, file.parent / checked["results"], block, blocks, plan)
+    return Campaign(found, file.parent / checked["results"], block, blocks, plan, checked.get("block_seconds"))
 
 
 def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubject:

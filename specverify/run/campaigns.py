@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -20,13 +19,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.parallel import as_finished
-from specverify.base.verdict import Status, Verdict
+from specverify.base.parallel import WorkerDied, as_finished
+from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks.samplers.independence import IndependenceFound
-from specverify.checks.samplers.law import LawFound, law_begun, law_seen, law_status, law_verdicts
+from specverify.checks.samplers.law import LawFound, law_begun, law_seen, law_status, law_verdicts, log_evidence
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
 from specverify.run.black_boxes import Wanted, Words, opened
+from specverify.run.campaign_results import (
+    Key,
+    NotStored,
+    block_of,
+    blocks_stored,
+    keep_asked,
+    keep_block,
+    stored_in,
+)
+from specverify.run.course import Course, going_on, with_course
 from specverify.run.samplers import (
     Judge,
     SamplingPlan,
@@ -39,6 +48,9 @@ from specverify.run.samplers import (
 from specverify.statistics.unknown_laws import evidence
 from specverify.subjects.sampler import drawn
 from specverify.subjects.subject import UnusableSubject
+
+GRACE = 60.0
+"""Seconds that a block may take beside those of its answers, before whoever samples it is taken to hang."""
 
 
 class CampaignSubject(NamedTuple):
@@ -60,6 +72,8 @@ class Campaign(NamedTuple):
     blocks: int = 10
     """Blocks of each subject, at most."""
     plan: SamplingPlan = SamplingPlan(largest_call=128)
+    block_seconds: float | None = None
+    """Seconds in which one block of those that are sampled ends; as many as its answers may take if left out."""
 
     def plan_of_each(self) -> SamplingPlan:
         """Return the plan of one subject: the alarm is shared by all."""
@@ -67,53 +81,61 @@ class Campaign(NamedTuple):
             alarm=self.plan.alarm / len(self.subjects), most_samples=2 * (self.block // 2) * self.blocks
         )
 
+    def patience(self, subject: CampaignSubject) -> float:
+        """Return the seconds after which whoever samples a block is taken to hang."""
+        calls = self.block / self.plan.largest_call + 2
+        return self.block_seconds or calls * subject.limits.seconds + GRACE
+
 
 Stored = Mapping[str, Any]
 """What a block said: ``counts`` by number of outcome, what was ``impossible``, ``rows`` and ``calls``."""
+Told = Callable[[str, int], None]
 
 
 def run_campaign(
-    campaign: Campaign, jobs: int, progress: Callable[[str, int], None] = lambda name, done: None
+    campaign: Campaign, jobs: int, progress: Told = lambda name, done: None, made: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
     """Yield each subject's name with its verdicts. Blocks that are stored are not sampled again.
 
-    ``progress(name, blocks judged)`` is told of every block. Raises ``ValueError`` for a law or plan that cannot be.
+    ``progress(name, blocks judged)`` is told of every block; ``made`` is stored with what was asked. What cannot be
+    sampled or stored to the end is UNKNOWN or UNUSABLE, and what is stored of it stays. Raises ``ValueError`` for a law
+    or plan that cannot be.
     """
     with stored_in(campaign.results) as file:
+        keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})
         for subject in campaign.subjects:
+            key = key_of(campaign, subject)
             try:
-                yield subject.name, _judged(campaign, subject, file, jobs, progress)
+                blocks = _blocks(campaign, subject, file, jobs)
+                yield subject.name, judged(campaign, subject, blocks, progress)
             except UnusableSubject as error:
                 yield subject.name, [Verdict(subject.name, "samples_fit_law", Status.UNUSABLE, str(error))]
+            except (WorkerDied, NotStored) as error:
+                said = f"{error}; {blocks_stored(file, key)} blocks are stored: run it again to go on"
+                unknown = Verdict(subject.name, "samples_fit_law", Status.UNKNOWN, said, evidence=Evidence.STATISTICAL)
+                yield subject.name, [unknown]
 
 
-@contextmanager
-def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of results; raises ``ValueError`` in one sentence if it is none."""
-    try:
-        file = sqlite3.connect(results, isolation_level=None)
-    except sqlite3.Error as error:
-        raise ValueError(f"the results {str(results)!r} cannot be opened: {error}") from None
-    try:
-        file.execute("PRAGMA journal_mode=WAL")
-        file.execute(
-            "CREATE TABLE IF NOT EXISTS blocks "
-            "(subject TEXT, setting TEXT, block INTEGER, found TEXT, PRIMARY KEY (subject, setting, block))"
-        )
-        yield file
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"the results {str(results)!r} cannot be used: {error}") from None
-    finally:
-        file.close()
-
-
-def setting_of(campaign: Campaign, subject: CampaignSubject) -> str:
-    """Return everything that decides about the outcome of a block, as the text it is stored under."""
+def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
+    """Return what the blocks of a subject are stored under."""
     law, plan = known_law(subject.law), campaign.plan
     outcomes = [law.outcome(index) for index in range(len(law.masses))]
     of_law = sha256(repr((outcomes, law.masses.tolist())).encode()).hexdigest()
     asked = {"block": campaign.block, "largest_call": plan.largest_call, "law": of_law, "seed": plan.seed}
-    return json.dumps(subject.wanted._asdict() | asked, sort_keys=True)
+    return Key(subject.name, json.dumps(subject.wanted._asdict() | asked, sort_keys=True))
+
+
+def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what blocks are judged by, so that they can be without the plan."""
+    law = known_law(subject.law)
+    return {
+        "law": [[law.outcome(index), mass] for index, mass in enumerate(law.masses.tolist())],
+        "wanted": subject.wanted._asdict(),
+        "block": campaign.block,
+        "blocks": campaign.blocks,
+        "plan": campaign.plan._asdict(),
+        "made": made,
+    }
 
 
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
@@ -143,23 +165,16 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
     return {"evidence": float(evidence(found.evidence)), **tables}
 
 
-def _judged(
-    campaign: Campaign,
-    subject: CampaignSubject,
-    file: sqlite3.Connection,
-    jobs: int,
-    progress: Callable[[str, int], None],
+def judged(
+    campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
+    """Return the verdicts on ``blocks``, in their order, until they are decided; none if there is no block."""
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
-    key = subject.name, setting_of(campaign, subject)
     verdicts: Sequence[Verdict] = []
-    for index in range(campaign.blocks):
-        if _stored(file, key, index) is None:
-            _sample_missing(campaign, subject, file, key, range(index, min(index + 2 * jobs, campaign.blocks)), jobs)
-        found = _stored(file, key, index)
-        assert found is not None
+    course = Course()
+    for number, found in enumerate(blocks, start=1):
         law, begun = _with_counts(law, found), (_joined(begun[0], found["rows"]), _joined(begun[1], found["calls"]))
         watched = watched_couples(subject.name, plan, cell, chosen.most_samples, begun)
         judge = Judge(
@@ -168,38 +183,35 @@ def _judged(
             verdicts=partial(law_verdicts, subject.name, chosen, law),
             most_samples=chosen.most_samples,
             cell=cell,
+            evidence=partial(log_evidence, chosen, law),
             impossible=partial(bool, law.impossible),
         )
-        verdicts = joint_verdicts(judge, watched, [f"{index + 1} of {campaign.blocks} blocks"])
-        progress(subject.name, index + 1)
+        course = going_on(course, law.samples, judge.evidence)
+        verdicts = with_course(joint_verdicts(judge, watched, [f"{number} of {campaign.blocks} blocks"]), course)
+        progress(subject.name, number)
         if is_decided(judge, watched):
             break
     return verdicts
 
 
+def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
+    """Yield the blocks in their order, those that are not stored sampled as they are asked for."""
+    key = key_of(campaign, subject)
+    for index in range(campaign.blocks):
+        if block_of(file, key, index) is None:
+            _sample_missing(campaign, subject, file, range(index, min(index + 2 * jobs, campaign.blocks)), jobs)
+        yield block_of(file, key, index)
+
+
 def _sample_missing(
-    campaign: Campaign,
-    subject: CampaignSubject,
-    file: sqlite3.Connection,
-    key: tuple[str, str],
-    wanted: Sequence[int],
-    jobs: int,
+    campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, wanted: Sequence[int], jobs: int
 ) -> None:
     """Sample what is missing of the wanted blocks, and store each as soon as it is there."""
-    missing = [index for index in wanted if _stored(file, key, index) is None]
+    key = key_of(campaign, subject)
+    missing = [index for index in wanted if block_of(file, key, index) is None]
     works = [partial(sample_block, campaign, subject, index) for index in missing]
-    for place, found in as_finished(works, jobs):
-        file.execute(
-            "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?)",
-            (*key, missing[place], json.dumps(found, sort_keys=True)),
-        )
-
-
-def _stored(file: sqlite3.Connection, key: tuple[str, str], index: int) -> Any:
-    row = file.execute(
-        "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, index)
-    ).fetchone()
-    return None if row is None else json.loads(row[0])
+    for place, found in as_finished(works, jobs, campaign.patience(subject)):
+        keep_block(file, key, missing[place], found)
 
 
 def _with_counts(law: LawFound, found: Stored) -> LawFound:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from specverify.base.arguments import check_count, check_number, check_probabili
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
 from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.law import log_evidence as law_evidence
+from specverify.checks.samplers.reference import log_evidence as reference_evidence
 from specverify.checks.samplers.reference import (
     plan_reference,
     reference_begun,
@@ -26,9 +29,11 @@ from specverify.checks.samplers.reference import (
     reference_verdict,
 )
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
+from specverify.run.acceptance import acceptance_of, together
 from specverify.run.couples import Batch, Watch, watch
+from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.coarsening import samples_to_hold
-from specverify.subjects.sampler import Sampler, drawn
+from specverify.subjects.sampler import Sampler, answered, drawn
 
 FIRST_CALL = 32
 LARGEST_CALL = 4096
@@ -62,6 +67,8 @@ class Judge(NamedTuple):
     verdicts: Callable[[], Sequence[Verdict]]
     most_samples: int
     cell: CellOf
+    evidence: Callable[[], float]
+    """The logarithm of the e-value so far."""
     impossible: Callable[[], bool] = lambda: False
     """Whether something of probability zero was seen."""
     dependent: Callable[[], str] = lambda: ""
@@ -86,10 +93,12 @@ def sampled_verdicts(
     law: Any = None,
     reference: Sampler | None = None,
     draft: Any = None,
+    acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
     """Return the verdicts on a black box, against ``law`` or ``reference``, exactly one of which is given.
 
+    ``acceptance`` is the law of the number of accepted drafts of a sequence, which the box must tell then.
     ``progress(samples, at most)`` is told of every batch. Raises ``ValueError`` for a law or plan that cannot be,
     ``UnusableSubject`` for answers that are no samples, and whatever the sampler raises.
     """
@@ -97,22 +106,33 @@ def sampled_verdicts(
     if (law is None) == (reference is None):
         raise ValueError("a law or a reference is needed to judge samples by, expected exactly one of them")
     seeds = seeds_of([plan.seed])
+    whole = plan.alarm
+    if acceptance is not None:
+        plan = plan._replace(alarm=whole * 3 / 4)  # a fourth question has its share
     judge = (
         _of_law(sampler.name, plan, law, draft)
         if reference is None
         else _of_reference(sampler.name, plan, reference, seeds)
     )
+    told = acceptance_of(sampler.name, acceptance, whole, plan.tolerance, judge.most_samples)
+    judge = judge._replace(
+        status=partial(together, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
+    )
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
-    done = calls = 0
+    done, calls, course = 0, 0, Course()
     while done < judge.most_samples and not is_decided(judge, watched):
         size = _size(calls, plan.largest_call, judge.most_samples - done)
-        batch = drawn(sampler, next(seeds), size), drawn(sampler, next(seeds), size)
+        answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
+        batch = answers[0].tokens, answers[1].tokens
+        for answer in answers:
+            told.seen(answer.accepted)
         judge.seen(batch)
         watched.seen(batch)
         done, calls = done + 2 * size, calls + 1
+        course = going_on(course, done, judge.evidence)
         progress(done, judge.most_samples)
-    return joint_verdicts(judge, watched, [repeats])
+    return with_course(joint_verdicts(judge, watched, [repeats]), course)
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
@@ -174,7 +194,10 @@ def _of_law(name: str, plan: SamplingPlan, law: Any, draft: Any) -> Judge:
     def verdicts() -> Sequence[Verdict]:
         return law_verdicts(name, chosen, found)
 
-    return Judge(seen, status, verdicts, chosen.most_samples, cell, impossible=lambda: bool(found.impossible))
+    def surprise() -> float:
+        return law_evidence(chosen, found)
+
+    return Judge(seen, status, verdicts, chosen.most_samples, cell, surprise, impossible=lambda: bool(found.impossible))
 
 
 def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iterator[int]) -> Judge:
@@ -206,6 +229,7 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
         lambda: [reference_verdict(name, chosen, found)],
         most,
         cell,
+        lambda: reference_evidence(found),
         dependent=dependent,
     )
 

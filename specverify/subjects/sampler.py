@@ -1,6 +1,7 @@
 """A black box: something that samples where nobody can look, and a number that tells its samples apart.
 
     sample(seed, n) -> n token sequences
+    sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
 
 The n sequences of one call, and those of calls with different seeds, are to be independent. A sequence is a tuple, list
 or array of token ids; an integer stands for a sequence of one token. What kind of machine draws them does not matter.
@@ -8,12 +9,15 @@ or array of token ids; an integer stands for a sequence of one token. What kind 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from reference import Tokens
 from specverify.base.arguments import is_token, shown
 from specverify.subjects.subject import UnusableSubject
+
+MOST_ACCEPTED: Final = 100_000
+"""Drafts of one sequence: more is no count."""
 
 
 class Sampler(NamedTuple):
@@ -24,8 +28,21 @@ class Sampler(NamedTuple):
     """``sample(seed, n)`` -> n sequences of token ids."""
 
 
+class Drawn(NamedTuple):
+    """What one call answered."""
+
+    tokens: Sequence[Tokens]
+    accepted: Sequence[int] | None = None
+    """How many drafts of each sequence were accepted, if it tells."""
+
+
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sequences.
+    """Return ``number`` sequences; raises as ``answered`` does."""
+    return answered(sampler, seed, number).tokens
+
+
+def answered(sampler: Sampler, seed: int, number: int) -> Drawn:
+    """Return ``number`` sequences and what was told of them.
 
     Raises ``UnusableSubject`` for an answer that is something else, and from whatever the sampler raises.
     """
@@ -37,6 +54,15 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
         said = f"{sampler.name}(seed={seed}, n={number}) raised {type(error).__name__}: {error}"
         raise UnusableSubject(said) from error
     asked = f"{sampler.name}(seed={seed}, n={number}) returned"
+    if not isinstance(answer, Mapping):
+        return Drawn(_sequences(answer, number, asked))
+    if "tokens" not in answer:
+        raise UnusableSubject(f"{asked} {shown(answer)}, expected tokens, and accepted if it tells")
+    accepted = _numbers(answer["accepted"], number, asked) if "accepted" in answer else None
+    return Drawn(_sequences(answer["tokens"], number, asked), accepted)
+
+
+def _sequences(answer: Any, number: int, asked: str) -> Sequence[Tokens]:
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, (str, bytes)) or not hasattr(plain, "__iter__"):
         raise UnusableSubject(f"{asked} {shown(answer)}, expected {number} sequences of token ids")
@@ -44,6 +70,15 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
     if len(rows) != number:
         raise UnusableSubject(f"{asked} {len(rows)} sequences, expected {number}")
     return [_tokens(row, asked) for row in rows]
+
+
+def _numbers(given: Any, number: int, asked: str) -> Sequence[int]:
+    plain = given.tolist() if hasattr(given, "tolist") else given
+    if not isinstance(plain, (list, tuple)) or len(plain) != number or not all(map(is_token, plain)):
+        raise UnusableSubject(f"{asked} accepted {shown(given)}, expected {number} whole numbers of at least 0")
+    if max(plain, default=0) > MOST_ACCEPTED:
+        raise UnusableSubject(f"{asked} accepted {max(plain)} drafts of one sequence, expected {MOST_ACCEPTED} at most")
+    return [int(item) for item in plain]
 
 
 def _tokens(row: Any, asked: str) -> Tokens:

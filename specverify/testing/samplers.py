@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from specverify.base.arguments import check_callable, check_choice
+from specverify.base.arguments import argument_error, check_callable, check_choice, is_token, shown
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
@@ -14,7 +14,8 @@ from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.judged import SECONDS, OnFail, SpeculationRefuted, name_of, told
 
-SampleCall = Callable[[int, int], Any]
+SampleCall = Callable[..., Any]
+"""``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
 
 
 def check_sampler(
@@ -22,7 +23,9 @@ def check_sampler(
     *,
     law: Mapping[Any, float] | Any = None,
     reference: SampleCall | None = None,
+    law_after: Mapping[Any, Any] | None = None,
     draft: Any = None,
+    acceptance: Any = None,
     tolerance: float = 0.05,
     alarm: float = 1e-6,
     most_samples: int | None = None,
@@ -42,6 +45,13 @@ def check_sampler(
     the same engine without speculation. ``draft`` is a pmf of the same outcomes as ``law``; a wrong residual is seen
     sooner with it.
 
+    ``law_after`` are laws of what follows a prefix, by prefix (tuples): ``sample(seed, n, prefix)`` is asked for what
+    it would say if those tokens had been its own so far. Where a law of whole sequences is too large to be known,
+    these are what a forward pass tells. Each prefix has its share of the alarm and verdicts of its own.
+
+    A sampler may also say how many drafts it accepted: ``{"tokens": sequences, "accepted": n whole numbers}``. They are
+    counted; ``acceptance``, a pmf over 0, 1, 2 ... accepted drafts of a sequence, is what they should follow.
+
     ``tolerance`` is the total variation within which it HOLDS; it is REFUTED only where it has *not* the law, however
     near. ``alarm`` bounds the probability that a right sampler is ever refuted, and that one beyond the tolerance ever
     holds. ``most_samples``: as many as a right sampler needs to hold, a million at most, if left out; ``largest_call``
@@ -50,7 +60,7 @@ def check_sampler(
     Raises ``SpeculationRefuted`` with what was seen if it is refuted or UNKNOWN, unless ``on_fail`` is None;
     ``ValueError`` for arguments that cannot be.
     """
-    check_callable(sample, "sample", arguments=2)
+    check_callable(sample, "sample", arguments=2 if law_after is None else 3)
     if reference is not None:
         check_callable(reference, "reference", arguments=2)
     check_choice(on_fail, "on_fail", ("raise", None))
@@ -60,14 +70,45 @@ def check_sampler(
     other = None if reference is None else Sampler(name_of(reference), reference)
 
     def work() -> Sequence[Verdict]:
-        return sampled_verdicts(Sampler(name, sample), plan, law=law, reference=other, draft=draft)
+        if law_after is not None:
+            return _after_each(Sampler(name, sample), law_after, plan, acceptance)
+        return sampled_verdicts(
+            Sampler(name, sample), plan, law=law, reference=other, draft=draft, acceptance=acceptance
+        )
 
+    if law_after is not None:
+        _check_prefixes(law_after, [law, reference, draft])
     verdicts = _verdicts(name, work, seconds)
     wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.NOT_APPLICABLE)]
     refuted = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
     if wrong and on_fail == "raise":  # what is refuted ends the sampling: then the rest is open, and no news
         raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in refuted or wrong))
     return verdicts
+
+
+def _check_prefixes(laws: Any, others: Sequence[Any]) -> None:
+    """Raise ``ValueError`` unless they are laws by prefix, and nothing else is to be judged by."""
+    if any(other is not None for other in others):
+        raise ValueError("law_after and law, reference or draft were given, expected law_after alone")
+    if not isinstance(laws, Mapping) or not laws:
+        raise argument_error("law_after", laws, "laws by prefix, at least one")
+    for prefix in laws:
+        if not (isinstance(prefix, tuple) and all(map(is_token, prefix))):
+            raise ValueError(f"law_after has the key {shown(prefix)}, expected a tuple of token ids")
+
+
+def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:
+    """Return the verdicts on what follows each prefix; the prefixes share the alarm."""
+    shared = plan._replace(alarm=plan.alarm / len(laws))
+
+    def after(prefix: Any) -> Sampler:
+        return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
+
+    return [
+        verdict
+        for prefix, law in laws.items()
+        for verdict in sampled_verdicts(after(prefix), shared, law=law, acceptance=acceptance)
+    ]
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float) -> Sequence[Verdict]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
 from specverify.laws.known_law import KnownLaw
 from specverify.statistics.coarsening import EVERY_OUTCOME, Coarsening, bounding, coarsenings
 from specverify.statistics.confidence_sequences import Interval, tv_sequence
@@ -17,7 +18,6 @@ from specverify.statistics.e_processes import Array, anytime_detectable_tv, log_
 
 MISS = 0.1
 """Probability with which what is called detectable is missed."""
-SHOWN = 3
 
 
 class LawPlan(NamedTuple):
@@ -132,7 +132,13 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
         Claim.LOSSLESS,
         Evidence.STATISTICAL,
         _example(plan, found) if status is Status.REFUTED else None,
-        {**figures, "log10_e": surprise / math.log(10), "notes": _detectable(plan, found.samples)},
+        {
+            **figures,
+            "log10_e": surprise / math.log(10),
+            "alarm": plan.alarm,
+            "tally": tally_figure(_tally(plan, found)),
+            "notes": _detectable(plan, found.samples),
+        },
     )
     return [_support_verdict(name, plan, found), law]
 
@@ -169,19 +175,18 @@ def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     """Say which outcomes are off most, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
-    expected = found.samples * plan.law.masses
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.nan_to_num((found.counts - expected) / np.sqrt(np.maximum(expected, 1.0)))
-    worst = np.argsort(-np.abs(off), kind="stable")[:SHOWN]
-    lines = tuple(
-        f"{plan.law.outcome(int(i))} came {found.counts[i]} times, the law expects {expected[i]:.1f}" for i in worst
-    )
     cells = plan.bound.masses
     noise = float(np.sqrt(cells * (1 - cells) / (2 * math.pi * found.samples)).sum())
     then = (
         f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
     )
-    return Counterexample((f"{found.samples} samples",), then, lines)
+    return Counterexample((f"{found.samples} samples",), then, farthest_told(_tally(plan, found)))
+
+
+def _tally(plan: LawPlan, found: LawFound) -> Tally:
+    expected = found.samples * plan.law.masses
+    variance = np.maximum(expected, 1.0)
+    return Tally(plan.law.outcome, found.counts, expected, variance, found.samples, "the law expects {:.1f}")
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:

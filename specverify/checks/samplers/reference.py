@@ -19,6 +19,7 @@ import numpy as np
 
 from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, Interval, rate_sequence, tv_sequence
 from specverify.statistics.e_processes import Array, log_mean
 from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample_gains
@@ -26,7 +27,6 @@ from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample
 POSITIONS = 4
 FREQUENT = 5
 """How often an outcome must be in the pilot to have a cell of its own."""
-SHOWN = 3
 View = Callable[[Tokens], Hashable]
 
 
@@ -146,6 +146,8 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
         "tv_at_most": bounds.upper,
         "tv_at_least": bounds.lower,
         "log10_e": surprise / math.log(10),
+        "alarm": plan.alarm,
+        "tally": tally_figure(_tally(found, "whole sequences")),
     }
     return Verdict(
         name, "samples_fit_reference", status, statement, Claim.LOSSLESS, Evidence.STATISTICAL, example, figures
@@ -153,11 +155,15 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Say which outcomes differ most, in standard deviations."""
+    """Say which outcomes differ most."""
+    told = farthest_told(_tally(found, view))
+    return Counterexample((f"{found.samples} samples of each",), f"they differ most in: {view}", told)
+
+
+def _tally(found: ReferenceFound, view: str) -> Tally:
     item = found.compared[view]
     keys = sorted(item.ours.keys() | item.theirs.keys(), key=repr)
-    counts = np.array([[item.ours.get(key, 0), item.theirs.get(key, 0)] for key in keys], dtype=np.float64)
-    off = (counts[:, 0] - counts[:, 1]) / np.sqrt(counts.sum(axis=1))
-    worst = np.argsort(-np.abs(off), kind="stable")[:SHOWN]
-    lines = tuple(f"{keys[i]} came {counts[i, 0]:.0f} times, {counts[i, 1]:.0f} in the reference" for i in worst)
-    return Counterexample((f"{found.samples} samples of each",), f"they differ most in: {view}", lines)
+    ours, theirs = (
+        np.array([counts.get(key, 0) for key in keys], dtype=np.float64) for counts in (item.ours, item.theirs)
+    )
+    return Tally(keys.__getitem__, ours, theirs, ours + theirs, found.samples, "{:.0f} in the reference", True)

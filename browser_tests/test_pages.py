@@ -1,0 +1,125 @@
+"""Reports in headless Chromium: nothing complains, nothing is fetched, everything is seen and reached."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import reported_runs
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
+PAGES = ("verify", "stats", "sample", "campaign", "mutants", "nasty verdicts", "nasty statistics", "nasty kill matrix")
+LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "narrow": ("light", 360), "narrow dark": ("dark", 360)}
+PANELS = {
+    "verify": 2 * ["Acceptance by position", "Law of the accepted length", "Total variation of planned samples"],
+    "stats": ["Total variation of planned samples"],
+    "sample": ["Outcomes: samples fit law", "Evidence over time: samples fit law"],
+    "campaign": 2 * ["Outcomes: samples fit law", "Evidence over time: samples fit law"],
+    "mutants": [],
+}
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    return reported_runs.pages_in(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory):
+    folder = Path(os.environ.get("REPORT_PICTURES") or tmp_path_factory.mktemp("pictures"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    unconfined = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=unconfined)
+        yield found
+        found.close()
+
+
+@contextmanager
+def opened(browser, file, look="light"):
+    """Open a page; afterwards, nothing may have complained, asked, or come from elsewhere."""
+    scheme, width = LOOKS[look]
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
+    page, heard, asked = context.new_page(), [], []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    yield page
+    assert heard == []
+    assert asked == [file.as_uri()]
+    context.close()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_it_is_shown_and_fits(browser, pages, pictures, name, look):
+    with opened(browser, pages[name], look) as page:
+        page.screenshot(path=pictures / f"{name}, {look}.png", full_page=True)
+        too_wide = "[...document.querySelectorAll('body *')].filter(i => !i.closest('.wide *') && !i.closest('.skip')"
+        too_wide += "&& i.getBoundingClientRect().right > innerWidth).map(i => i.outerHTML.slice(0, 200))"
+        assert page.evaluate(too_wide) == []
+        assert page.locator("h1").is_visible()
+        if name in PANELS:
+            assert page.locator("h4").all_inner_texts() == PANELS[name]
+            assert all(
+                box and box["height"] > 20 for box in (item.bounding_box() for item in page.locator(".panel").all())
+            )
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(browser, pages, name, look):
+    with opened(browser, pages[name], look) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
+        found = Axe().run(page).response["violations"]
+        assert [(item["id"], item["impact"], item["nodes"][0]["html"][:200]) for item in found] == []
+
+
+def test_axe_would_find_something(browser, pages, tmp_path):
+    text = pages["sample"].read_text("utf-8").replace("--quiet: #4a5058", "--quiet: #b0b4b8").replace(' lang="en"', "")
+    (tmp_path / "worse.html").write_text(text, "utf-8")
+    with opened(browser, tmp_path / "worse.html") as page:
+        found = {item["id"] for item in Axe().run(page).response["violations"]}
+    assert {"color-contrast", "html-has-lang"} <= found
+
+
+@pytest.mark.parametrize("name", ["verify", "campaign", "mutants"])
+def test_the_keyboard_reaches_everything(browser, pages, name):
+    with opened(browser, pages[name], "narrow") as page:
+        there = page.evaluate("document.querySelectorAll('a, summary, [tabindex]').length")
+        reached = set()
+        for _ in range(there + 1):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+        hidden = page.evaluate("document.querySelectorAll('details:not([open]) [tabindex]').length")
+        assert len(reached) >= there - hidden
+        page.locator(".skip").focus()
+        assert page.locator(".skip").bounding_box()["x"] >= 0
+        page.keyboard.press("Enter")
+        assert page.url.endswith("#summary")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_paper_everything_is_there_and_dark_on_white(browser, pages, pictures, name):
+    with opened(browser, pages[name], "dark") as page:
+        page.evaluate("document.querySelectorAll('details').forEach(item => item.open = false)")
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+        heights = page.evaluate(
+            "[...document.querySelectorAll('details > :not(summary)')].map(item => item.clientHeight)"
+        )
+        assert all(heights)
+        assert not page.locator("nav").is_visible()
+        page.pdf(path=pictures / f"{name}.pdf")

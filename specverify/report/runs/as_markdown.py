@@ -1,0 +1,73 @@
+"""What a run said as Markdown, short enough for a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from specverify.base.verdict import Status, Verdict
+from specverify.report.prose import SYMBOLS, failure
+from specverify.report.runs.said import FAILED, OPEN, SETTLED, RunSaid, by_claim, counted
+
+MOST_TOLD = 20
+"""Failures that are told in full."""
+
+
+def run_as_markdown(run: RunSaid) -> str:
+    """Return the text."""
+    counts = [
+        f"{SYMBOLS[status]} {number} {status}"
+        for status, number in counted(run.verdicts).items()
+        if status is not Status.NOT_APPLICABLE
+    ]
+    lines = [f"## specverify: {', '.join(counts) or 'nothing was examined'}", ""]
+    lines += [f"**{plain(sentence)}**\n" for sentence in run.unfinished]
+    lines += ["| claim | holds | refuted or unusable | unknown |", "|---|---:|---:|---:|"]
+    for claim, verdicts in by_claim(run.verdicts).items():
+        numbers = (sum(item.status in group for item in verdicts) for group in (SETTLED, FAILED, OPEN))
+        lines.append(f"| {plain(claim)} | {' | '.join(map(str, numbers))} |")
+    lines += [*_failures(run), *_undecided(run), "", *_small(run)]
+    return "\n".join(lines) + "\n"
+
+
+def plain(text: str) -> str:
+    """Return a text that Markdown takes for a text: on one line, and none of its signs."""
+    one_line = " ".join(text.split())
+    return re.sub(r"([\\`*_\[\]|#~@!])", r"\\\1", escape(one_line, quote=False))
+
+
+def fenced(text: str) -> str:
+    """Return a block of code that its own text cannot end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _failures(run: RunSaid) -> Iterator[str]:
+    found = [verdict for verdict in run.verdicts if verdict.status in FAILED]
+    for verdict in found[:MOST_TOLD]:
+        yield f"\n### {SYMBOLS[verdict.status]} {plain(verdict.subject)}: {plain(verdict.check.replace('_', ' '))}\n"
+        mine = [item for item in run.verdicts if item.subject == verdict.subject]
+        yield fenced(failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement)
+    if len(found) > MOST_TOLD:
+        yield f"\nand {len(found) - MOST_TOLD} failures more."
+
+
+def _undecided(run: RunSaid) -> Iterator[str]:
+    found = [verdict for verdict in run.verdicts if verdict.status in OPEN]
+    if found:
+        yield f"\n<details><summary>{len(found)} not decided</summary>\n"
+        yield from (_line(verdict) for verdict in found)
+        yield "\n</details>"
+
+
+def _line(verdict: Verdict) -> str:
+    return f"* {plain(verdict.subject)}, {plain(verdict.check.replace('_', ' '))}: {plain(verdict.statement)}"
+
+
+def _small(run: RunSaid) -> Iterator[str]:
+    facts = "; ".join(f"{name} {value}" for name, value in (*run.facts.items(), *sorted(run.versions.items())))
+    yield f"<sub>{plain(facts)}</sub>"
+    if run.command:
+        yield f"\n{fenced(run.command)}"

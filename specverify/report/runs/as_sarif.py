@@ -1,0 +1,69 @@
+"""What a run said as SARIF 2.1.0, for code hosts: a result for everything that does not simply hold.
+
+A verdict is about a subject, which need not be a file; its name is a logical location. Code hosts list a result only
+where it has a file as well, so it stands at the file that the run wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any, Final
+from urllib.parse import quote
+
+from specverify.base.verdict import Status, Verdict
+from specverify.report.prose import failure
+from specverify.report.runs.said import RunSaid
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS: Final = {
+    Status.REFUTED: "error",
+    Status.UNUSABLE: "error",
+    Status.UNKNOWN: "warning",
+    Status.DECLARED_BIAS: "note",
+    Status.REFUSED: "note",
+}
+"""What is told, and how loudly."""
+
+
+def run_as_sarif(run: RunSaid, file: str) -> str:
+    """Return the JSON text; ``file`` is where the run was read from."""
+    told = [verdict for verdict in run.verdicts if verdict.status in LEVELS]
+    checks = list(dict.fromkeys(verdict.check for verdict in told))
+    driver = {
+        "name": "specverify",
+        "version": run.versions.get("specverify", "unknown"),
+        "rules": [
+            {"id": check, "shortDescription": {"text": check.replace("_", " ").capitalize() + "."}} for check in checks
+        ],
+    }
+    result = {
+        "tool": {"driver": driver},
+        "invocations": [_invocation(run)],
+        "results": [_result(verdict, run, checks, file) for verdict in told],
+        "columnKind": "unicodeCodePoints",
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [result]}, indent=2) + "\n"
+
+
+def _invocation(run: RunSaid) -> dict[str, Any]:
+    notes = [{"level": "warning", "message": {"text": sentence}} for sentence in run.unfinished]
+    told = {"toolExecutionNotifications": notes} if notes else {}
+    line = {"commandLine": run.command} if run.command else {}
+    return {"executionSuccessful": not run.unfinished, **line, **told}
+
+
+def _result(verdict: Verdict, run: RunSaid, checks: list[str], file: str) -> dict[str, Any]:
+    mine = tuple(item for item in run.verdicts if item.subject == verdict.subject)
+    text = failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement
+    same = sha256(json.dumps([verdict.subject, verdict.check]).encode()).hexdigest()
+    place = {"artifactLocation": {"uri": quote(PurePath(file).as_posix())}, "region": {"startLine": 1}}
+    return {
+        "ruleId": verdict.check,
+        "ruleIndex": checks.index(verdict.check),
+        "level": LEVELS[verdict.status],
+        "message": {"text": f"{verdict.subject}: {text}"},
+        "locations": [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": verdict.subject}]}],
+        "partialFingerprints": {"subjectAndCheck/v1": same},
+    }

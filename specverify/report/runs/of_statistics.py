@@ -1,0 +1,51 @@
+"""The report of ``stats`` as it was written with ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.report.runs.of_verdicts import made
+from specverify.report.runs.panels import distances_panel
+from specverify.report.runs.said import RunSaid, SubjectSaid
+
+
+def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
+    """Return what the run said; whatever is no such report raises one of the errors of looking things up."""
+    rows = data["rows"]
+    names = dict.fromkeys(str(row["subject"]) for row in rows)
+    subjects = []
+    for name in names:
+        mine = [row for row in rows if row["subject"] == name]
+        subjects.append(SubjectSaid(name, tuple(_verdict(name, row) for row in mine), (distances_panel(mine),)))
+    facts = {
+        "false-alarm budget of the run": f"{data['alarm']:g}",
+        "planned tests that share it": str(data["tests"]),
+        "seed": str(data["seed"]),
+    }
+    unfinished = () if data["complete"] else ("it was interrupted: nothing is known of what is not listed",)
+    return RunSaid("statistics", tuple(subjects), facts, unfinished, **made(data))
+
+
+def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
+    """Return a row as a verdict: a control that is rejected as it must be holds."""
+    setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
+    found = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
+    expected = bool(row["as_expected"])
+    status = Status.HOLDS if expected else Status.UNKNOWN if row["verdict"] == "unknown" else Status.REFUTED
+    control = " as it must be" if expected and row["verdict"] == "refuted" else ""
+    again = f", then {row['confirmed_on']} fresh ones" if row["confirmed_on"] else ""
+    example = Counterexample(
+        (setting, f"{row['samples']} samples{again}"), found, (row["example"],) * bool(row["example"])
+    )
+    return Verdict(
+        name,
+        "samples_fit_law",
+        status,
+        f"{setting}: {row['verdict']}{control}, {found}",
+        None,
+        Evidence.STATISTICAL,
+        example if status is Status.REFUTED else None,
+        {"samples": row["samples"] + row["confirmed_on"], "tv_detectable": row["tv_detectable"]},
+    )

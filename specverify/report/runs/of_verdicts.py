@@ -1,0 +1,56 @@
+"""The report of ``verify``, ``sample`` and ``campaign`` as it was written with ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.report.runs.panels import panels_of
+from specverify.report.runs.said import RunSaid, SubjectSaid
+
+
+def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
+    """Return what the run said; whatever is not of the schema raises one of the errors of looking things up."""
+    verdicts = [_verdict(item) for item in data["verdicts"]]
+    facts = {"false-alarm budget of the run": f"{data['alarm']:g}", "seed": str(data["seed"])}
+    return RunSaid("verdicts", said_by_subject(verdicts), facts, **made(data))
+
+
+def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
+    """Return the verdicts by subject, with the panels of what they measured."""
+    names = dict.fromkeys(verdict.subject for verdict in verdicts)
+    found = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
+    return tuple(
+        SubjectSaid(name, mine, tuple(panel for verdict in mine for panel in panels_of(verdict)))
+        for name, mine in found.items()
+    )
+
+
+def made(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a run was made: the command and the versions, as fields of ``RunSaid``."""
+    told = data.get("made") or {}
+    versions = {str(name): str(version) for name, version in (told.get("versions") or {}).items()}
+    if "specverify" in data:
+        versions.setdefault("specverify", str(data["specverify"]))
+    return {"command": str(told.get("command") or ""), "versions": versions}
+
+
+def _verdict(item: Mapping[str, Any]) -> Verdict:
+    example = item["counterexample"]
+    return Verdict(
+        str(item["subject"]),
+        str(item["check"]),
+        Status(item["status"]),
+        str(item["statement"]),
+        None if item["claim"] is None else str(item["claim"]),
+        None if item["evidence"] is None else Evidence(item["evidence"]),
+        None if example is None else _counterexample(example),
+        item["figures"],
+        float(item["seconds"]),
+    )
+
+
+def _counterexample(item: Mapping[str, Any]) -> Counterexample:
+    lines = tuple(map(str, item["let"])), tuple(map(str, item["because"]))
+    return Counterexample(lines[0], str(item["then"]), lines[1], str(item["again"]))

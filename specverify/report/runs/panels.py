@@ -1,0 +1,115 @@
+"""Panels of what verdicts measured: counts with simultaneous bands, evidence over time, acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log10
+from typing import Any
+
+from specverify.base.verdict import Verdict
+from specverify.report.runs.said import Evidence, Level, Levels, Panel
+from specverify.statistics.confidence_sequences import rate_sequence
+
+BANDS_MISS = 0.01
+"""Probability with which any band of a panel ever misses, all outcomes and all times together."""
+SURE = f"All bands hold at once, at all times, with probability {1 - BANDS_MISS:g}."
+
+
+def panels_of(verdict: Verdict) -> Iterator[Panel]:
+    """Yield the panels of what one verdict measured."""
+    figures = verdict.figures
+    if "tally" in figures:
+        yield outcomes_panel(verdict.check, figures["tally"])
+    if "course" in figures:
+        yield evidence_panel(verdict.check, figures["course"], figures["alarm"])
+    if figures.get("accepted"):
+        yield from accepted_panels(figures["accepted"])
+    if figures.get("acceptance"):
+        yield from acceptance_panels(figures["acceptance"])
+    if figures.get("rows"):
+        yield distances_panel(figures["rows"])
+
+
+def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
+    """Return expected and seen shares of outcomes, each with a band for its true share where the expected one is known.
+
+    What a reference showed is as uncertain as what it stands beside: no band of one could accuse the other.
+    """
+    samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
+    rows = []
+    for name, expected, count in told["shown"]:
+        level = Level(str(name), int(count) / samples, float(expected))
+        rows.append(level if sampled else _with_band(level, int(count), samples, cells))
+    of_all = "" if len(rows) == cells else f", of {cells} those that are likeliest or off most"
+    return Levels(
+        f"Outcomes: {check.replace('_', ' ')}",
+        f"Shares of {samples} samples{' of each' if sampled else ''}{of_all}.{'' if sampled else ' ' + SURE}",
+        tuple(rows),
+        "outcome",
+        expected_as="in the reference" if sampled else "expected",
+    )
+
+
+def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
+    """Return a level with the band of its true share, which is one of so many that share the error."""
+    band = rate_sequence(count, samples, BANDS_MISS / cells)
+    return level._replace(low=band.lower, high=band.upper)
+
+
+def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> Evidence:
+    """Return the e-process of a check."""
+    points = tuple((int(samples), float(logarithm)) for samples, logarithm in course)
+    said = f"A right subject ever reaches 10^{-log10(alarm):.2g} with probability {alarm:.2g} at most."
+    return Evidence(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
+
+
+def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
+    """Yield P(first i drafts accepted) by i, and the law of the accepted length that follows from it."""
+    said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
+    first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
+    yield Levels(
+        "Acceptance by position", f"Probability that the first drafts are all accepted. {said}", first, "is", "can be"
+    )
+    columns = [[1.0, *column, 0.0] for column in zip(*rates, strict=True)]
+    lengths = zip(*([before - after for before, after in pairwise(column)] for column in columns), strict=True)
+    rows = tuple(Level(str(length), seen, best) for length, (seen, best) in enumerate(lengths))
+    yield Levels(
+        "Law of the accepted length", f"Probability of each number of accepted drafts. {said}", rows, "is", "can be"
+    )
+
+
+def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
+    """Yield what a sampler said it accepted: at least so many drafts of a sequence, and exactly so many."""
+    samples = sum(counts)
+    at_least = [sum(counts[place:]) for place in range(1, len(counts))]
+    said = f"As {samples} sequences told. {SURE}"
+    if at_least:
+        yield Levels(
+            "Acceptance by position",
+            f"At least so many drafts accepted. {said}",
+            _banded(at_least, samples, 1),
+            "drafts",
+        )
+    exactly = f"Exactly so many drafts accepted. {said}"
+    yield Levels("Law of the accepted length", exactly, _banded(counts, samples, 0), "accepted")
+
+
+def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...]:
+    return tuple(
+        _with_band(Level(str(place), count / samples), count, samples, len(counts))
+        for place, count in enumerate(counts, start=first)
+    )
+
+
+def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
+    """Return the total variation of planned samples beside what they would have shown."""
+    levels = tuple(
+        Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
+        for row in rows
+    )
+    said = (
+        "Total variation of the samples from the law, which is not zero for a right subject either, and the least that "
+        "would have been refuted."
+    )
+    return Levels("Total variation of planned samples", said, levels, "setting", expected_as="would have been refuted")

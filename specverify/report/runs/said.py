@@ -1,0 +1,122 @@
+"""What a run said: the one form that all reports are written from, whatever kind of run it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from specverify.base.verdict import Status, Verdict
+
+FAILED = (Status.REFUTED, Status.UNUSABLE)
+OPEN = (Status.UNKNOWN,)
+SETTLED = (Status.HOLDS, Status.DECLARED_BIAS)
+APART = (Status.REFUSED, Status.NOT_APPLICABLE)
+"""Nothing was asked of the subject."""
+
+
+class Level(NamedTuple):
+    """One line of a panel: what was seen beside what was expected, and the band in which the truth is."""
+
+    label: str
+    seen: float
+    expected: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def outside(self) -> bool:
+        """Whether what was expected is not within the band."""
+        if self.expected is None or self.low is None or self.high is None:
+            return False
+        return not self.low <= self.expected <= self.high
+
+
+class Levels(NamedTuple):
+    """A panel of numbers between 0 and 1."""
+
+    title: str
+    said: str
+    """What it shows, and how sure the bands are."""
+    rows: tuple[Level, ...]
+    each: str
+    """What one of them is."""
+    seen_as: str = "seen"
+    expected_as: str = "expected"
+
+
+class Evidence(NamedTuple):
+    """A panel of an e-process over time."""
+
+    title: str
+    said: str
+    points: tuple[tuple[int, float], ...]
+    """Samples, with the decimal logarithm of the e-value after them; ``inf`` after an impossible one."""
+    refuted_at: float
+    """The decimal logarithm at which it refutes."""
+
+
+Panel: TypeAlias = Levels | Evidence
+
+
+class SubjectSaid(NamedTuple):
+    """Everything said of one subject."""
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    panels: tuple[Panel, ...] = ()
+
+
+class MatrixRow(NamedTuple):
+    """A planted bug: which checks kill it."""
+
+    name: str
+    category: str
+    summary: str
+    citation: str
+    named: str
+    """The check that must kill it, and hold without it."""
+    said: Mapping[str, str]
+    """``killed`` or the word of the verdict, by check."""
+    as_expected: bool
+
+
+class Matrix(NamedTuple):
+    """The kill matrix."""
+
+    checks: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+
+
+class RunSaid(NamedTuple):
+    """Everything a run said."""
+
+    kind: str
+    """``verdicts``, ``statistics``, ``kill matrix`` or ``campaign``."""
+    subjects: tuple[SubjectSaid, ...]
+    facts: Mapping[str, str]
+    """Seed, alarm budget, and what else was decided before."""
+    unfinished: tuple[str, ...] = ()
+    """What of the plan is not done, a sentence each."""
+    matrix: Matrix | None = None
+    command: str = ""
+    versions: Mapping[str, str] = {}
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """All of them, in the order of the subjects."""
+        return tuple(verdict for subject in self.subjects for verdict in subject.verdicts)
+
+
+def counted(verdicts: tuple[Verdict, ...]) -> Mapping[Status, int]:
+    """Return how many verdicts have each status that occurs, in the order of ``Status``."""
+    found = {status: sum(verdict.status is status for verdict in verdicts) for status in Status}
+    return {status: number for status, number in found.items() if number}
+
+
+def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[Verdict, ...]]:
+    """Return what was asked, by the claim it is about; what every subject owes, whatever it claims, comes last."""
+    asked = [verdict for verdict in verdicts if verdict.status not in APART]
+    claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))
+    found = {claim: tuple(verdict for verdict in asked if verdict.claim == claim) for claim in claims}
+    rest = tuple(verdict for verdict in asked if not verdict.claim)
+    return {**found, **({"owed whatever is claimed": rest} if rest else {})}

@@ -1,0 +1,108 @@
+"""How many drafts a black box says it accepted: counted where it tells, and judged where their law is known.
+
+One number for each sequence. Sequences are independent of each other, so each "at least k were accepted" is a coin of
+one rate, whose confidence sequence holds at all times; and the numbers have a law, which is judged as that of
+sequences is. An engine that rejects every draft has the right law of sequences, and is refuted here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Claim
+from specverify.base.verdict import Status, Verdict
+from specverify.checks.samplers.law import (
+    LawPlan,
+    law_begun,
+    law_seen,
+    law_status,
+    law_verdicts,
+    log_evidence,
+    plan_law,
+)
+from specverify.laws.known_law import known_law
+from specverify.run.course import Course, going_on, with_course
+from specverify.statistics.confidence_sequences import rate_sequence
+from specverify.subjects.subject import UnusableSubject
+
+
+class Acceptance(NamedTuple):
+    """What is told of every batch, and says what came of it."""
+
+    seen: Callable[[Sequence[int] | None], None]
+    status: Callable[[], Status | None]
+    """None where no law is known."""
+    verdicts: Callable[[Callable[[], Sequence[Verdict]]], Sequence[Verdict]]
+    """``verdicts(others)``: ``others()``, with what was counted, and the verdict on the law of acceptance."""
+
+
+def acceptance_of(name: str, law: Any, alarm: float, tolerance: float, most_samples: int) -> Acceptance:
+    """Return what counts accepted drafts and, unless ``law`` is None, judges them by it at a fourth of the alarm.
+
+    Raises ``ValueError`` for what is no pmf of numbers.
+    """
+    if law is None:
+        return _counted(name, None, alarm)
+    known = known_law(law, "acceptance")
+    plan = plan_law(known, alarm=alarm / 4, error=alarm, tolerance=tolerance, most_samples=most_samples)
+    return _counted(name, plan, alarm)
+
+
+def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
+    found = None if plan is None else law_begun(plan)
+    counts, course = np.zeros(1, dtype=np.int64), Course()
+
+    def seen(accepted: Sequence[int] | None) -> None:
+        nonlocal found, counts, course
+        if plan is not None and accepted is None:
+            raise UnusableSubject(f"{name} does not tell how many drafts it accepted, expected accepted beside tokens")
+        if accepted is None:
+            return
+        new = np.bincount(accepted, minlength=len(counts))
+        counts = new + np.pad(counts, (0, len(new) - len(counts)))
+        if plan is not None and found is not None:
+            found = law_seen(plan, found, [(number,) for number in accepted])
+            course = going_on(course, found.samples, partial(log_evidence, plan, found))
+
+    def status() -> Status | None:
+        if plan is None or found is None:
+            return None
+        return law_status(plan, found) if found.samples else Status.UNKNOWN
+
+    def verdicts(others: Callable[[], Sequence[Verdict]]) -> Sequence[Verdict]:
+        told = [_with_counts(verdict, counts.tolist(), error) for verdict in others()]
+        if plan is None or found is None or not found.samples:
+            return told
+        _, law = law_verdicts(name, plan, found)
+        said = f"the number of accepted drafts: {law.statement}"
+        mine = law._replace(check="acceptance_fits_law", statement=said, claim=Claim.OPTIMAL_COUPLING)
+        return [*told, *with_course([mine], course)]
+
+    return Acceptance(seen, status, verdicts)
+
+
+def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
+    """Return the status of both: refuted if either is, holding if both do."""
+    found = {one(), other()} - {None}
+    if Status.REFUTED in found:
+        return Status.REFUTED
+    return Status.HOLDS if found == {Status.HOLDS} else Status.UNKNOWN
+
+
+def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
+    """Return the verdict that has the evidence with what was counted, if anything was."""
+    samples = sum(counts)
+    if "tally" not in verdict.figures or not samples:
+        return verdict
+    mean = sum(number * count for number, count in enumerate(counts)) / samples
+    first = rate_sequence(samples - counts[0], samples, error)
+    note = (
+        f"{mean:.3f} drafts of a sequence were accepted on average; at least one in {first.lower:.4f} to "
+        f"{first.upper:.4f} of them, at all times with error {error:.1g}"
+    )
+    notes = [*verdict.figures.get("notes", ()), note]
+    return verdict._replace(figures={**verdict.figures, "accepted": counts, "notes": notes})

@@ -1,0 +1,100 @@
+"""The file in which a campaign keeps what its blocks said, and what it was asked to do: SQLite, one row a block.
+
+A block is written in one transaction: it is there whole or not at all, whatever ends the process that writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TABLES = {
+    "blocks": "subject TEXT, setting TEXT, block INTEGER, found TEXT, PRIMARY KEY (subject, setting, block)",
+    "asked": "place INTEGER PRIMARY KEY, subject TEXT, setting TEXT, asked TEXT",
+}
+
+
+class Key(NamedTuple):
+    """What a block is stored under, beside its number."""
+
+    subject: str
+    setting: str
+    """Everything that decides about the outcome of a block, as text."""
+
+
+class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
+    """What was found could not be written; what had been written stays."""
+
+
+@contextmanager
+def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file of results; raises ``ValueError`` in one sentence if it is none."""
+    with _opened(results, str(results)) as file:
+        file.execute("PRAGMA journal_mode=WAL")
+        for table, columns in TABLES.items():
+            file.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        yield file
+
+
+@contextmanager
+def read_from(results: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file of results and leave it as it is; raises ``ValueError`` in one sentence if it is none."""
+    with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
+        yield file
+
+
+@contextmanager
+def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
+    try:
+        file = sqlite3.connect(name, isolation_level=None, uri=name.startswith("file:"))
+    except sqlite3.Error as error:
+        raise ValueError(f"the results {str(results)!r} cannot be opened: {error}") from None
+    try:
+        yield file
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"the results {str(results)!r} cannot be used: {error}") from None
+    finally:
+        file.close()
+
+
+def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[str, Any]) -> None:
+    """Store what a block said. Raises ``NotStored`` in one sentence where that fails, as on a full disk."""
+    try:
+        file.execute(
+            "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?)", (*key, block, json.dumps(found, sort_keys=True))
+        )
+    except sqlite3.OperationalError as error:
+        raise NotStored(f"block {block + 1} could not be stored: {error}") from None
+
+
+def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
+    """Return what a block said, None if it is not there."""
+    row = file.execute(
+        "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
+    ).fetchone()
+    return None if row is None else json.loads(row[0])
+
+
+def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
+    """Return how many blocks are there."""
+    found = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
+    return int(found[0])
+
+
+def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:
+    """Store what the campaign was asked to do, by subject, instead of what it was asked before."""
+    file.execute("BEGIN")
+    file.execute("DELETE FROM asked")
+    rows = [(place, *key, json.dumps(item)) for place, (key, item) in enumerate(asked.items())]
+    file.executemany("INSERT INTO asked VALUES (?, ?, ?, ?)", rows)
+    file.execute("COMMIT")
+
+
+def asked_in(file: sqlite3.Connection) -> Mapping[Key, Mapping[str, Any]]:
+    """Return what the campaign was asked to do, in the order of its subjects."""
+    rows = file.execute("SELECT subject, setting, asked FROM asked ORDER BY place").fetchall()
+    return {Key(subject, setting): json.loads(asked) for subject, setting, asked in rows}

@@ -1,0 +1,43 @@
+"""The evidence over time: how the e-value went while a black box was sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from specverify.base.verdict import Verdict
+
+APART = 1.05
+"""A point is kept where the samples are so many times those of the last: a million make some two hundred points."""
+
+
+class Course(NamedTuple):
+    """Numbers of samples with the decimal logarithm of the e-value after each."""
+
+    points: tuple[tuple[int, float], ...] = ()
+
+
+def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
+    """Return the course with one more point, unless the last is too near; ``evidence()`` is a natural logarithm."""
+    if course.points and samples < APART * course.points[-1][0]:
+        return course
+    return Course((*course.points, (samples, evidence() / math.log(10))))
+
+
+def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
+    """Return the verdicts, the one that rests on this e-value with the course of it, which ends with the verdict.
+
+    One that has a course rests on another e-value.
+    """
+    return [
+        verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})
+        if "log10_e" in verdict.figures and "course" not in verdict.figures
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _ended(course: Course, verdict: Verdict) -> list[tuple[int, float]]:
+    last = int(verdict.figures["samples"]), float(verdict.figures["log10_e"])
+    return [point for point in course.points if point[0] < last[0]] + [last]
