@@ -130,7 +130,8 @@ def test_the_unlikely_token_is_kept():
     verdict=Verdict.CONDITION,
     correct="The distance is -log p(d) of the small model's hard token, so it need not be small for equal models: p = "
     "q = {row} has TV {tv} and {nll:.3f} nats, above a threshold of {limit}. The released code looks at the first "
-    "such position only: small text {small}, large text {large}: the rule gives {rule}, the code {code}.",
+    "such position only: behind a first token that both write, small text {small}, large text {large}: the rule gives "
+    "{rule}, the code {code}.",
 )
 def test_the_distance_is_that_of_a_hard_token():
     row, limit = pmf(".4", ".3", ".3"), 0.9
@@ -140,12 +141,13 @@ def test_the_distance_is_that_of_a_hard_token():
     def model(rows):
         return lambda tokens: rows[min(len(tokens) - 1, len(rows) - 1)]
 
-    target, draft = model([row, pmf(0, 0, 1)]), model([row, pmf(0, 1, 0)])
-    task = Task(target, draft, horizon=3)
+    first = pmf(1, 0, 0)  # the release begins with a token of the large model
+    target, draft = model([first, row, pmf(0, 0, 1)]), model([first, row, pmf(0, 1, 0)])
+    task = Task(target, draft, horizon=5)
     texts = []
-    for algorithm in (bild, bild_released):
-        decoder = algorithm.build(task, fallback=0, rollback=limit, gamma=2)
-        texts.append(generate(decoder, (0,), Sampled(0)).tokens[:2])
+    for algorithm, gamma in ((bild, 3), (bild_released, 2)):
+        decoder = algorithm.build(task, fallback=0, rollback=limit, gamma=gamma)
+        texts.append(generate(decoder, (0,), Sampled(0)).tokens[1:3])
     assert texts[0] == (0, 2) != texts[1]
     return {
         "row": row,
