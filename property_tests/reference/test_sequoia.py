@@ -18,34 +18,34 @@ CERTAIN = pmf(1, 0, 0)
 
 
 def algorithm_2(p, q, count):
-    """The law of (token, accepted): R is what is owed, D the draft, S the tokens that were rejected."""
+    """The law of (token, accepted): with what is owed, the draft, and the rejected tokens."""
     law = {}
 
     def put(token, kept, mass):
         if mass:
             law[token, kept] = law.get((token, kept), 0) + mass
 
-    def go(left, R, D, S, weight):
-        if left == 0 or not any(D):
-            for token, mass in enumerate(R):
+    def go(left, owed, draft, rejected, weight):
+        if left == 0 or not any(draft):
+            for token, mass in enumerate(owed):
                 put(token, 0, weight * mass)
             return
-        for token, drawn in enumerate(D):
+        for token, drawn in enumerate(draft):
             if not drawn:
                 continue
-            keep = min(Fraction(1), R[token] / drawn)
+            keep = min(Fraction(1), owed[token] / drawn)
             put(token, 1, weight * drawn * keep)
             if keep == 1:
                 continue
-            after = [max(a - b, 0) for a, b in zip(R, D, strict=True)]
-            rest = [0 if other == token else mass for other, mass in enumerate(D)]
+            after = [max(a - b, 0) for a, b in zip(owed, draft, strict=True)]
+            rest = [0 if other == token else mass for other, mass in enumerate(draft)]
             if sum(rest) == 0:
-                rest = [0 if other in {*S, token} else Fraction(1) for other in range(len(D))]
+                rest = [0 if other in {*rejected, token} else Fraction(1) for other in range(len(draft))]
             go(
                 left - 1,
                 [mass / sum(after) for mass in after],
                 [mass / sum(rest) for mass in rest] if sum(rest) else rest,
-                {*S, token},
+                {*rejected, token},
                 weight * drawn * (1 - keep),
             )
 
