@@ -41,6 +41,7 @@ FILES = (
     "speculative_cascade",
     "mentored_decoding",
     "typical_acceptance",
+    "typical_sampling_released",
     "judge_decoding",
     "specdec",
     "bild",
