@@ -41,7 +41,6 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> float:
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, keep them while they are typical of p."""
-
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
         replacement=lambda p, q, token: point_on_argmax(p),
