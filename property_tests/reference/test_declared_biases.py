@@ -115,7 +115,7 @@ def test_the_typical_threshold_and_law_on_the_known_pair():
 
 
 def test_the_other_mode_matches_draws_from_the_typical_part_and_draws_again():
-    """With t = (0, 3/8, 5/8). Accepting by the threshold and drawing from t, as neither does, gives 21/40 to token 1."""
+    """Here t is (0, 3/8, 5/8). Accepting by the threshold and drawing from t gives token 1 21/40: neither mode."""
     law, _, kept, _ = one_position(typical_sampling_released, P, Q, epsilon=0.4, delta=0.8)
     part = pmf(0, "3/8", "5/8")
     drawn_again = [d * z * (d_ == z_) for d_, d in enumerate(Q) for z_, z in enumerate(part)]
