@@ -55,8 +55,8 @@ def test_the_relaxed_verification_is_lossy():
 @erratum(
     "SV",
     "Typical acceptance (Medusa)",
-    stated="Tokens above a probability threshold are kept.",
-    verdict=Verdict.FALSE,
+    stated="Tokens above a certain probability threshold are kept, with their prefix.",
+    verdict=Verdict.TRUE,
     correct="The threshold moves with the entropy, min(epsilon, delta exp(-H)): {low:.4f} for p = {p}, {high:.4f} for "
     "16 equal tokens (epsilon = {epsilon}, delta = {delta}). It is not lossless: in the released fast mode, with its "
     "top-token candidates, the output is certain at any temperature, {bias} from p where token 1 is drafted, {alone} "
@@ -77,8 +77,10 @@ def test_the_typical_threshold_moves_with_the_entropy():
 @erratum(
     "SV",
     "TriForce",
-    stated="A hierarchy of drafters is lossless.",
+    stated="Lossless acceleration of long sequence generation with hierarchical speculative decoding (the title); a "
+    "target with a part of its cache is put in between.",
     verdict=Verdict.CONDITION,
+    meant=Verdict.TRUE,
     correct="If the inner stage is exact for its own target: distance {bias} over 3 tokens of a table. An inner stage "
     "that draws its plain target after a rejection reports a q it did not sample: q'' = {inner}, q' = {middle}, p = "
     "{p} give {law}, at distance {off}.",
