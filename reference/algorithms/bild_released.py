@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from reference.algorithms.bild import is_unlikely
+from reference.lengths.constant import check_gamma
 from reference.models import draft_model
 from reference.pmf import argmax, checked_model
 from reference.rounds import check_unfinished, commit, initial_state
@@ -28,6 +29,7 @@ from reference.types import Algorithm, Decoder, Draws, LanguageModel, Reduction,
 
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
     """Let the small model run for at most gamma tokens. ``State.drafter`` is whether the large one keeps its turn."""
+    check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

@@ -38,6 +38,8 @@ def build(task: Task, lists: int = 2) -> Decoder:
             drafted = tuple(int(index) for index in np.unravel_index(chosen, law.shape))
         matched = emitted[0] in drafted
         if matched:
+            place_of = drafted.index(emitted[0])
+            drafted = (emitted[0], *drafted[:place_of], *drafted[place_of + 1 :])
             emitted = (*emitted, draws.categorical(target(state.tokens + emitted), ("noise", place + 1)))
         new, remaining = commit(emitted, state.remaining, task.eos)
         return State(state.tokens + new, remaining), Round(new, drafted, int(matched), int(bool(drafted)))
