@@ -43,16 +43,20 @@ Many people learn speculative decoding from five widely copied notes in Chinese:
 {documents}
 
 They are good introductions, and they hold false theorems, formulas that contradict each other, and code that is biased
-or fails. Here are {count} of their claims by document and section, true ones among them.
+or fails. Here are {count} of their claims by document and section, true ones among them: the sentence as it is printed,
+the same in English, what becomes of it as printed, and of the reading that its author most plausibly meant.
 
 Each row is a test. It computes the numbers of its row, most by exact enumeration in rational arithmetic, and fails if
 the claim turns out otherwise than the verdict says. The page is written from the tests, and a test compares the two.
-Claims are restated in short. p is the target, q the draft (the survey has them the other way round), alpha the
-acceptance probability of one drafted token, gamma or k the number of drafts, TV the total variation, and a distance
-is the total variation to the law of sampling from p. Shares of random samples have a fixed seed and an exact interval.
+p is the target, q the draft (the survey has them the other way round), alpha the acceptance probability of one drafted
+token unless it says otherwise, gamma or k the number of drafts, TV the total variation, and a distance is the total
+variation to the law of sampling from p. Shares of random samples have a fixed seed and an exact interval.
 
 {counts}
 """
+
+
+COLUMNS = ("section", "the note", "in English", "as printed", "as meant", "what is true, and the test")
 
 
 def rows_of(document: str) -> list[Erratum]:
@@ -68,23 +72,27 @@ def page() -> str:
     documents = "\n".join(f"* {key}: {name}" for key, name in DOCUMENTS.items())
     parts = [HEAD.format(documents=documents, count=len(ERRATA), counts=_counts())]
     for key, name in DOCUMENTS.items():
-        parts.append(f"\n## {key}: {name}\n\n| section | stated | verdict | what is true, and the test |\n")
-        parts.append("|---|---|---|---|\n")
+        parts.append(f"\n## {key}: {name}\n\n| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
         parts += [_line(row) for row in rows_of(key)]
     return "".join(parts)
 
 
 def _line(row: Erratum) -> str:
-    stated, correct = (text.replace("|", r"\|") for text in (row.stated, row.corrected()))
-    return f"| {row.section} | {stated} | {row.verdict} | {correct}<br>`{row.test}` |\n"
+    quoted, stated, correct = (
+        text.replace("|", r"\|")
+        for text in ("<br>".join(f"`` {sentence} ``" for sentence in row.quoted), row.stated, row.corrected())
+    )
+    return f"| {row.section} | {quoted} | {stated} | {row.verdict} | {row.meant} | {correct}<br>`{row.test}` |\n"
 
 
 def _counts() -> str:
-    found = Counter((row.document, row.verdict) for row in ERRATA)
+    printed = Counter((row.document, row.verdict) for row in ERRATA)
+    meant = Counter((row.document, row.meant) for row in ERRATA)
     lines = ["| document | " + " | ".join(Verdict) + " | all |", "|---" * (len(Verdict) + 2) + "|"]
     for key in DOCUMENTS:
-        numbers = [found[key, verdict] for verdict in Verdict]
-        lines.append(f"| {key} | " + " | ".join(map(str, (*numbers, sum(numbers)))) + " |")
+        for reading, found in (("as printed", printed), ("as meant", meant)):
+            numbers = [found[key, verdict] for verdict in Verdict]
+            lines.append(f"| {key}, {reading} | " + " | ".join(map(str, (*numbers, sum(numbers)))) + " |")
     return "\n".join(lines)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache, wraps
+from pathlib import Path
 from string import Formatter
 from typing import Any, NamedTuple
 
@@ -35,9 +37,14 @@ class Erratum(NamedTuple):
 
     document: str
     section: str
+    quoted: tuple[str, ...]
+    """The document's sentences, as printed there."""
     stated: str
-    """The claim, in other words than the document's."""
+    """The same in English."""
     verdict: Verdict
+    """Of what is printed."""
+    meant: Verdict
+    """Of the reading that its author most plausibly meant."""
     correct: str
     """A format string over the numbers that ``show`` returns; it holds no decimal number of its own."""
     show: Callable[[], Mapping[str, Any]]
@@ -50,19 +57,26 @@ class Erratum(NamedTuple):
         return _WithNumbers().format(self.correct, **self.show())
 
 
+QUOTES: Mapping[str, list[str]] = tomllib.loads(Path(__file__).with_name("quotes.toml").read_text("utf-8"))
+"""The quoted sentences by the name of the test."""
+
 ERRATA: list[Erratum] = []
 """Every claim whose module was imported, in the order of the source."""
 
 
 def erratum(
-    document: str, section: str, *, stated: str, verdict: Verdict, correct: str
+    document: str, section: str, *, stated: str, verdict: Verdict, correct: str, meant: Verdict | None = None
 ) -> Callable[[Callable[[], Mapping[str, Any]]], Callable[[], None]]:
-    """Make a function that computes and asserts into a row of ``ERRATA``, and into a test."""
+    """Make a function that computes and asserts into a row of ``ERRATA``, and into a test.
+
+    ``meant`` is left out where what is printed has one reading.
+    """
 
     def register(show: Callable[[], Mapping[str, Any]]) -> Callable[[], None]:
         file = f"property_tests/{show.__module__.replace('.', '/')}.py"
         node = f"{file}::{show.__name__}"
-        row = Erratum(document, section, stated, verdict, correct, cache(show), node)
+        quoted = tuple(QUOTES[show.__name__])
+        row = Erratum(document, section, quoted, stated, verdict, meant or verdict, correct, cache(show), node)
         ERRATA.append(row)
 
         @wraps(show)

@@ -137,11 +137,11 @@ def test_a_scalar_of_q_is_not_enough():
 @erratum(
     "EC",
     "3.1 and 3.2, the shortcut",
-    stated="Drawing the correction from p itself hardly changes the quality.",
-    verdict=Verdict.FALSE,
-    correct="Its law is min(p, q) + TV(p, q) p: {law} for p = {p}, q = {q}, at distance {bias}, which is the sum of "
-    "(TV p - (p - q)+)+. Of {pairs} random pairs it is exact for the {exact} in which q is proportional to p where p "
-    "> 0.",
+    stated="The engineering shortcut is not quite strictly unbiased, but usually hardly changes the quality.",
+    verdict=Verdict.CONDITION,
+    correct="The bias is what the pair makes it, and quality is not judged here. Its law is min(p, q) + TV(p, q) p: "
+    "{law} for p = {p}, q = {q}, at distance {bias}, which is the sum of (TV p - (p - q)+)+. Of {pairs} random pairs "
+    "it is exact for the {exact} in which q is proportional to p where p > 0.",
 )
 def test_the_shortcut_has_a_bias():
     law = rule_law(ratio(P, Q), lambda _: P)

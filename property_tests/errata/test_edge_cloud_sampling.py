@@ -27,8 +27,9 @@ F = Fraction
 @erratum(
     "EC",
     "2 and 10, equal parameters",
-    stated="Drafter and target must have the same sampling parameters; any mismatch lowers acceptance.",
+    stated="Drafter and target must have the same sampling parameters; any mismatch lowers acceptance noticeably.",
     verdict=Verdict.FALSE,
+    meant=Verdict.CONDITION,
     correct="Exactness needs the reported q to be the sampled one, nothing more: p = softmax{target}, drafter logits "
     "{draft}: alpha = {same:.4f} at equal temperature, {colder:.4f} with the drafter at T = 1/2. Both have the law p "
     "but for rounding.",

@@ -158,10 +158,10 @@ def test_skipping_the_adjustment_changes_the_law():
 @erratum(
     "IM",
     "3.3.6, the returned rate",
-    stated="Accepted over drafted tokens is returned as the acceptance rate.",
-    verdict=Verdict.CONDITION,
-    correct="It is E[n]/gamma: {rate:.3f} for a true rate of {alpha} per position and gamma = 5. Dividing by the "
-    "positions reached gives {reached}.",
+    stated="The function returns the text and the acceptance rate, accepted over drafted tokens.",
+    verdict=Verdict.TRUE,
+    correct="It is E[n]/gamma, which the theory note calls alpha: {rate:.3f} for a rate of {alpha} per position and "
+    "gamma = 5, which is found by dividing by the positions reached ({reached}).",
 )
 def test_accepted_over_drafted_is_not_the_acceptance_rate():
     law = lengths(pmf(".8", ".2"), pmf(1, 0), 5)

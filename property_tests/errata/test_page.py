@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from errata.page import MODULES, page, rows_of
-from errata.record import DOCUMENTS, ERRATA, Erratum, Verdict
+from errata.record import DOCUMENTS, ERRATA, QUOTES, Erratum, Verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +32,19 @@ def test_every_verdict_is_given(verdict):
     assert any(row.verdict is verdict for row in ERRATA)
 
 
+def test_every_row_quotes_what_it_speaks_of_and_every_quotation_has_its_row():
+    assert all(row.quoted and all(row.quoted) for row in ERRATA)
+    assert {row.test.partition("::")[2] for row in ERRATA} == set(QUOTES)
+
+
+def test_what_is_meant_is_never_worse_than_what_is_printed():
+    order = [Verdict.TRUE, Verdict.CONDITION]
+    for row in ERRATA:
+        if row.meant is not row.verdict:
+            assert row.meant in order
+            assert row.verdict not in order[: order.index(row.meant) + 1]
+
+
 @pytest.mark.parametrize("row", ERRATA, ids=lambda row: row.test.partition("::")[2])
 def test_no_decimal_number_of_a_row_was_typed(row):
     typed = re.sub(r"\{[^}]*\}", "", row.correct)
@@ -40,7 +53,7 @@ def test_no_decimal_number_of_a_row_was_typed(row):
 
 
 def row_of(correct, show):
-    return Erratum("TH", "1", "", Verdict.TRUE, correct, show, "")
+    return Erratum("TH", "1", (), "", Verdict.TRUE, Verdict.TRUE, correct, show, "")
 
 
 def test_a_number_that_is_not_in_the_text_is_an_error():

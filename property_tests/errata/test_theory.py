@@ -94,6 +94,7 @@ def test_the_residual_needs_a_difference():
     "2.4",
     stated="The expected number of accepted drafts is sum min(p, q), and the acceptance rate alpha is that over gamma.",
     verdict=Verdict.FALSE,
+    meant=Verdict.CONDITION,
     correct="sum min(p, q) is the acceptance probability alpha of one position. With q = p and gamma = 5 all {all} "
     "drafts are accepted, where the formulas give {sum} and alpha = {divided}. As defined there, alpha could never "
     "exceed 1/gamma. For TV(p, q) = {tv}, alpha is {alpha} at every reached position.",
@@ -161,11 +162,12 @@ def test_the_last_drafts_leave_room_for_the_extra_token():
 @erratum(
     "TH",
     "5.1",
-    stated="Speculative sampling is rejection sampling with envelope constant M = 1.",
+    stated="Speculative decoding is a variant of rejection sampling, with M = 1 (because min(1, p/q) is used).",
     verdict=Verdict.FALSE,
+    meant=Verdict.CONDITION,
     correct="Rejection sampling needs p <= M q; M = 1 forces p = q. For p = {p}, q = {q} the smallest M is {m} and it "
-    "accepts {classical}, speculative sampling {alpha}: a maximal coupling with a residual branch. What it accepts "
-    "has law {accepted}, not p, which accepted tokens of rejection sampling have.",
+    "accepts {classical}, speculative sampling {alpha}: a variant with a residual branch, a maximal coupling. What it "
+    "accepts has law {accepted}, not p, which accepted tokens of rejection sampling have.",
 )
 def test_speculative_sampling_is_not_rejection_sampling():
     m = max(P / Q)

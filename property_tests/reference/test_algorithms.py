@@ -98,6 +98,10 @@ def test_an_output_ends_at_its_first_eos_or_at_the_horizon(row, task, prompt, da
     assert ends or len(new) == task.horizon
 
 
+WITHOUT_A_BONUS = {"reward-guided", "bild-released", "edge-cloud-timeout"}
+"""Drafts may end a round of these: no token of the target has to follow them."""
+
+
 @rows()
 @examples(4)
 @given(task=tasks(3), prompt=prompts(3), seed=st.integers(0, 99), data=st.data())
@@ -106,7 +110,8 @@ def test_horizons_of_zero_and_one(row, task, prompt, seed, data):
     nothing = generate(row.build(task._replace(horizon=0), **options), prompt, Tape(seed))
     assert (nothing.tokens, nothing.rounds) == ((), ())
     (only,) = generate(row.build(task._replace(horizon=1), **options), prompt, Tape(seed)).rounds
-    assert (len(only.tokens), only.draft, only.accepted, only.reached) == (1, (), 0, 0)
+    assert len(only.tokens) == 1
+    assert row.name in WITHOUT_A_BONUS or (only.draft, only.accepted, only.reached) == ((), 0, 0)
 
 
 FLAT = Task(always(P), always(Q), horizon=4)
@@ -173,10 +178,11 @@ def test_rounds_add_up(row, task, prompt, data):
         assert round_.reached - round_.accepted in {0, 1}
     cut = bool(new) and new[-1] in task.eos
     uncut = rounds[:-1] if cut else rounds
-    assert all(len(round_.tokens) == round_.accepted + 1 for round_ in uncut)
+    extra = {len(round_.tokens) - round_.accepted for round_ in uncut}
+    assert extra <= ({0, 1} if row.name in WITHOUT_A_BONUS else {1})
     totals = generation.statistics
     assert (totals.rounds, totals.tokens) == (len(rounds), len(new))
-    assert cut or totals.tokens == totals.accepted + totals.rounds
+    assert cut or 0 in extra or totals.tokens == totals.accepted + totals.rounds
 
 
 @rows()
@@ -237,12 +243,12 @@ def test_both_n_gram_rows_emit_the_same_greedy_text(task, prompt, order, gamma):
     assert one.probabilities == other.probabilities
 
 
-def test_the_n_gram_rows_break_ties_at_opposite_ends_of_the_vocabulary():
+def test_the_n_gram_rows_break_ties_as_their_releases_do():
     """After (0, 2, 0, 1, 0) both 1 and 2 have followed 0 once."""
     task = Task(always(P), horizon=2)
     decoders = [row.build(task, order=2, gamma=1) for row in (nasd, napd)]
     drafts = [decoder.propose(Tape(0), decoder.init((0, 2, 0, 1, 0))).tokens for decoder in decoders]
-    assert drafts == [(1,), (2,)]
+    assert drafts == [(2,), (1,)]
 
 
 @pytest.mark.parametrize("seed", range(3))

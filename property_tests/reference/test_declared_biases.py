@@ -25,6 +25,7 @@ from reference.algorithms import (
     speculative_cascade,
     token_cascade,
     typical_acceptance,
+    typical_sampling_released,
 )
 from reference.algorithms.mentored_decoding import clip_within, clipped, divergence
 from reference.algorithms.typical_acceptance import typical_threshold
@@ -42,8 +43,8 @@ RULES = [
     (token_cascade, {"alpha": Fraction(1, 2)}),
     *((speculative_cascade, {"rule": rule, "alpha": Fraction(1, 4)}) for rule in speculative_cascade.RULES),
     (mentored_decoding, {"clip": Fraction(3, 2)}),
-    (typical_acceptance, {"epsilon": 0.4, "delta": 0.8, "fast": True}),
-    (typical_acceptance, {"epsilon": 0.25, "delta": 0.8, "fast": False}),
+    (typical_acceptance, {"epsilon": 0.4, "delta": 0.8}),
+    (typical_sampling_released, {"epsilon": 0.25, "delta": 0.8}),
     (judge_decoding, {"correct": ((0, 0), (1, 0))}),
     (specdec, {"beta": 2, "tau": 0.7}),
     (bild, {"fallback": Fraction(1, 4), "rollback": 1.0}),
@@ -109,10 +110,18 @@ def test_the_known_pair_has_its_law_bias_and_acceptance(row, options, law, bias,
 def test_the_typical_threshold_and_law_on_the_known_pair():
     """H = 1.0297, exp(-H) = .3571: delta .8 gives .2857, so 1/5 is rejected and 3/10 accepted."""
     assert typical_threshold(P, 0.4, 0.8) == pytest.approx(0.8 * math.exp(-1.0296530))
-    fast = one_position(typical_acceptance, P, Q, epsilon=0.4, delta=0.8, fast=True)
+    fast = one_position(typical_acceptance, P, Q, epsilon=0.4, delta=0.8)
     assert (vector(fast[0], 3), fast[2]) == (pmf(0, ".3", ".7").tolist(), Fraction(2, 5))
-    drawn = one_position(typical_acceptance, P, Q, epsilon=0.4, delta=0.8, fast=False)
-    assert (vector(drawn[0], 3), drawn[2]) == (pmf(0, "21/40", "19/40").tolist(), Fraction(2, 5))
+
+
+def test_the_other_mode_matches_draws_from_the_typical_part_and_draws_again():
+    """Here t is (0, 3/8, 5/8). Accepting by the threshold and drawing from t gives token 1 21/40: neither mode."""
+    law, _, kept, _ = one_position(typical_sampling_released, P, Q, epsilon=0.4, delta=0.8)
+    part = pmf(0, "3/8", "5/8")
+    drawn_again = [d * z * (d_ == z_) for d_, d in enumerate(Q) for z_, z in enumerate(part)]
+    assert kept == sum(drawn_again) == Fraction(7, 40)
+    assert vector(law, 3) == (Q * part + (1 - kept) * part).tolist() == pmf(0, "27/64", "37/64").tolist()
+    assert vector(law, 3) not in (pmf(0, "21/40", "19/40").tolist(), part.tolist())
 
 
 def test_the_clip_of_a_divergence_on_the_known_pair():

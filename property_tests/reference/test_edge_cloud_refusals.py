@@ -105,7 +105,7 @@ def test_a_reply_that_comes_after_an_impatient_edge_left_is_ignored(seed):
     link = Unreliable([((0,), (0,)), UNANSWERED, ((0,), (1, 0))], service)
     edge = edge_of(GOLDEN, "sparse-q", impatient=True)
     state, done, _ = play_round(edge, Tape(seed), EdgeState((0,), 4), link)
-    assert (done.tokens, done.accepted, done.reached) == (done.draft[:1], 0, 0)
+    assert (done.tokens, done.accepted, done.reached) == (done.draft[:1], 1, 1)
     assert (state.epoch, state.opened) == (1, False)
     state = play(edge, Tape(seed + 1), state, link)
     assert len(state.tokens) == 5

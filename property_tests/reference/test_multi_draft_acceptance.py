@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multi_draft_rules import RULES, accepted, counts, expected_tokens, pairs
-from rational import P, Q, examples, pmf
+from rational import P, Q, always, examples, pmf
 from scipy.optimize import linprog
 
 from reference import Task
+from reference.algorithms import block_verification, transport_optimum
 from reference.drafters.tree import (
     excluding,
     independent,
@@ -203,6 +204,17 @@ def test_traversal_can_emit_fewer_tokens_where_equal_siblings_have_children():
     level, whole = emitted(task, (2, 1), independent, (0,))
     assert (level, whole) == (F(902, 405), F(299, 135))
     assert level - whole == q[()][0] ** 2 * F(1, 3) * F(1, 3)
+
+
+def test_the_transport_optimum_is_one_of_positions_and_not_of_blocks():
+    """One candidate at each of two positions: 1 + 1/9 drafts position by position, 1 + 2/9 as one block."""
+    task = Task(always(pmf("1/3", "2/3")), always(pmf("2/3", "1/3")), horizon=3)
+    drafts = [
+        expected_tokens(transport_optimum.build(task, branching=(1, 1), replacement=replacement)) - 1
+        for replacement in (True, False)
+    ]
+    assert drafts == [F(10, 9), F(10, 9)]
+    assert expected_tokens(block_verification.build(task, gamma=2)) - 1 == F(11, 9)
 
 
 # Numbers on the known pair

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -76,8 +77,8 @@ def test_counts_do_not_depend_on_the_order_of_observation(order, text, permutati
     grams = [(text[:position], text[position]) for position in range(1, len(text))]
     shuffled = [grams[index] for index in permutation if index < len(grams)]
     one, other = ngram_table(order).count_each(grams), ngram_table(order).count_each(shuffled)
-    assert one == other
-    assert hash(one) == hash(other)
+    assert counts(one) == counts(other)
+    assert one != other or hash(one) == hash(other)
 
 
 @given(orders, texts, texts)
@@ -115,16 +116,10 @@ def test_a_context_at_the_end_of_the_text_has_not_been_seen():
     assert table.predict((A, C)) is None
 
 
-@pytest.mark.parametrize(("highest_id", "token"), [(False, B), (True, D)])
-def test_ties_go_to_the_declared_end_of_the_vocabulary(highest_id, token):
-    table = ngram_table(2).observe((A, C, A, D, A, B))
-    assert table.predict((A,), highest_id) == token
-
-
 @given(orders, texts, texts, st.booleans())
-def test_a_prediction_is_a_most_frequent_successor(order, text, history, highest_id):
-    table = ngram_table(order).observe(text)
-    token = table.predict(history, highest_id)
+def test_a_prediction_is_a_most_frequent_successor(order, text, history, newest):
+    table = ngram_table(order, newest=newest).observe(text)
+    token = table.predict(history)
     seen = [history[len(history) - n :] for n in range(min(order - 1, len(history)), 0, -1)]
     seen = [
         context
@@ -137,9 +132,7 @@ def test_a_prediction_is_a_most_frequent_successor(order, text, history, highest
         after = [
             text[i + len(seen[0])] for i in range(len(text) - len(seen[0])) if text[i : i + len(seen[0])] == seen[0]
         ]
-        best = max(after.count(candidate) for candidate in after)
-        tied = [candidate for candidate in after if after.count(candidate) == best]
-        assert token == (max(tied) if highest_id else min(tied))
+        assert after.count(token) == max(after.count(candidate) for candidate in after)
 
 
 @given(orders, st.integers(0, 3))
@@ -186,34 +179,37 @@ def observed(tokens, start, row, filler_top_k):
     return counts(drafter.observe(ngram_table(2), tokens, start, always(row)))
 
 
-def test_the_filler_counts_the_committed_token_once():
+def test_the_filler_is_counted_after_the_committed_token():
     row = pmf("1/2", "1/3", "1/6")
     assert observed((A, B), 1, row, 1) == {(A,): {B: 1}}
-    assert observed((A, B), 1, row, 2) == {(A,): {A: 1, B: 1}}
+    assert observed((A, B), 1, row, 2) == {(A,): {A: 1, B: 2}}
     assert observed((A, C), 1, row, 2) == {(A,): {A: 1, B: 1, C: 1}}
 
 
 def test_the_filler_counts_no_token_the_target_forbids():
-    assert observed((A, A), 1, pmf(1, 0, 0), 3) == {(A,): {A: 1}}
+    assert observed((A, A), 1, pmf(1, 0, 0), 3) == {(A,): {A: 2}}
 
 
-def alternating(tokens):
-    """After 0 most probably 1, after 1 most probably 0, then the other one, then 2."""
-    return pmf("3/10", "6/10", "1/10") if tokens[-1] == 0 else pmf("6/10", "3/10", "1/10")
+def in_turn(tokens):
+    """After 0 most probably 1, 2 and 3 in turn and 4 next to them; after those most probably 0."""
+    rows = {0: [1, 1, 1, 1, 4], 1: [6, 1, 1, 1, 1]}
+    weights = rows[min(tokens[-1], 1)]
+    if tokens[-1] == 0:
+        weights[1 + len(tokens) // 2 % 3] = 6
+    return pmf(*(Fraction(weight, sum(weights)) for weight in weights))
 
 
-def correct_guesses(filler_top_k, highest_id):
-    drafter = ngram_drafter(ngram_table(2), filler_top_k, highest_id)
-    decoder = chain_decoder(Task(alternating, horizon=12), drafter, constant(1), greedy_match)
+def correct_guesses(filler_top_k):
+    drafter = ngram_drafter(ngram_table(2), filler_top_k)
+    decoder = chain_decoder(Task(in_turn, horizon=30), drafter, constant(3), greedy_match)
     generation = generate(decoder, (0,), Tape(0))
-    assert generation.tokens == (1, 0) * 6
+    assert set(generation.tokens[1::2]) == {0}
     return generation.statistics.accepted
 
 
 def test_more_filler_can_guess_worse():
-    """Greedy bigram guesses, gamma 1, twelve tokens: 5 of them are right guesses, with the top three counted none."""
-    assert (correct_guesses(1, highest_id=True), correct_guesses(3, highest_id=True)) == (5, 0)
-    assert correct_guesses(3, highest_id=False) < correct_guesses(1, highest_id=False) == 5
+    """Greedy bigram guesses: a token that is second best everywhere is counted more often than each of the best."""
+    assert correct_guesses(2) < correct_guesses(1)
 
 
 # No randomness

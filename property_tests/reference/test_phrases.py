@@ -9,7 +9,7 @@ from rational import always, examples, pmf
 
 from reference import generate, greedy_law
 from reference.algorithms import autoregressive, ouroboros, rest
-from reference.drafters.phrases import agreements, phrases_drafter, with_better_phrase
+from reference.drafters.phrases import extra_phrases, phrases_drafter, put_right
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.strategies import prompts, tasks
@@ -37,13 +37,53 @@ def test_a_tried_phrase_is_put_right_under_its_first_token():
     """The target says 2 everywhere; the committed text adds its own phrase."""
     drafter = phrases_drafter(always(pmf(0, 1, 0)), 1, 3, 4)
     pool = drafter.observe(((1, 0, 0), (0, 0, 1)), (0, 2), 1, always(pmf(0, 0, 1)))
-    assert pool == ((0, 0, 1), (1, 2, 2))
-    assert with_better_phrase(((1, 0), (2, 0)), (1, 0), (2,), 3) == ((2, 0), (1, 2))
+    assert pool == ((1, 2, 2), (0, 0, 1))
+    assert put_right(((1, 0), (2, 0), (1, 1)), [(1, 2)]) == ((1, 0), (2, 0), (1, 2))
 
 
-def test_runs_of_agreement_behind_the_first_miss_become_phrases():
-    assert agreements((0, 1, 2, 1, 0), (1, 1, 2, 0, 0), start=1) == [(1, 2)]
-    assert agreements((0, 1, 2), (0, 1, 2), start=3) == []
+def released_pool(drafted, behind, level):
+    """``add_extra_ngram``: key -> completions of level - 1 tokens, drafts and what is said behind each of them."""
+    token_map = {}
+    for i, key in enumerate(drafted):
+        completion = []
+        for j in range(min(level - 1, len(drafted) - i)):
+            completion.append(behind[i + j])
+            if i + j + 1 < len(drafted) and drafted[i + j + 1] != behind[i + j]:
+                break
+        if len(completion) == level - 1:
+            token_map.setdefault(key, []).append(tuple(completion))
+    return token_map
+
+
+def short_runs(drafted, behind, level):
+    """What the release does not do: runs of agreement, of any length from two on, under an agreed first token."""
+    runs = [()]
+    for token, answer in zip(drafted[1:], behind, strict=False):
+        runs = [*runs[:-1], (*runs[-1], token)] if token == answer else [*runs, ()]
+    return [run[:level] for run in runs if len(run) > 1]
+
+
+def test_a_missed_draft_may_be_the_key_and_a_short_run_is_no_phrase():
+    """Drafts 0 1 2 behind a miss at 0, the target says 1 behind 0, 1 behind 1, 0 behind 2."""
+    drafted, behind = (0, 1, 2), (1, 1, 0)
+    assert extra_phrases(drafted, behind, 3) == [(0, 1, 1)]
+    assert released_pool(drafted, behind, 3) == {0: [(1, 1)]}
+    assert short_runs(drafted, behind, 3) == []
+    assert (short_runs((0, 1, 2, 0), (1, 2, 1, 0), 4), extra_phrases((0, 1, 2, 0), (1, 2, 1, 0), 4)) == (
+        [(1, 2)],
+        [(0, 1, 2, 1)],
+    )
+
+
+runs = st.integers(1, 7).flatmap(lambda n: st.tuples(*(st.tuples(*[st.integers(0, 1)] * n),) * 2))
+
+
+@given(runs, st.integers(2, 4))
+def test_the_phrases_of_a_miss_are_those_of_the_release(run, level):
+    found = {}
+    for phrase in extra_phrases(*run, level):
+        found.setdefault(phrase[0], []).append(phrase[1:])
+    assert found == released_pool(*run, level)
 
 
 @examples(20)

@@ -12,7 +12,6 @@ from reference import Verified, chain, residual
 from reference.verifiers.accept_or_replace import accept_or_replace
 from reference.verifiers.block_verification import block_verification
 from reference.verifiers.drop_unlikely import drop_unlikely
-from reference.verifiers.first_unlikely_only import first_unlikely_only
 from reference.verifiers.greedy_match import greedy_match
 from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 from reference.verifiers.sample_and_match import sample_and_match
@@ -125,18 +124,6 @@ def chains():
             (((("target", 2), SECOND.tolist()),), ((), (2,), (2, 2)), Verified((2, 2, 1), 2)),
         ),
         "greedy match, missed at once": ((greedy_match, CHAIN, ()), ((), ((),), Verified((2,), 0))),
-        "the first unlikely only, none unlikely": (
-            (first_unlikely_only(lambda p, token: False), CHAIN, ()),
-            ((), TO_THE_END, Verified((0, 1, 2), 2)),
-        ),
-        "the first unlikely only, replaced": (
-            (first_unlikely_only(lambda p, token: p[token] < Fraction(1, 4)), CHAIN, ()),
-            ((), TO_THE_END, Verified((2,), 0)),
-        ),
-        "the first unlikely only, the argmax itself": (
-            (first_unlikely_only(lambda p, token: p[token] == Fraction(1, 2)), CHAIN, ()),
-            ((), TO_THE_END, Verified((0, 1, 2), 2)),
-        ),
     }
 
 

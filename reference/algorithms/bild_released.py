@@ -1,8 +1,17 @@
-"""BiLD with the shortcut of its released code: after one unlikely draft that the large model agrees with, no rollback.
+"""BiLD as its T5 code runs it: ``T5BiLDModel._greedy_search_body`` of kssteven418/BigLittleDecoder at ad37f56.
 
-Worse than ``bild``: rollback = 0 no longer gives the large model's greedy text, and a token of target probability 0 may
-stay, so support is not claimed. On one-hot targets the first unlikely draft is also the first mistake, which leaves the
-greedy limit intact.
+Four things differ from the paper (``bild``), all in that function of ``modeling_t5.py``:
+
+* ``init_iters(..., init_with='large')``: the first token is the large model's, not the small one's.
+* Only the earliest draft with a cross-entropy above the threshold is looked at. If the large argmax there is the draft
+  itself (the comment calls it a minor optimization), all drafts stay, also later ones of target probability 0.
+* A rollback ends in ``continue``, before ``schedule_iters``: the large model keeps its turn and writes one more token.
+* The length and the end of sequence are asked for after every token, so a text may end on small tokens that the large
+  model never saw.
+
+So it is not greedy decoding of the large model even for one-hot targets, and nothing is claimed of it. A prompt stands
+for the encoder's input: the release compares the tokens behind it alone. An end of sequence that a rollback writes is
+not noticed there and text goes on behind it; here it ends the text.
 """
 
 from __future__ import annotations
@@ -10,57 +19,86 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.algorithms.bild import confident_drafter, is_unlikely
-from reference.lengths.constant import constant
+from reference.algorithms.bild import is_unlikely
+from reference.lengths.constant import check_gamma
 from reference.models import draft_model
-from reference.pmf import argmax
-from reference.rounds import commit, from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task, Tokens
-from reference.verifiers.first_unlikely_only import first_unlikely_only
+from reference.pmf import argmax, checked_model
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.types import Algorithm, Decoder, Draws, LanguageModel, Reduction, Round, State, Task, Tokens
 
 
-@from_parts
-def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """Let the small model run for at most gamma tokens."""
-    verify = first_unlikely_only(lambda p, token: is_unlikely(p, token, rollback))
-    return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
+    """Let the small model run for at most gamma tokens. ``State.drafter`` is whether the large one keeps its turn."""
+    check_gamma(gamma, "gamma")
+    large, small = checked_model(task.target, "target"), draft_model(task)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        drafted: Tokens = ()
+        if not state.drafter:
+            drafted = confident(small, state.tokens, fallback, min(gamma, state.remaining), task.eos)
+        if len(drafted) == state.remaining or drafted[-1:] in [(end,) for end in task.eos]:
+            return State(state.tokens + drafted, 0, False), Round(drafted, drafted, len(drafted), len(drafted))
+        kept, rolled_back = looked_at(large, state.tokens, drafted, rollback)
+        block = (*drafted[:kept], argmax(large(state.tokens + drafted[:kept])))
+        new, remaining = commit(block, state.remaining, task.eos)
+        done = Round(new, drafted, min(kept, len(new)), min(kept + rolled_back, len(new)))
+        return State(state.tokens + new, remaining, drafter=rolled_back), done
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task)._replace(drafter=True), step=step)
+
+
+def confident(small: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens) -> Tokens:
+    """Return the small model's greedy tokens until it is unsure, ends the text or has written ``most``."""
+    drafted: Tokens = ()
+    while len(drafted) < most and drafted[-1:] not in [(end,) for end in eos]:
+        q = small(prefix + drafted)
+        if q.max() < fallback:
+            break
+        drafted = (*drafted, argmax(q))
+    return drafted
+
+
+def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
+    """Return how many drafts stay, and whether that is a rollback: the first unlikely draft decides alone."""
+    for i, token in enumerate(drafted):
+        p = large(prefix + drafted[:i])
+        if is_unlikely(p, token, rollback):
+            return (i, True) if argmax(p) != token else (len(drafted), False)
+    return len(drafted), False
 
 
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the point mass on the output: unlikely drafts are looked for up to the first."""
-    small, remaining = draft_model(task), task.horizon
+    """Return the point mass on the output, token by token as the release counts its turns."""
+    small = draft_model(task)
     new: Tokens = ()
-    while remaining:
-        block: Tokens = ()
-        looking, replaced = True, False
-        while len(block) < min(gamma, remaining - 1) and not replaced:
-            p, q = task.target(prompt + new + block), small(prompt + new + block)
-            guess = argmax(q)
-            if q.max() < fallback:
-                break
-            unlikely = looking and is_unlikely(p, guess, rollback)
-            replaced = unlikely and guess != argmax(p)
-            looking = looking and not unlikely
-            block = (*block, argmax(p) if replaced else guess)
-        if not replaced:
-            block = (*block, argmax(task.target(prompt + new + block)))
-        kept, remaining = commit(block, remaining, task.eos)
-        new = new + kept
+    unchecked, large_again = 0, True
+    while len(new) < task.horizon and not (new and new[-1] in task.eos):
+        q = small(prompt + new)
+        if not large_again and unchecked < gamma and not q.max() < fallback:
+            new, unchecked = (*new, argmax(q)), unchecked + 1
+            continue
+        start = len(new) - unchecked
+        rows = [task.target(prompt + new[:end]) for end in range(start, len(new) + 1)]
+        unlikely = [i for i in range(unchecked) if is_unlikely(rows[i], new[start + i], rollback)]
+        large_again = bool(unlikely) and argmax(rows[unlikely[0]]) != new[start + unlikely[0]]
+        kept = unlikely[0] if large_again else unchecked
+        new, unchecked = (*new[: start + kept], argmax(rows[kept])), 0
     return {new: 1}
 
 
 ALGORITHM = Algorithm(
     name="bild-released",
-    summary="BiLD that checks only the first unlikely draft (declared bias)",
+    summary="large token first, then BiLD whose first unlikely draft decides, one more large token after a rollback",
     build=build,
-    claims=frozenset({Claim.GREEDY}),
+    claims=frozenset(),
     examples=(
         {"fallback": Fraction(1, 2), "rollback": 1.0, "gamma": 2},
         {"fallback": Fraction(1, 4), "rollback": 0.0, "gamma": 3},
     ),
-    paper="arXiv 2302.07863, released T5 code",
+    paper="arXiv 2302.07863, code: kssteven418/BigLittleDecoder ad37f56, modeling_t5.py",
     declared_law=declared_law,
     systems=("BiLD",),
     needs_training="small and large models aligned by fine-tuning, and what the lost exactness costs in quality",

@@ -1,4 +1,4 @@
-"""Mentored decoding: accept as often as a bound on the divergence from p allows (V. Tran-Thien, HF blog, 2023).
+"""Mentored decoding: accept as often as a bound on the divergence from p allows (V. Tran-Thien 2023; arXiv 2609.30474).
 
 Among all pi with KL(p || pi) <= D, the one nearest to q in total variation has the form
 
@@ -7,7 +7,8 @@ Among all pi with KL(p || pi) <= D, the one nearest to q in total variation has 
 and exact speculative sampling of pi is run: acceptance ``sum min(pi, q)``, law pi. The same family is optimal for
 KL(pi || p). The parameter here is b, the ``clip``, because it determines a as a ratio of sums, exactly in rationals;
 ``clip_within`` finds the b of a budget D in floats. b = 1 (D = 0) is speculative sampling; b -> infinity accepts
-whatever p supports. The family was derived from the optimisation problem, not taken from the blog's formulas.
+whatever p supports. The family was derived from the optimisation problem; the formulas
+of blog and paper were not at hand.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ ALGORITHM = Algorithm(
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"clip": Fraction(3, 2), "gamma": 1}, {"clip": 2, "gamma": 2}),
-    paper="V. Tran-Thien, An optimal lossy variant of speculative decoding (Hugging Face blog, 2023)",
+    paper="arXiv 2609.30474; V. Tran-Thien, An optimal lossy variant of speculative decoding (Hugging Face blog, 2023)",
     declared_law=declared_law,
     systems=("mentored decoding",),
     reductions=(

@@ -1,7 +1,9 @@
 """NAPD: adaptive n-gram drafts verified greedily (Ou et al. 2404.08698). Exact at temperature 0.
 
-Same table as NASD with filler 1: every committed token counts once. Ties go to the highest id, as a stable sort that
-takes its last entry does; NASD takes the lowest, so the outputs agree at temperature 0 and the drafts need not.
+Same table as NASD with filler 1: every committed token counts once. Ties go to the token first seen last, as in the
+released code (see ``drafters.ngram``), so the outputs of the two agree at temperature 0 and the drafts need not. The
+release tells an unknown context by a token id of its own and counts a prompt twice; here the draft ends there, and a
+prompt is counted once.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from reference.verifiers.greedy_match import greedy_match
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
     """Draft up to gamma tokens from n-grams of all orders from ``order`` down to 2, keep the target's argmax."""
-    return Parts(ngram_drafter(ngram_table(order), highest_id=True), constant(gamma), greedy_match)
+    return Parts(ngram_drafter(ngram_table(order, newest=True)), constant(gamma), greedy_match)
 
 
 ALGORITHM = Algorithm(

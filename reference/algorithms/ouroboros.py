@@ -1,6 +1,6 @@
 """Ouroboros: greedy drafts lengthened by phrases from a pool that verification refines, in one target pass.
 
-The paper verifies greedily, for any pool. Phrases are past-measurable point masses, so as candidate sets they are
+Paper and release verify greedily, for any pool. Phrases are past-measurable point masses, so as candidate sets they are
 lossless at every temperature, and this is what is claimed. An empty pool that is never filled would be
 ``candidate-set`` with one child everywhere. What phrases are worth takes real text.
 """
@@ -28,7 +28,7 @@ ALGORITHM = Algorithm(
         {"depth": 1, "length": 2, "most": 2},
         {"depth": 2, "length": 3, "most": 2, "warm": ((0, 1, 1), (1, 0, 0))},
     ),
-    paper="arXiv 2402.13720",
+    paper="arXiv 2402.13720; code: thunlp/Ouroboros 7dac65b, ouroboros/ouroboros.py",
     systems=("Ouroboros",),
     needs_training="how often phrases come again",
     reductions=(

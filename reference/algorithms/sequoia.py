@@ -1,7 +1,11 @@
-"""Sequoia: a tree of optimal shape, siblings without replacement, recursive rejection sampling.
+"""Sequoia: a tree of optimal shape, siblings without replacement, recursive rejection sampling (arXiv 2402.12374).
 
-Where q runs out of tokens no further sibling is drafted. Sequoia is said to go on with the uniform law over the tokens
-left, which could not be confirmed from the paper; its released code masks what was drawn.
+The tree is that of Section 3.1, by dynamic programming. Algorithm 2 draws and verifies siblings one by one: a rejected
+token leaves the draft, and where nothing is left of it, lines 12 to 16 make it uniform over the tokens that were not
+rejected. So as many siblings as there are tokens accept with probability 1, whatever q is, and so do K of them where q
+has K tokens and covers p (the cover property, Theorem 3.7). The released code masks what was drawn and has a softmax of
+finite logits for q, which runs out by underflow alone (Infini-AI-Lab/Sequoia at 0ff3ff7, ``Tree/SpecTree.py``,
+``accept_step``).
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from reference.drafters.sequoia_tree import sequoia_tree
-from reference.drafters.tree import tree_drafter, without_replacement
+from reference.drafters.tree import tree_drafter, without_replacement_then_uniform
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.types import Algorithm, Claim, Decoder, Reduction, Task
@@ -19,16 +23,17 @@ from reference.verifiers.recursive_rejection import recursive_rejection
 def build(task: Task, acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1), size: int = 8, depth: int = 4) -> Decoder:
     """Draft the best tree of ``size`` nodes, root included, for measured positional ``acceptance``."""
     parents = sequoia_tree(acceptance, size, depth).parents
-    return tree_decoder(task, tree_drafter(draft_model(task), parents, without_replacement), recursive_rejection)
+    drafter = tree_drafter(draft_model(task), parents, without_replacement_then_uniform)
+    return tree_decoder(task, drafter, recursive_rejection)
 
 
 ALGORITHM = Algorithm(
     name="sequoia",
-    summary="the tree with most expected tokens by dynamic programming, then as rsd",
+    summary="the tree with most expected tokens by dynamic programming, then as rsd, uniform where q is exhausted",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"acceptance": (0.6, 0.3), "size": 4, "depth": 2},),
-    paper="arXiv 2402.12374, tree construction and verification",
+    paper="arXiv 2402.12374, Section 3.1 and Algorithm 2",
     systems=("Sequoia",),
     needs_training="the acceptance of the k-th child, which plans the tree",
     reductions=(

@@ -1,4 +1,9 @@
-"""The transport optimum: K candidates at each position, verified by an optimal plan. No lossless rule accepts more."""
+"""The transport optimum: K candidates at each position, verified by an optimal plan.
+
+At one position no lossless rule accepts more of candidates that are drawn so. Position by position it is not the best
+for a whole draft: for one candidate at each of two positions, p = (1/3, 2/3) and q = (2/3, 1/3), it accepts 10/9 drafts
+on average and ``block-verification`` 11/9.
+"""
 
 from __future__ import annotations
 

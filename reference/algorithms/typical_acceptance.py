@@ -2,9 +2,10 @@
 
     p(d) > min(epsilon, delta exp(-H(p)))         H in nats; the paper has epsilon = .09 and delta = sqrt(epsilon)
 
-The token after the accepted drafts comes from the target, not from a residual: in ``fast`` mode it is the argmax (the
-released default, also at temperature > 0), otherwise it is drawn from p restricted to the tokens at or above the same
-threshold, as the released sampling mode does. The law is that of accept-or-replace with a 0/1 acceptance.
+The token after the accepted drafts is the argmax of the target, in the paper and in the release at its default
+(FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``: ``generate_candidates`` and ``evaluate_posterior`` with
+``fast=True``), also at temperature > 0. Their other mode is ``typical-sampling-released``. The law is that of
+accept-or-replace with a 0/1 acceptance.
 
 The threshold needs a logarithm, so it is one float64, the same for the decoder and its law, and a rational p(d) is
 compared with it exactly. The release adds 1e-5 inside the logarithm, which only matters for tokens below that.
@@ -37,52 +38,37 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> float:
     return min(float(epsilon), float(delta) * math.exp(-entropy))
 
 
-def own_token(p: Pmf, epsilon: float, delta: float, fast: bool) -> Pmf:
-    """Return the law of the target's own token: its argmax, or p restricted to the tokens at the threshold or above."""
-    if fast:
-        return point_on_argmax(p)
-    kept = p * (p >= min(parameter(typical_threshold(p, epsilon, delta), p), p.max()))
-    return kept / kept.sum()
-
-
 @from_parts
-def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4) -> Parts:
+def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
     """Draft gamma tokens from q, keep them while they are typical of p."""
-
-    def own(p: Pmf) -> Pmf:
-        return own_token(p, epsilon, delta, fast)
-
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
-        replacement=lambda p, q, token: own(p),
-        bonus=own,
+        replacement=lambda p, q, token: point_on_argmax(p),
+        bonus=point_on_argmax,
     )
     return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
 
 
 def declared_law(
-    task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4
+    task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
     """Return new tokens -> probability."""
 
-    def own(p: Pmf) -> Pmf:
-        return own_token(p, epsilon, delta, fast)
-
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept = q * (p > parameter(typical_threshold(p, epsilon, delta), p))
-        return kept.tolist(), ((q - kept).sum() * own(p)).tolist()
+        return kept.tolist(), ((q - kept).sum() * point_on_argmax(p)).tolist()
 
-    return chain_law(task, prompt, gamma, position, bonus=own)
+    return chain_law(task, prompt, gamma, position, bonus=point_on_argmax)
 
 
 ALGORITHM = Algorithm(
     name="typical-acceptance",
-    summary="accept iff p(d) > min(epsilon, delta e^-H), else the argmax or a typical token (declared bias)",
+    summary="accept iff p(d) > min(epsilon, delta e^-H), else the argmax (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(
-        {"epsilon": 0.4, "delta": 0.8, "fast": True, "gamma": 2},
-        {"epsilon": 0.4, "delta": 0.8, "fast": False, "gamma": 2},
+        {"epsilon": 0.4, "delta": 0.8, "gamma": 2},
+        {"epsilon": 0.25, "delta": 0.8, "gamma": 2},
     ),
     paper="arXiv 2401.10774, Section 2.3.1",
     declared_law=declared_law,

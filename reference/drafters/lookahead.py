@@ -33,9 +33,15 @@ class Lookahead(NamedTuple):
 
 def with_phrase(pool: Pool, phrase: Tokens, most: int) -> Pool:
     """Return the pool with ``phrase`` as the one used last, and at most ``most`` of its first token."""
-    kept = (*(other for other in pool if other != phrase), phrase)
+    kept = (*_without(pool, phrase), phrase)
     alike = [other for other in kept if other[0] == phrase[0]]
-    return kept if len(alike) <= most else tuple(other for other in kept if other != alike[0])
+    return kept if len(alike) <= most else _without(kept, alike[0])
+
+
+def _without(pool: Pool, phrase: Tokens) -> Pool:
+    """Return the pool without the oldest entry that is ``phrase``."""
+    place = pool.index(phrase) if phrase in pool else len(pool)
+    return pool[:place] + pool[place + 1 :]
 
 
 def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from reference.pmf import argmax
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
@@ -20,6 +21,21 @@ def model_drafter(draft: LanguageModel) -> Drafter:
             if stop_after(q, token):
                 break
         return chain(drafted, pmfs)
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def greedy_drafter(draft: LanguageModel) -> Drafter:
+    """Draft the argmax of ``draft``, token by token; each is a point mass. A rule that stops sees the soft pmf."""
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        while len(drafted) < gamma:
+            q = draft(prefix + drafted)
+            drafted = (*drafted, argmax(q))
+            if stop_after(q, drafted[-1]):
+                break
+        return chain(drafted, (None,) * len(drafted))
 
     return Drafter(init=stateless, propose=propose, observe=stateless)
 

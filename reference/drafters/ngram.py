@@ -3,7 +3,12 @@
 An n-gram is a context of n-1 tokens and the token that follows it: a bigram has a context of one token. The table
 counts in contexts of the lengths it is made for, from the prompt and from what is committed. It backs off per context:
 the longest context that has been seen at all decides. A context nobody has seen proposes nothing, so the draft ends
-there and gamma shrinks. Ties go to the lowest or to the highest token id, as declared.
+there and gamma shrinks.
+
+Ties go where the released codes let them go. NASD keeps the token that first reached the count that is the largest now
+(romsto/Speculative-Decoding at db7db67, ``ngram_storage.py``, lines 127 and 220: replaced by a larger count alone).
+NAPD takes the last entry of an argsort of the counts, in the order in which the tokens were first seen
+(oujieww/ANPD at 19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the one first seen last.
 """
 
 from __future__ import annotations
@@ -15,60 +20,82 @@ from reference.pmf import top_tokens
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
-class _Counts(dict[Tokens, Mapping[int, int]]):
+class Row(dict[int, int]):
+    """Counts of one context. Their order decides ties, so rows in another order are other rows."""
+
+    def __eq__(self, other: object) -> bool:
+        return dict.__eq__(self, other) and (not isinstance(other, Row) or list(self) == list(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+class _Counts(dict[Tokens, Row]):
     """A dictionary that is never changed after it was built, so it has a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset((context, frozenset(row.items())) for context, row in self.items()))
+        return hash(frozenset(self.items()))
 
 
 class NgramTable(NamedTuple):
     """Immutable counts ``context -> token -> count`` for contexts of the given lengths, longest first."""
 
     context_lengths: tuple[int, ...]
-    counts: Mapping[Tokens, Mapping[int, int]] = _Counts()
+    newest: bool = False
+    """Whether ties go to the token first seen last (NAPD), or to the one that first had so many (NASD)."""
+    counts: Mapping[Tokens, Row] = _Counts()
 
     def observe(self, tokens: Tokens, start: int = 1) -> NgramTable:
         """Return the table with ``tokens[start:]`` counted, each in all its contexts."""
         return self.count_each((tokens[:position], tokens[position]) for position in range(max(start, 1), len(tokens)))
 
     def count_each(self, pairs: Iterable[tuple[Tokens, int]]) -> NgramTable:
-        """Return the table with every ``(history, token)`` of an iterable counted once in each context."""
+        """Return the table with every ``(history, token)`` of an iterable counted once in each context, in turn."""
         counts = _Counts(self.counts)
         for history, token in pairs:
             for length in self.context_lengths:
                 if length <= len(history):
                     context = history[len(history) - length :]
-                    row = counts.get(context, {})
-                    counts[context] = {**row, token: row.get(token, 0) + 1}
+                    counts[context] = self._counted(counts.get(context, Row()), token)
         return self._replace(counts=counts)
 
-    def predict(self, history: Tokens, highest_id: bool = False) -> int | None:
+    def _counted(self, row: Row, token: int) -> Row:
+        """Return the row with one more of ``token``: in its place, or behind all that had as many before it."""
+        if self.newest:
+            return Row({**row, token: row.get(token, 0) + 1})
+        others = {other: count for other, count in row.items() if other != token}
+        return Row({**others, token: row.get(token, 0) + 1})
+
+    def predict(self, history: Tokens) -> int | None:
         """Return the most frequent successor of the longest context seen, or None if no context was seen."""
         for length in self.context_lengths:
             row = self.counts.get(history[len(history) - length :]) if length <= len(history) else None
             if row:
                 most = max(row.values())
                 tied = [token for token, count in row.items() if count == most]
-                return max(tied) if highest_id else min(tied)
+                return tied[-1] if self.newest else tied[0]
         return None
 
 
-def ngram_table(order: int, backoff: bool = True) -> NgramTable:
+def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
     """Return an empty table of n-grams up to ``order`` (2 = bigrams): all orders down to 2, or that one alone.
 
-    Raises ``ValueError`` for an order below 2: a unigram has no context to look up.
+    ``newest`` lets ties go to the token first seen last; else they stay with the one that first had so many. Raises
+    ``ValueError`` for an order below 2: a unigram has no context to look up.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
-    return NgramTable(tuple(range(order - 1, 0, -1)) if backoff else (order - 1,))
+    return NgramTable(tuple(range(order - 1, 0, -1)) if backoff else (order - 1,), newest)
 
 
-def ngram_drafter(table: NgramTable, filler_top_k: int = 1, highest_id: bool = False) -> Drafter:
+def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
     """Draft the table's predictions. Each draft is a point mass: it was drawn from nothing else.
 
-    ``filler_top_k`` > 1 also counts, at every committed position, the target's k most probable tokens there; the
-    committed token itself is counted once, not twice. Raises ``ValueError`` if it is below 1.
+    ``filler_top_k`` > 1 also counts, at every committed position, the target's k most probable tokens there, after the
+    committed one, which counts twice if it is among them. Raises ``ValueError`` if it is below 1.
     """
     if filler_top_k < 1:
         raise ValueError(f"filler_top_k is {filler_top_k}, expected at least 1 (1 counts committed tokens only)")
@@ -78,7 +105,7 @@ def ngram_drafter(table: NgramTable, filler_top_k: int = 1, highest_id: bool = F
     ) -> Draft:
         drafted: Tokens = ()
         while len(drafted) < gamma:
-            token = state.predict(prefix + drafted, highest_id)
+            token = state.predict(prefix + drafted)
             if token is None:
                 break
             drafted = (*drafted, token)
@@ -89,7 +116,7 @@ def ngram_drafter(table: NgramTable, filler_top_k: int = 1, highest_id: bool = F
         for position in range(start, len(tokens)):
             history = tokens[:position]
             likely = top_tokens(target(history), filler_top_k) if filler_top_k > 1 else ()
-            pairs += [(history, token) for token in sorted({tokens[position], *likely})]
+            pairs += [(history, token) for token in (tokens[position], *likely)]
         return state.count_each(pairs)
 
     return Drafter(init=table.observe, propose=propose, observe=observe)

@@ -1,11 +1,17 @@
 """Ouroboros: a greedy draft, made longer by phrases that begin with its last token (Zhao et al. 2402.13720, Section 3).
 
 The pool holds phrases, at most ``most`` for each first token; all the phrases found hang below the draft's last token
-and are verified in the same pass. That pass refines the pool: a phrase that was tried is replaced by what the target
-says in its place, under the same first token; a run of drafts behind the first miss that the target agrees with becomes
-a phrase; so does every committed n-gram. Whatever the pool holds, candidates depend on the past alone. The paper also
-drafts by lookahead, faster and with the same greedy text. Its released code was not at hand: when a phrase is replaced,
-and that runs count from two tokens on, could not be confirmed.
+and are verified in the same pass. What that pass says refines the pool as in the released code (thunlp/Ouroboros at
+7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
+
+* ``add_extra_ngram``, after a miss: every draft from the missed one on is the key of a phrase, whether the target
+  agrees with it or not. What follows is what the target says behind it, as long as the next draft says so too; the last
+  token may differ from the draft's. Only phrases of full length are kept.
+* ``update_in_place``: the newest phrases of the draft's last token, as many as were tried, are replaced by what the
+  target says in their places, under the same key.
+
+The release fills the pool by lookahead decoding of the drafter besides; here each committed n-gram stands for that.
+Whatever the pool holds, candidates depend on the past alone.
 """
 
 from __future__ import annotations
@@ -34,10 +40,11 @@ def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, wa
     def observe(pool: Pool, tokens: Tokens, start: int, target: LanguageModel) -> Pool:
         prefix, new = tokens[:start], tokens[start:]
         stem = greedy(draft, prefix, gamma)
-        for phrase in [phrase for phrase in pool if phrase[0] == (prefix + stem)[-1]]:
-            pool = with_better_phrase(pool, phrase, said(target, prefix + stem, phrase[1:]), most)
-        for run in agreements(stem, said(target, prefix, stem), len(new)):
-            pool = with_phrase(pool, run[:length], most)
+        tried = [phrase for phrase in pool if phrase[0] == (prefix + stem)[-1]]
+        missed = next((i for i, pair in enumerate(zip(stem, new, strict=False)) if pair[0] != pair[1]), len(stem))
+        for phrase in extra_phrases(stem[missed:], said_behind(target, prefix, stem)[missed:], length):
+            pool = with_phrase(pool, phrase, most)
+        pool = put_right(pool, [(phrase[0], *said(target, prefix + stem, phrase[1:])) for phrase in tried])
         for end in range(max(start + 1, length), len(tokens) + 1):
             pool = with_phrase(pool, tokens[end - length : end], most)
         return pool
@@ -58,17 +65,26 @@ def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
-def with_better_phrase(pool: Pool, phrase: Tokens, better: Tokens, most: int) -> Pool:
-    """Return the pool with ``better`` behind the first token of ``phrase``; the first token stays."""
-    return with_phrase(tuple(other for other in pool if other != phrase), (phrase[0], *better), most)
+def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
+    """Return the target's argmax behind every drafted token."""
+    return tuple(argmax(target(prefix + drafted[: i + 1])) for i in range(len(drafted)))
 
 
-def agreements(drafted: Tokens, answered: Tokens, start: int) -> list[Tokens]:
-    """Return the runs of at least two drafts from ``start`` on that the target would have said in their places."""
-    runs: list[Tokens] = [()]
-    for token, answer in list(zip(drafted, answered, strict=True))[start:]:
-        if token == answer:
-            runs[-1] += (token,)
-        else:
-            runs.append(())
-    return [run for run in runs if len(run) > 1]
+def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
+    """Return the phrases of ``length`` tokens that a pass yields: a draft, then what the target says behind it.
+
+    ``behind[i]`` is what it says behind ``drafted[i]``. All but the last of a phrase's tokens are drafts.
+    """
+    phrases = []
+    for i in range(len(drafted) - length + 2):
+        said_so = behind[i : i + length - 1]
+        if drafted[i + 1 : i + length - 1] == said_so[:-1]:
+            phrases.append((drafted[i], *said_so))
+    return phrases
+
+
+def put_right(pool: Pool, better: list[Tokens]) -> Pool:
+    """Return the pool with the newest phrases of one first token replaced by ``better``, each in its place."""
+    places = [place for place, phrase in enumerate(pool) if phrase[0] in {new[0] for new in better}]
+    changed = dict(zip(reversed(places), reversed(better), strict=False))
+    return tuple(changed.get(place, phrase) for place, phrase in enumerate(pool))

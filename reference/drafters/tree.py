@@ -69,6 +69,17 @@ def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site:
     return None if left is None else Child(draws.categorical(left, site), left)
 
 
+def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Draw from q without the earlier siblings; once it is exhausted, evenly from all tokens that are none of them.
+
+    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16.
+    """
+    left = excluding(q, earlier)
+    if left is None:
+        left = excluding((q - q + 1) / len(q), earlier)
+    return None if left is None else Child(draws.categorical(left, site), left)
+
+
 def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Take q's most probable token that is no sibling yet; ties go to lower ids, nothing is drawn (top-k trees)."""
     ranked = top_tokens(q, len(earlier) + 1)

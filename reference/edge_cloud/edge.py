@@ -148,7 +148,8 @@ def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState
     """Return the state once the first ``count`` drafts are committed unverified: the edge leaves its session."""
     assert state.block is not None
     after, done = _committed(edge, state, state.block, 0, state.block.draft[:count])
-    return after._replace(epoch=state.epoch + 1, opened=False), done._replace(reached=0)
+    alone = len(done.tokens)  # they stay, as accepted drafts do
+    return after._replace(epoch=state.epoch + 1, opened=False), done._replace(accepted=alone, reached=alone)
 
 
 def _answers(reply: Reply | EdgeRequest, asked: EdgeRequest) -> bool:

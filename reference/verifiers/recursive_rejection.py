@@ -6,8 +6,9 @@
 Multi-step speculative sampling of SpecInfer (arXiv 2305.09781) with q_k independent of the earlier candidates, with
 replacement; RSD (arXiv 2402.14160), Sequoia (arXiv 2402.12374) and EAGLE (arXiv 2401.15077) with q_k = norm(q without
 the earlier candidates), without. Lossless for all p and q_k, since r is the law still owed given that everything so far
-was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend on the values, and
-candidates that were not drawn from q_k (a top-k list) are point masses.
+was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend on the values:
+that in which they were drawn, or, for independent candidates, one that is drawn itself. Candidates that were not drawn
+from q_k (a top-k list) are point masses.
 
 Acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept p(their set). Drawn
 without replacement it accepts with probability 1 as soon as the support of q, covering that of p, has no more than K
@@ -16,7 +17,10 @@ tokens. It is not optimal for K > 1: see ``optimal_transport``.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from reference.coupling import accept_probability, flip, residual, total_variation
 from reference.tree_rounds import Step, descend
@@ -36,6 +40,21 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
             return Step(token, accepted=True)
         owed = residual(owed, q)
     return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
+
+
+def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Try the candidates of each position in an order that is drawn (SpecInfer, Algorithm 2, line 29)."""
+    return descend(draws, target, prefix, draft, try_at_random)
+
+
+def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Return the first candidate accepted, each one tried next with equal probability."""
+    order: list[int] = []
+    while left := [k for k in range(len(tokens)) if k not in order]:
+        even = np.array([Fraction(1, len(left))] * len(left), dtype=object)
+        chosen = draws.categorical(even, ("next", depth, len(order))) if len(left) > 1 else 0
+        order.append(left[chosen])
+    return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 
 
 def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:

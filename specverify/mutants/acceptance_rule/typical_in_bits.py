@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from reference import Decoder, Pmf, Task
-from reference.algorithms.typical_acceptance import own_token, typical_threshold
+from reference import Decoder, Pmf, Task, point_on_argmax
+from reference.algorithms.typical_acceptance import typical_threshold
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_verifier
 
 
-def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = True, gamma: int = 4) -> Decoder:
+def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
     """Typical acceptance, entropies divided by ln 2."""
 
     def threshold(p: Pmf) -> float:
@@ -19,8 +19,8 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, fast: bool = Tr
 
     verify = accept_or_replace(
         lambda prefix, p, q, token: int(p[token] > threshold(p)),
-        lambda p, q, token: own_token(p, epsilon, delta, fast),
-        lambda p: own_token(p, epsilon, delta, fast),
+        lambda p, q, token: point_on_argmax(p),
+        point_on_argmax,
     )
     return with_verifier(verify)(task, gamma)
 

@@ -1,0 +1,43 @@
+"""AdaEDL: speculative sampling whose draft ends where a bound of the acceptance is low (Agrawal et al. 2410.18351).
+
+The lower bound is ``1 - sqrt(scale H(q))``, the stop where it falls below a threshold lambda; scale is .2 in the paper.
+Its text was not at hand beyond abstracts and summaries: that the token stays, and the rule by which lambda follows past
+acceptance, could not be confirmed. The threshold is fixed here, and the token is kept; a threshold that follows past
+rounds would be exact as well (see ``draft-and-verify``).
+"""
+
+from __future__ import annotations
+
+from reference.drafters.model import model_drafter
+from reference.lengths.entropy_stopping import entropy_stopping
+from reference.models import draft_model
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@from_parts
+def build(task: Task, threshold: float = 0.5, scale: float = 0.2, gamma: int = 8) -> Parts:
+    """Draft at most gamma tokens, none after one with ``1 - sqrt(scale H(q)) < threshold``."""
+    rule = entropy_stopping(1 - threshold, scale, gamma)
+    return Parts(model_drafter(draft_model(task)), rule, speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="adaedl",
+    summary="speculative sampling, draft ends after a token with 1 - sqrt(c H(q)) below a threshold",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"threshold": 0.6, "gamma": 2}, {"threshold": 0.55, "gamma": 3}),
+    paper="arXiv 2410.18351 (the bound)",
+    systems=("AdaEDL",),
+    reductions=(
+        Reduction("speculative-sampling", "threshold 0", {"threshold": 0.0, "gamma": 2}, {"gamma": 2}),
+        Reduction(
+            "svip",
+            "SVIP's threshold 1 - lambda, and its scale",
+            {"threshold": 0.5, "scale": 0.2, "gamma": 2},
+            {"threshold": 0.5, "scale": 0.2, "gamma": 2},
+        ),
+    ),
+)

@@ -1,0 +1,35 @@
+"""BanditSpec: speculative sampling whose draft length a bandit picks from past rounds (Hou et al. 2505.15141).
+
+The bandit is the released one for lengths (``lengths.bandit``), with a modelled time for the measured one.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import model_drafter
+from reference.lengths.bandit import bandit
+from reference.models import draft_model
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@from_parts
+def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)) -> Parts:
+    """Draft 1 to ``arms`` tokens; a draft costs ``cost`` calls of the target."""
+    return Parts(model_drafter(draft_model(task)), bandit(arms, tries, Fraction(cost)), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="bandit-spec",
+    summary="speculative sampling, gamma is the length that earned most tokens a time in past rounds",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"arms": 2, "tries": 1}, {"arms": 3, "tries": 1, "cost": Fraction(1, 2)}),
+    paper="arXiv 2505.15141; code: sail-sg/BanditSpec 4e6dd86, generate_utils.py",
+    systems=("BanditSpec",),
+    needs_training="which length pays on real hardware",
+    reductions=(Reduction("speculative-sampling", "one arm", {"arms": 1}, {"gamma": 1}),),
+)

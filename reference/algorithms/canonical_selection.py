@@ -1,0 +1,82 @@
+"""Canonical two-step sampling of several candidates: choose one, then speculative sampling (Khisti et al. 2410.18234).
+
+Given the set S of candidates, step one picks x in S with a probability beta(x | S), so that x has some law p_I; step
+two accepts x with ``min(1, p(x)/p_I(x))`` and else emits from ``norm((p - p_I)+)``. Every such pair is lossless, and
+the paper's decomposition theorem says that the best beta loses nothing against the optimal transport of
+``transport-optimum``. Here beta is read off an optimal plan: what S gives to x there, and what S has left over goes to
+its first token. Then ``min(p, p_I)`` is the plan's, token by token. For K independent candidates its acceptance is
+
+    min over H of  p(H) + 1 - q(H)^K
+
+the closed form that the paper states for K = 2. Its truncated programmes for large vocabularies are left out. (Global
+Resolution, arXiv 2511.15898, computes the same optimum for independent candidates by convex minimisation; its algorithm
+was not at hand.)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from reference.coupling import accept_probability, flip, residual
+from reference.drafters.tree import independent, tree_drafter
+from reference.models import draft_model
+from reference.remembered import by_values
+from reference.transport import TokenSet, candidate_set_law, optimal_plan
+from reference.tree_rounds import Step, descend, tree_decoder
+from reference.trees import regular_tree
+from reference.types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Tokens
+
+
+@by_values
+def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], Pmf]:
+    """Return beta(. | S) ``[vocabulary]`` for every set S of ``count`` candidates from q, and p_I."""
+    sets = candidate_set_law(q, count, replacement=True)
+    plan = optimal_plan(p, sets)
+    chosen, intermediate = {}, p - p
+    for drawn, mass in sets.items():
+        given = [plan.accepted[drawn].get(token, 0 * mass) for token in range(len(p))]
+        given[min(drawn)] += max(mass - sum(given), 0 * mass)
+        row = np.array(given, dtype=p.dtype)
+        chosen[drawn], intermediate = row / row.sum(), intermediate + row
+    return chosen, intermediate / intermediate.sum()
+
+
+def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Choose a candidate, accept it or emit from what p has more of than the law of the choice."""
+    chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
+    token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
+    if flip(draws, accept_probability(p, intermediate, token), ("accept", depth)):
+        return Step(token, accepted=True)
+    return Step(draws.categorical(residual(p, intermediate), ("residual", depth)), accepted=False)
+
+
+def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
+    """Return the closed form: the minimum over all sets of tokens H of ``p(H) + 1 - q(H)^count``."""
+    tokens = range(len(p))
+    every = chain.from_iterable(combinations(tokens, size) for size in range(len(p) + 1))
+    return min(p[list(chosen)].sum() + 1 - q[list(chosen)].sum() ** count for chosen in every)
+
+
+def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
+    """Draft ``branching[d]`` independent children of every node at depth d - 1."""
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
+    return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
+
+
+ALGORITHM = Algorithm(
+    name="canonical-selection",
+    summary="choose a candidate x by weights of the set, then min(1, p/p_I) with p_I the law of x",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"branching": (2,)},),
+    paper="arXiv 2410.18234, canonical decomposition (Theorem 1)",
+    systems=("canonical importance sampling",),
+    reductions=(
+        Reduction("transport-optimum", "always", {"branching": (2, 1)}, {"branching": (2, 1), "replacement": True}),
+        Reduction("speculative-sampling", "one child a node", {"branching": (1, 1)}, {"gamma": 2}),
+    ),
+)

@@ -1,0 +1,40 @@
+"""DFlash: a block-diffusion model drafts a whole block at once (2602.06036).
+
+Read in the released code, z-lab/dflash at 44947fb, ``dflash/model.py``, ``dflash_generate``: in one pass the masked
+places of a block are filled with the argmax of their own row (``sample(draft_logits)`` at its default temperature 0),
+each blind to the others; the target draws a token at every row, drafts stay while they equal it, and the first that
+does not is replaced by the target's draw. That is sample and match, exact at every temperature, whatever drafts. The
+stand-in for the rows of a block is that of ``medusa``: q after its own greedy guesses, a function of the text so far.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.heads import heads_drafter, stand_in_head
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
+from reference.verifiers.sample_and_match import sample_and_match
+
+
+@from_parts
+def build(task: Task, block: int = 4) -> Parts:
+    """Draft ``block`` tokens at once."""
+    heads = [stand_in_head(draft_model(task), ahead) for ahead in range(block)]
+    return Parts(heads_drafter(heads, (1,) * block), constant(block), sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="dflash",
+    summary="a block of argmaxes that do not see each other, draw z ~ p, emit z, go on while z = d",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"block": 2}, {"block": 3}),
+    paper="arXiv 2602.06036; code: z-lab/dflash 44947fb, dflash/model.py",
+    systems=("DFlash",),
+    needs_training="the block-diffusion drafter, which reads the target's features",
+    reductions=(
+        Reduction("autoregressive", "an empty block", {"block": 0}),
+        Reduction("medusa", "one candidate a head", {"block": 2}, {"widths": (1, 1)}),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Fuzzy speculative decoding: keep a draft where p and q are close, whatever the draft is (Holsman et al. 2502.20704).
+
+Read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``, ``_speculative_backoff_sampling``: a draft stays
+while the divergence of the two pmfs at its place is at most a threshold, and what replaces the first that does not is
+drawn from p itself (``p_prime = p_n_plus_1``). The divergence is the total variation here, its ``tv_div``; KL and JS
+are other choices there. Drafts are the draft model's argmax (``do_sample = False`` in its candidate generator).
+
+The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. At temperature 0
+of the target it need not be the target's text, since half of q's mass may lie elsewhere.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.coupling import total_variation
+from reference.drafters.model import greedy_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import point_on_argmax
+from reference.rounds import from_parts
+from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+@from_parts
+def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
+    """Draft gamma argmaxes of q, keep them while TV(p, q) is at most ``threshold``."""
+    draft = draft_model(task)
+
+    def accept(prefix: Tokens, p: Pmf, _: Pmf, token: int) -> int:
+        return int(total_variation(p, draft(prefix)) <= parameter(threshold, p))
+
+    verify = accept_or_replace(accept, replacement=lambda p, q, token: p)
+    return Parts(greedy_drafter(draft), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, threshold: Any = Fraction(1, 5), gamma: int = 5) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        near = total_variation(p, q) <= parameter(threshold, p)
+        return (point_on_argmax(q).tolist(), []) if near else ([], p.tolist())
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="fuzzy-speculative-decoding",
+    summary="keep d = argmax q while TV(p, q) <= threshold, else sample p (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=({"threshold": Fraction(2, 5), "gamma": 2}, {"threshold": Fraction(1, 4), "gamma": 3}),
+    paper="arXiv 2502.20704; code: maxholsman/fsd e92a157, fsd_utils.py",
+    declared_law=declared_law,
+    systems=("fuzzy speculative decoding",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(Reduction("autoregressive", "threshold < 0", {"threshold": -1, "gamma": 2}, rounds=False),),
+)

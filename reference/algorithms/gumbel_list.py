@@ -1,0 +1,62 @@
+"""Gumbel list sampling: K drafts and the target race over shared noise (Rowan et al. 2506.05632).
+
+The token y of the target comes out whatever is drafted, and the round goes on if it is in the list: exact, and the same
+text for every drafter, draw for draw. As in ``gumbel-coupling`` the noise is drawn by what it decides: y from p, then
+the list given y from the joint law (``verifiers.gumbel_list``). The paper's list-matching lemma bounds the acceptance
+from below; the acceptance here is exact. The list is one position deep: the paper's trees repeat it below a match with
+the lists that still agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reference.coupling import positive_part
+from reference.limits import perfect_draft
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task, Tokens
+from reference.verifiers.gumbel_list import list_given_target
+
+
+def build(task: Task, lists: int = 2) -> Decoder:
+    """Draft one token in each of ``lists`` lists. Raises ``ValueError`` if there is none."""
+    if lists < 1:
+        raise ValueError(f"lists is {lists}, expected at least 1")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        place = len(state.tokens)
+        p = target(state.tokens)
+        emitted: Tokens = (draws.categorical(p, ("noise", place)),)
+        drafted: Tokens = ()
+        if state.remaining > 1:
+            law = positive_part(list_given_target(p, draft(state.tokens), lists, emitted[0]))
+            chosen = draws.categorical(law.reshape(-1) / law.sum(), ("list", place))
+            drafted = tuple(int(index) for index in np.unravel_index(chosen, law.shape))
+        matched = emitted[0] in drafted
+        if matched:
+            place_of = drafted.index(emitted[0])
+            drafted = (emitted[0], *drafted[:place_of], *drafted[place_of + 1 :])
+            emitted = (*emitted, draws.categorical(target(state.tokens + emitted), ("noise", place + 1)))
+        new, remaining = commit(emitted, state.remaining, task.eos)
+        return State(state.tokens + new, remaining), Round(new, drafted, int(matched), int(bool(drafted)))
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
+
+
+ALGORITHM = Algorithm(
+    name="gumbel-list",
+    summary="K drafts and y win races over shared noise; emit y, go on while y is in the list",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"lists": 2},),
+    paper="arXiv 2506.05632, Gumbel-max list sampling",
+    systems=("GLS",),
+    reductions=(
+        Reduction("gumbel-coupling", "one list", {"lists": 1}, {"gamma": 1}),
+        Reduction("speculative-sampling", "q = p, one list", {"lists": 1}, {"gamma": 1}, limit=perfect_draft),
+    ),
+)

@@ -1,0 +1,102 @@
+"""Hierarchical speculative decoding: a block's prefix, decided from the back by its capped ratio (2601.05724).
+
+With ``r_k`` the product of p/q over the first k drafts,
+
+    w_k = r_k / max(1, r_1, .., r_k)
+    h_k = A_k / max(A_k, B_k),   A_k = sum_v (w_k p_k(v) - q_k(v))+,   B_k = sum_v (q_k(v) - w_k p_k(v))+
+
+the whole block is kept with probability w_gamma; else the last k < gamma whose coin of h_k comes up heads is kept,
+followed by a token from ``norm((w_k p_k - q_k)+)``. For k = 0 the coin always does. The rule is read in the released
+code, all but its last coin: there the ratio is not capped, and the law is not p (``hierarchical-released``). The paper
+claims the law of p, which the rule has with the cap; how the paper prints that coin was not at hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.coupling import excess_law, flip, positive_part
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.pmf import one_hot
+from reference.rounds import from_parts
+from reference.types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+)
+
+
+def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[Any]]:
+    """Return r_0 .. r_gamma and w_0 .. w_gamma."""
+    one = p[0].sum() * 0 + 1
+    plain, capped, highest = [one], [one], one
+    for i, token in enumerate(tokens):
+        plain.append(plain[-1] * p[i][token] / q[i][token])
+        highest = max(highest, plain[-1])
+        capped.append(plain[-1] / highest)
+    return plain, capped
+
+
+def stays(w: Any, p: Pmf, q: Pmf) -> Any:
+    """Return h, and 1 where neither side has more: 0/0 there, and the coin is then not asked to step back."""
+    above, below = positive_part(w * p - q).sum(), positive_part(q - w * p).sum()
+    return above / max(above, below) if above > 0 or below > 0 else w * 0 + 1
+
+
+def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
+    """Return the probability that all drafts are kept."""
+    return capped[-1] if capped_end else min(plain[-1], capped[0])
+
+
+def backward(capped_end: bool) -> Verifier:
+    """Return the verifier that keeps the whole block, or the longest prefix whose coin comes up heads.
+
+    The whole block is kept with w_gamma, or with min(1, r_gamma) if its ratio is not capped.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        gamma = len(draft.tokens)
+        p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
+        q = [one_hot(draft.tokens[i], p[i]) if pmf is None else pmf for i, pmf in enumerate(draft.pmfs)]
+        plain, capped = ratios(p, q, draft.tokens)
+        if gamma == 0 or flip(draws, whole_block(plain, capped, capped_end), ("accept", gamma)):
+            return Verified((*draft.tokens, draws.categorical(p[gamma], ("bonus",))), gamma)
+        kept = gamma - 1
+        while kept > 0 and not flip(draws, stays(capped[kept], p[kept], q[kept]), ("accept", kept)):
+            kept -= 1
+        replaced = draws.categorical(excess_law(capped[kept] * p[kept], q[kept]), ("residual", kept))
+        return Verified((*draft.tokens[:kept], replaced), kept)
+
+    return verify
+
+
+@from_parts
+def build(task: Task, gamma: int = 5) -> Parts:
+    """Draft gamma tokens from q."""
+    return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=True))
+
+
+ALGORITHM = Algorithm(
+    name="hierarchical",
+    summary="keep a block with its capped ratio, else the longest prefix whose coin of h spares it",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 2}, {"gamma": 3}),
+    paper="arXiv 2601.05724; code: ZhouYuxuanYX/Hierarchical-Speculative-Decoding b8575e2, its last coin capped",
+    systems=("HSD",),
+    reductions=(
+        Reduction("speculative-sampling", "gamma = 1", {"gamma": 1}, {"gamma": 1}),
+        Reduction("autoregressive", "gamma = 0", {"gamma": 0}),
+    ),
+)

@@ -1,0 +1,88 @@
+"""Hierarchical speculative decoding as released: the ratio of the whole block is not capped. Declared bias.
+
+ZhouYuxuanYX/Hierarchical-Speculative-Decoding at b8575e2, ``transformers/generation/utils.py``, the branch ``backward``
+of ``_speculative_sampling`` with one draft: ``is_accepted = r_i <= probability_ratio``, where ``probability_ratio`` is
+the plain cumulative product of p/q, while every other coin knows ``previous_max``. A block whose ratio rose above 1 and
+fell again is kept too often. It is the law of p for one draft, and not from two drafts on: for p = (1/3, 2/3) after
+every text and q = (2/3, 1/3), two drafts, it is off by 1/9 already in three tokens. The rule is ``hierarchical`` else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.algorithms.hierarchical import backward, ratios, stays, whole_block
+from reference.coupling import excess_law
+from reference.drafters.model import model_drafter
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.rounds import commit, from_parts
+from reference.types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+
+
+@from_parts
+def build(task: Task, gamma: int = 5) -> Parts:
+    """Draft gamma tokens from q."""
+    return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=False))
+
+
+def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: every block of q, weighted, ends where its coins say."""
+    law: dict[Tokens, Any] = {}
+
+    def begin(new: Tokens, remaining: int, weight: Any) -> None:
+        if not remaining:
+            law[new] = law.get(new, 0) + weight
+            return
+        for block, mass in _blocks(draft_model(task), prompt + new, min(gamma, remaining - 1)):
+            for kept, last, share in _ends(task, prompt + new, block):
+                for token, chance in enumerate(last.tolist()):
+                    if mass * share * chance > 0:
+                        committed, left = commit((*kept, token), remaining, task.eos)
+                        begin(new + committed, left, weight * mass * share * chance)
+
+    begin((), task.horizon, 1)
+    return law
+
+
+def _blocks(draft: LanguageModel, prefix: Tokens, count: int) -> list[tuple[Tokens, Any]]:
+    found: list[tuple[Tokens, Any]] = [((), 1)]
+    for _ in range(count):
+        found = [
+            ((*block, token), weight * mass)
+            for block, weight in found
+            for token, mass in enumerate(draft(prefix + block).tolist())
+            if mass > 0
+        ]
+    return found
+
+
+def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:
+    """Return what may be kept of ``block``, the pmf of the token behind it, and the probability."""
+    draft, gamma = draft_model(task), len(block)
+    p = [task.target(prefix + block[:i]) for i in range(gamma + 1)]
+    q = [draft(prefix + block[:i]) for i in range(gamma)]
+    plain, capped = ratios(p, q, block)
+    whole = whole_block(plain, capped, capped_end=False)
+    found, left = [(block, p[gamma], whole)], 1 - whole
+    for kept in range(gamma - 1, -1, -1):
+        heads = stays(capped[kept], p[kept], q[kept]) if kept else capped[0]
+        found.append((block[:kept], excess_law(capped[kept] * p[kept], q[kept]), left * heads))
+        left = left * (1 - heads)
+    return found
+
+
+ALGORITHM = Algorithm(
+    name="hierarchical-released",
+    summary="hierarchical, but the whole block is kept with its uncapped ratio (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=({"gamma": 2}, {"gamma": 3}),
+    paper="arXiv 2601.05724; code: ZhouYuxuanYX/Hierarchical-Speculative-Decoding b8575e2, generation/utils.py",
+    declared_law=declared_law,
+    systems=("HSD",),
+    reductions=(
+        Reduction("speculative-sampling", "gamma = 1", {"gamma": 1}, {"gamma": 1}),
+        Reduction("autoregressive", "gamma = 0", {"gamma": 0}),
+    ),
+)

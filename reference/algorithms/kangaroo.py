@@ -1,0 +1,54 @@
+"""Kangaroo: an early exit drafts greedily, and stops once it is unsure (Liu et al. 2404.18911).
+
+Read in the released code, Equationliu/Kangaroo at 4f0949d, ``evaluation/inference_kangaroo.py``: the exit's argmax is
+drafted up to 6 times, no further after a token whose probability is below the threshold, which stays in the block; the
+remaining layers verify greedily. The adapter behind the exit is a network's; the stand-in is that of ``layerskip``. The
+release writes its first token with the whole model, which changes no text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.model import greedy_drafter
+from reference.drafters.self_draft import partial_model
+from reference.laws import greedy_law
+from reference.lengths.confidence import confidence
+from reference.limits import greedy_draft
+from reference.models import draft_model
+from reference.pmf import checked_model
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
+from reference.verifiers.greedy_match import greedy_match
+
+
+@from_parts
+def build(task: Task, threshold: Any = 0.6, gamma: int = 6, exit_layer: int = 1, layers: int = 4) -> Parts:
+    """Draft at most gamma tokens with ``exit_layer`` of ``layers`` layers."""
+    q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
+    return Parts(greedy_drafter(q), confidence(threshold, gamma), greedy_match)
+
+
+ALGORITHM = Algorithm(
+    name="kangaroo",
+    summary="an early exit drafts argmaxes until after one below a threshold, keep d = argmax p",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"threshold": 0.5, "gamma": 2, "exit_layer": 1, "layers": 2},
+        {"threshold": 0.4, "gamma": 3, "exit_layer": 1, "layers": 4},
+    ),
+    paper="arXiv 2404.18911; code: Equationliu/Kangaroo 4f0949d, evaluation/inference_kangaroo.py",
+    declared_law=greedy_law,
+    systems=("Kangaroo",),
+    needs_training="the adapter behind the exit",
+    reductions=(
+        Reduction(
+            "greedy-speculation",
+            "no layer run, threshold 0, q one-hot",
+            {"threshold": 0, "gamma": 2, "exit_layer": 0, "layers": 2},
+            {"gamma": 2},
+            limit=greedy_draft,
+        ),
+    ),
+)

@@ -1,0 +1,104 @@
+"""LANTERN as released: a token may stand for its neighbours in the latent space of images (Jang et al. 2410.03355).
+
+Read in jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. For a candidate d (a point
+mass: ``qx = 1.0``) the ``neighbours`` nearest codes are added up, nearest first, as long as their sum stays within
+``delta``; d is accepted with p(d) plus that sum. After a rejection d and its nearest codes lose all their mass, one
+code more than were added up (``[:lantern_k + 1]``, where the table does not hold d itself), and p is what is left of
+it, or even over all tokens if nothing is. With delta below every p it is sample and match but for that: the excluded
+neighbours bias it all the same.
+
+Codes have no latent vectors here: their distance is that of their numbers, the lower one first. One candidate a
+position, the draft's argmax; the release has a tree of them. Only delta <= 1 is stated, the absolute bound; above it
+the release reads delta as a factor.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import greedy_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.limits import greedy_draft
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import argmax, one_hot
+from reference.rounds import from_parts
+from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def nearest(token: int, size: int) -> Tokens:
+    """Return the other codes, nearest first."""
+    return tuple(sorted((code for code in range(size) if code != token), key=lambda code: (abs(code - token), code)))
+
+
+def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
+    """Return the probability that ``token`` is accepted: its own and that of the neighbours within ``delta``."""
+    added = p[token] - p[token]
+    for code in nearest(token, len(p))[:neighbours]:
+        if added + p[code] > parameter(delta, p):
+            break
+        added = added + p[code]
+    return p[token] + added
+
+
+def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
+    """Return what is drawn from after a rejection."""
+    closed = {token}
+    if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):
+        closed |= set(nearest(token, len(p))[: neighbours + 1])
+    left = p
+    for code in closed:
+        left = left * (1 - one_hot(code, p))
+    left = left if left.sum() > 0 else p - p + 1
+    return left / left.sum()
+
+
+@from_parts
+def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4) -> Parts:
+    """Draft gamma argmaxes of q."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: together(p, token, neighbours, delta),
+        replacement=lambda p, q, token: without(p, token, neighbours, delta),
+    )
+    return Parts(greedy_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        guess = argmax(q)
+        stays = together(p, guess, neighbours, delta)
+        return (stays * one_hot(guess, p)).tolist(), ((1 - stays) * without(p, guess, neighbours, delta)).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="lantern-released",
+    summary="accept d with p(d) and its nearest codes' within delta, else sample p without them (declared bias)",
+    build=build,
+    claims=frozenset(),
+    examples=(
+        {"neighbours": 1, "delta": Fraction(3, 10), "gamma": 2},
+        {"neighbours": 2, "delta": Fraction(1, 2), "gamma": 1},
+    ),
+    paper="arXiv 2410.03355; code: jadohu/LANTERN 3a56e45, models/ea_model_anole.py",
+    declared_law=declared_law,
+    systems=("LANTERN",),
+    needs_training="which codes look alike",
+    reductions=(
+        Reduction(
+            "sample-and-match",
+            "no neighbours, q one-hot",
+            {"neighbours": 0, "gamma": 2},
+            {"gamma": 2},
+            limit=greedy_draft,
+        ),
+    ),
+)

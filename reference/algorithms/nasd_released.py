@@ -1,0 +1,124 @@
+"""NASD as released: a guess is compared with one draw from p, and what follows a miss is another. Declared bias.
+
+romsto/Speculative-Decoding at db7db67. ``ngram_assisted.py``: a sample of p is compared with every guess, and after the
+last match the token is sampled anew, so a guess d comes out with probability ``p(d) (2 - p(d))``. A context nobody has
+seen drafts a token drawn evenly from the vocabulary and goes on (``stop_if_unknown`` is off). ``ngram_storage.py``,
+``NGramStorage``: contexts have 2 to n - 1 tokens, never one, although its comment says 2-grams, so n = 2 stores
+nothing; ties stay with the token that first had so many. The theory document's rule is ``nasd-seed-rule``, the lossless
+one ``nasd``. The first token may be the target's alone there (``first_target``), which is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from reference.drafters.ngram import NgramTable, ngram_drafter
+from reference.lengths.constant import constant
+from reference.pmf import checked_model
+from reference.rounds import commit, from_parts
+from reference.types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    chain,
+)
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def contexts_of(order: int) -> NgramTable:
+    """Return an empty table of contexts of 2 to ``order`` - 1 tokens. Raises ``ValueError`` for an order below 2."""
+    if order < 2:
+        raise ValueError(f"n-gram order is {order}, expected at least 2")
+    return NgramTable(tuple(range(order - 1, 1, -1)))
+
+
+def even(p: Pmf) -> Pmf:
+    """Return the uniform pmf over the vocabulary of p."""
+    size = len(p)
+    return np.array([Fraction(1, size)] * size, dtype=object) if p.dtype == object else np.full(size, 1 / size)
+
+
+def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
+    """Draft the table's predictions, an even draw where it has none."""
+    known = ngram_drafter(contexts_of(order), filler_top_k)
+
+    def propose(draws: Draws, table: NgramTable, prefix: Tokens, gamma: int, stop: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf | None, ...] = ()
+        while len(drafted) < gamma:
+            token, pmf = table.predict(prefix + drafted), None
+            if token is None:
+                pmf = even(target(prefix))
+                token = draws.categorical(pmf, ("draft", len(drafted)))
+            drafted, pmfs = (*drafted, token), (*pmfs, pmf)
+        return chain(drafted, pmfs)
+
+    return known._replace(propose=propose)
+
+
+@from_parts
+def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> Parts:
+    """Draft gamma tokens, keep a guess d with probability p(d), else draw from p."""
+    verify = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
+    target = checked_model(task.target, "target")
+    return Parts(guessing_drafter(target, order, filler_top_k), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, order: int = 3, gamma: int = 5, filler_top_k: int = 3
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: guesses kept so far, and the table at the start of the round."""
+    law: dict[Tokens, Any] = {}
+    observe: Callable[..., Any] = ngram_drafter(contexts_of(order), filler_top_k).observe
+
+    def begin(tokens: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:
+        if remaining == 0:
+            law[tokens[len(prompt) :]] = law.get(tokens[len(prompt) :], 0) + weight
+        else:
+            guess(tokens, (), remaining, table, weight)
+
+    def end(tokens: Tokens, block: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:
+        new, left = commit(block, remaining, task.eos)
+        begin(tokens + new, left, observe(table, tokens + new, len(tokens), task.target), weight)
+
+    def guess(tokens: Tokens, kept: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:
+        p = task.target(tokens + kept)
+        stays = 0 * p
+        if len(kept) < min(gamma, remaining - 1):
+            known = table.predict(tokens + kept)
+            guessed = even(p) if known is None else np.array([1 if v == known else 0 for v in range(len(p))])
+            stays = guessed * p
+        for token, mass in enumerate(stays.tolist()):
+            if mass > 0:
+                guess(tokens, (*kept, token), remaining, table, weight * mass)
+        for token, mass in enumerate(((1 - stays.sum()) * p).tolist()):
+            if mass > 0:
+                end(tokens, (*kept, token), remaining, table, weight * mass)
+
+    begin(prompt, task.horizon, contexts_of(order).observe(prompt), 1)
+    return law
+
+
+ALGORITHM = Algorithm(
+    name="nasd-released",
+    summary="keep d while z ~ p equals it, then draw from p again; even guesses in unknown contexts (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"order": 3, "gamma": 1, "filler_top_k": 1}, {"order": 3, "gamma": 2, "filler_top_k": 2}),
+    paper="romsto/Speculative-Decoding db7db67, ngram_assisted.py and ngram_storage.py",
+    declared_law=declared_law,
+    systems=("NASD",),
+    reductions=(Reduction("autoregressive", "gamma = 0", {"order": 3, "gamma": 0}),),
+)

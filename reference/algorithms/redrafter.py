@@ -1,0 +1,76 @@
+"""ReDrafter: the beams of a recurrent drafter, merged where they share a prefix (Zhang et al. 2403.09919).
+
+The drafter's beam search keeps, level by level, the ``beams`` paths with the largest product of q; all of them are
+verified in one pass, shared prefixes once (the paper's dynamic tree attention; apple/ml-recurrent-drafter at bd8586b).
+The released search was not followed line by line. As candidate sets the beams are exact at every temperature. The
+recurrent head, which reads the target's last state, is any model here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reference.drafters.model import stateless
+from reference.models import draft_model
+from reference.pmf import top_tokens
+from reference.tree_rounds import tree_decoder
+from reference.trees import deterministic_draft, merged
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+)
+from reference.verifiers.candidate_set import candidate_set
+
+
+def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) -> list[Tokens]:
+    """Return the ``beams`` paths of ``depth`` tokens that the search is left with, the best first."""
+    kept: list[tuple[Tokens, Any]] = [((), 1)]
+    for _ in range(depth):
+        grown = []
+        for path, chance in kept:
+            q = draft(prefix + path)
+            grown += [((*path, token), chance * q[token]) for token in top_tokens(q, beams)]
+        kept = sorted(grown, key=lambda beam: -beam[1])[:beams]
+    return [path for path, _ in kept]
+
+
+def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
+    """Draft the beams. Raises ``ValueError`` unless there is one at least and the depth is not negative."""
+    if beams < 1 or depth < 0:
+        raise ValueError(f"beams is {beams} and depth {depth}, expected at least 1 and 0")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        return deterministic_draft(merged(beam_search(draft, prefix, beams, min(depth, gamma))))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
+    """Draft ``beams`` paths of ``depth`` tokens."""
+    return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="redrafter",
+    summary="the beams of q merged where they share a prefix, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"beams": 2, "depth": 2}, {"beams": 3, "depth": 2}),
+    paper="arXiv 2403.09919",
+    systems=("ReDrafter",),
+    needs_training="the recurrent head, trained on the target's states",
+    reductions=(
+        Reduction("candidate-set", "one beam", {"beams": 1, "depth": 2}, {"branching": (1, 1)}),
+        Reduction("autoregressive", "beams of no tokens", {"depth": 0}),
+    ),
+)

@@ -1,0 +1,33 @@
+"""SAM Decoding: copy what followed the longest match, found by a suffix automaton (Hu et al. 2411.10666).
+
+The automaton over the text itself (``drafters.longest_match``); the static one over a corpus would be more text, and
+the tree drafter that the release falls back on below ``len_threshold`` is left out: nothing is drafted there. The
+release pads short drafts with token 0, which a draft that ends says better. Verified by sample and match, exact at
+every temperature; the release matches greedily.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.longest_match import longest_match_drafter
+from reference.lengths.constant import constant
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Reduction, Task
+from reference.verifiers.sample_and_match import sample_and_match
+
+
+@from_parts
+def build(task: Task, least: int = 5, predict: int = 40) -> Parts:
+    """Draft ``predict`` - 1 tokens where at least ``least`` tokens match."""
+    return Parts(longest_match_drafter(least, predict), constant(predict), sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="sam-decoding",
+    summary="copy after the first occurrence of the longest suffix seen before, verify by z ~ p",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"least": 1, "predict": 2}, {"least": 2, "predict": 3}),
+    paper="arXiv 2411.10666; code: hyx1999/SAM-Decoding 18c41f0, samd/sam/dyn_sam.py",
+    systems=("SAM Decoding",),
+    reductions=(Reduction("autoregressive", "a match longer than the text", {"least": 99, "predict": 3}),),
+)

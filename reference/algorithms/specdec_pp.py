@@ -1,0 +1,75 @@
+"""SpecDec++: the draft ends where a head predicts that some draft will be rejected (Huang et al. 2405.19715).
+
+Read in the released code, Kaffaljidhmah2/SpecDec_pp at 9c52edc, ``specdec_pp/hf_generation.py``, steps 1.1 to 1.4. The
+head answers an acceptance probability for the token that was fed last, so after drafting token i it has judged tokens 1
+to i - 1 (``skip the first round``); drafting stops, token i kept, where one minus the product of its answers is above
+the threshold. What is known then is past: whether token i + 1 is drafted depends on tokens that stay in the block, and
+on nothing about token i + 1. So the rule is exact for every head; it is measurable in the past even of token i.
+
+A table has no trained head; q(d) stands in for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import stateless
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.rounds import from_parts
+from reference.types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    chain,
+)
+from reference.verifiers.speculative_sampling import speculative_sampling
+
+
+def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
+    """Draft from ``draft`` while the predicted probability of a rejection is at most ``threshold``."""
+
+    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        all_accepted: Any = 1
+        while len(drafted) < gamma:
+            q = draft(prefix + drafted)
+            if drafted:
+                all_accepted = all_accepted * pmfs[-1][drafted[-1]]
+            drafted, pmfs = (*drafted, draws.categorical(q, ("draft", len(drafted)))), (*pmfs, q)
+            if 1 - all_accepted > parameter(threshold, q):
+                break
+        return chain(drafted, pmfs)
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+@from_parts
+def build(task: Task, threshold: Any = Fraction(7, 10), gamma: int = 20) -> Parts:
+    """Draft at most gamma tokens."""
+    return Parts(predicting_drafter(draft_model(task), threshold), constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="specdec-pp",
+    summary="speculative sampling, draft ends once 1 - the product of predicted acceptances is above a threshold",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"threshold": Fraction(1, 2), "gamma": 2}, {"threshold": Fraction(1, 2), "gamma": 3}),
+    paper="arXiv 2405.19715; code: Kaffaljidhmah2/SpecDec_pp 9c52edc, specdec_pp/hf_generation.py",
+    systems=("SpecDec++",),
+    needs_training="the head that predicts acceptance",
+    reductions=(Reduction("speculative-sampling", "threshold 1", {"threshold": 1, "gamma": 2}, {"gamma": 2}),),
+)

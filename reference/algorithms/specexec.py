@@ -1,0 +1,78 @@
+"""SpecExec: the most probable paths of the drafter, as many as the budget allows (Svirschevski et al. 2406.02532).
+
+The tree is the set of the ``budget`` token paths with the largest product of q, found best first: a path is added when
+it is the best of those that hang from what was added, as in a search for shortest paths (the paper's Algorithm 1 does
+it in parallel; read in yandex-research/specexec at c7f24b3 only as far as it samples from the target along the tree).
+Ties go to the path found first. Nothing is drawn, so the tree is verified as candidate sets, and text is the target's
+at every temperature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reference.drafters.model import stateless
+from reference.models import draft_model
+from reference.pmf import top_tokens
+from reference.tree_rounds import tree_decoder
+from reference.trees import deterministic_draft, merged
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+)
+from reference.verifiers.candidate_set import candidate_set
+
+
+def best_paths(draft: LanguageModel, prefix: Tokens, budget: int, depth: int) -> list[Tokens]:
+    """Return the ``budget`` most probable paths of at most ``depth`` tokens, parents before children."""
+    added: list[Tokens] = []
+    waiting: dict[Tokens, Any] = {(): 1} if depth > 0 else {}
+    while waiting and len(added) <= budget:
+        best = max(waiting, key=lambda path: waiting[path])
+        chance = waiting.pop(best)
+        added.append(best)
+        if len(best) < depth:
+            q = draft(prefix + best)
+            waiting |= {(*best, token): chance * q[token] for token in top_tokens(q, budget)}
+    return added[1:]
+
+
+def best_first_drafter(draft: LanguageModel, budget: int, depth: int) -> Drafter:
+    """Draft the best paths. Raises ``ValueError`` for a negative budget or depth."""
+    if budget < 0 or depth < 0:
+        raise ValueError(f"budget is {budget} and depth {depth}, expected at least 0 nodes and levels")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        return deterministic_draft(merged(best_paths(draft, prefix, budget, min(depth, gamma))))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def build(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
+    """Draft the ``budget`` most probable paths, at most ``depth`` tokens long."""
+    return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="specexec",
+    summary="the paths most probable under q, best first up to a budget, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"budget": 2, "depth": 2}, {"budget": 4, "depth": 3}),
+    paper="arXiv 2406.02532, Algorithm 1",
+    systems=("SpecExec",),
+    reductions=(
+        Reduction("candidate-set", "one level", {"budget": 2, "depth": 1}, {"branching": (2,)}),
+        Reduction("autoregressive", "no budget", {"budget": 0}),
+    ),
+)

@@ -1,0 +1,129 @@
+"""SpecHub: two candidates, one of them always the draft's top token, and a transport in closed form (2411.05289).
+
+The drafted pairs all hold a, the argmax of q: x ~ q first, then a, or, if x is a, a second token from q without a. So
+Q(i, a) = q(i) and Q(a, i) = q(a) q(i)/(1 - q(a)). The released code (MasterGodzilla/Speculative_decoding_OT at 7d592b7,
+``EAGLE/eagle/model/utils.py``, ``evaluate_posterior``, and ``cnets.py``, ``sample``) verifies in four steps:
+
+1. (i, a): accept i with p(i)/Q(i, a); what p(i) and Q(i, a) have left goes on.
+2. (a, i): accept i with what p(i) has left over Q(a, i); again the rests go on.
+3. (a, i): accept a with p(a) over all that is left of the pairs (a, i).
+4. (i, a): accept a with what p(a) has left over all that is left of the pairs (i, a).
+
+If none does, the token comes from what p has left. Each step moves as much mass as both sides have: lossless. The
+release accepts a without a draw where p(a) > .999, which is not, and floors q at exp(-100); neither is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from reference.coupling import flip, positive_part
+from reference.drafters.model import stateless
+from reference.drafters.tree import excluding
+from reference.models import draft_model
+from reference.pmf import argmax, one_hot
+from reference.tree_rounds import Step, descend, tree_decoder
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+)
+
+
+def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
+    """Draft a pair at every node, ``depth`` levels deep or gamma if that is fewer: two children of each."""
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        grown = Draft((), (), ())
+        level: list[tuple[int, Tokens]] = [(-1, ())]
+        for _level in range(min(depth, gamma)):
+            below: list[tuple[int, Tokens]] = []
+            for parent, path in level:
+                q = draft(prefix + path)
+                hub, site = argmax(q), ("draft", len(grown.tokens))
+                first = draws.categorical(q, site)
+                rest = excluding(q, (hub,)) if first == hub else one_hot(hub, q)
+                pair = [(first, q)]
+                if rest is not None:
+                    pair.append((draws.categorical(rest, (*site, "second")) if first == hub else hub, rest))
+                for token, pmf in pair:
+                    below.append((len(grown.tokens), (*path, token)))
+                    grown = Draft((*grown.tokens, token), (*grown.parents, parent), (*grown.pmfs, pmf))
+            level = below
+        return grown
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def over(mass: Any, proposed: Any) -> Any:
+    """Return ``min(1, mass/proposed)`` of two masses, 0 where nothing is proposed."""
+    return mass * 0 if not proposed > 0 else mass / proposed if mass < proposed else mass * 0 + 1
+
+
+def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Decide a pair in the four steps; a single candidate is the hub, of which q is certain."""
+    q = pmfs[0]
+    hub = argmax(q)
+    at_hub = one_hot(hub, p)
+    first_pairs = q * (1 - at_hub)
+    rest = excluding(q, (hub,))
+    second_pairs = first_pairs if rest is None else q[hub] * rest
+    others, owed_hub = p * (1 - at_hub), p[hub]
+    first_is_hub = tokens[0] == hub
+    other = tokens[1] if first_is_hub and len(tokens) > 1 else tokens[0]
+
+    def accepts(chance: Any, step: str) -> bool:
+        return flip(draws, chance, ("accept", depth, step))
+
+    if not first_is_hub and accepts(over(others[other], first_pairs[other]), "first"):
+        return Step(other, accepted=True)
+    others, first_left = positive_part(others - first_pairs), positive_part(first_pairs - others).sum()
+    if first_is_hub and len(tokens) > 1 and accepts(over(others[other], second_pairs[other]), "second"):
+        return Step(other, accepted=True)
+    others, second_left = positive_part(others - second_pairs), positive_part(second_pairs - others).sum()
+    second_left = q[hub] if rest is None else second_left
+    if first_is_hub and accepts(over(owed_hub, second_left), "hub"):
+        return Step(hub, accepted=True)
+    owed_hub = max(owed_hub - second_left, 0 * owed_hub)
+    if not first_is_hub and accepts(over(owed_hub, first_left), "hub"):
+        return Step(hub, accepted=True)
+    owed = others + max(owed_hub - first_left, 0 * owed_hub) * at_hub
+    mass = owed.sum()
+    return Step(draws.categorical(owed / mass if mass > 0 else p, ("residual", depth)), accepted=False)
+
+
+def build(task: Task, depth: int = 4) -> Decoder:
+    """Draft ``depth`` levels of pairs, each below every token of the pair before."""
+    return tree_decoder(task, hub_drafter(draft_model(task), depth), partial(descend, rule=through_the_hub))
+
+
+ALGORITHM = Algorithm(
+    name="spechub",
+    summary="pairs that hold the draft's top token a, first the other one's share, then a's, then what p has left",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"depth": 1},),
+    paper="arXiv 2411.05289; code: MasterGodzilla/Speculative_decoding_OT 7d592b7, EAGLE/eagle/model/utils.py",
+    systems=("SpecHub",),
+    reductions=(
+        Reduction("autoregressive", "depth = 0", {"depth": 0}),
+        Reduction(
+            "rsd",
+            "two tokens: the pair is the vocabulary",
+            {"depth": 1},
+            {"branching": (2,)},
+            vocabulary=2,
+            rounds=False,
+        ),
+    ),
+)

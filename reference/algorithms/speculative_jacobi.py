@@ -1,0 +1,76 @@
+"""Speculative Jacobi decoding: the last sweep's draws are this sweep's drafts (Teng et al. 2410.01699).
+
+The target drafts for itself. A sweep feeds the text and a window of drafts; draft i stays with probability
+``min(1, p_i(d_i)/q_i(d_i))``, where q_i is the row that d_i was drawn from one sweep earlier, after the drafts that
+stood before it then. The first that does not stay is replaced from ``norm((p_i - q_i)+)``, and all behind it are drawn
+anew from this sweep's rows: they are the next sweep's drafts. Places nobody has drawn yet are filled with even draws,
+which the released code declares as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
+``scheduler/jacobi_iteration_lumina_mgpt.py``, ``SpeculativeSampler`` and ``get_multi_token_for_preparation``).
+
+Is its law p? Yes, for every p: when draft i is judged, its row q_i is a function of what was drawn before it, d_i is a
+fresh draw from that row, and nothing that was decided since has looked at d_i. That is the condition of the stopping
+theorem, whatever the drafts behind a rejection were conditioned on. A point mass on a token that was picked without
+looking at p satisfies it too.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from reference.coupling import accept_probability, flip, residual
+from reference.pmf import checked_model, one_hot
+from reference.rounds import check_unfinished, commit, initial_state
+from reference.types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
+
+Window = tuple[tuple[int, Tokens | None], ...]
+"""Drafts, each with the text it was drawn after; None for an even draw."""
+
+
+def build(task: Task, window: int = 16) -> Decoder:
+    """Keep ``window`` drafts. Raises ``ValueError`` if that is negative."""
+    if window < 0:
+        raise ValueError(f"window is {window}, expected a number of drafts >= 0")
+    target = checked_model(task.target, "target")
+
+    def drafted(draws: Draws, state: State) -> Window:
+        assert isinstance(state.drafter, tuple)
+        most = min(window, state.remaining - 1)
+        kept: Window = state.drafter[:most]
+        size = len(target(state.tokens))
+        even = np.array([Fraction(1, size)] * size, dtype=object)
+        fresh = [(draws.categorical(even, ("fill", place)), None) for place in range(len(kept), most)]
+        return (*kept, *fresh)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        drafts = drafted(draws, state)
+        tokens = tuple(token for token, _ in drafts)
+        rows = [target(state.tokens + tokens[:i]) for i in range(len(tokens) + 1)]
+        kept, last = len(tokens), rows[-1]
+        for i, (token, after) in enumerate(drafts):
+            q: Pmf = one_hot(token, rows[i]) if after is None else target(after)
+            if not flip(draws, accept_probability(rows[i], q, token), ("accept", i)):
+                kept, last = i, residual(rows[i], q)
+                break
+        block = (*tokens[:kept], draws.categorical(last, ("next",)))
+        new, remaining = commit(block, state.remaining, task.eos)
+        again = range(kept + 1, len(tokens)) if remaining else ()
+        swept = tuple((draws.categorical(rows[i], ("sweep", i)), state.tokens + tokens[:i]) for i in again)
+        reached = min(kept + 1, len(tokens), len(new))
+        return State(state.tokens + new, remaining, swept), Round(new, tokens, min(kept, len(new)), reached)
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task)._replace(drafter=()), step=step)
+
+
+ALGORITHM = Algorithm(
+    name="speculative-jacobi",
+    summary="the last sweep's draws d ~ q_i, their rows, accepted with min(1, p_i/q_i), the rest drawn anew",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"window": 2},),
+    paper="arXiv 2410.01699; code: tyshiwo1/Accelerating-T2I-AR-with-SJD b389cfb, scheduler/",
+    systems=("speculative Jacobi decoding",),
+    reductions=(Reduction("autoregressive", "no window", {"window": 0}),),
+)

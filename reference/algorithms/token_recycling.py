@@ -1,0 +1,31 @@
+"""Token Recycling: a tree of tokens that the target thought of before (Luo et al. 2408.08696).
+
+The matrix and its template are those of the released code (``drafters.recycled``), which matches greedily. As candidate
+sets they are exact at every temperature, and this is what is claimed.
+"""
+
+from __future__ import annotations
+
+from reference.drafters.recycled import recycling_drafter
+from reference.tree_rounds import tree_decoder
+from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from reference.verifiers.candidate_set import candidate_set
+
+SMALL: tuple[Tokens, ...] = ((0,), (1,), (0, 0))
+
+
+def build(task: Task, template: tuple[Tokens, ...] = SMALL, width: int = 8) -> Decoder:
+    """Fill ``template``, paths of ranks below ``width``, from the matrix."""
+    return tree_decoder(task, recycling_drafter(template, width), candidate_set)
+
+
+ALGORITHM = Algorithm(
+    name="token-recycling",
+    summary="a template filled with the target's last top tokens behind each token, as candidate sets",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"template": ((0,), (1,)), "width": 2}, {"template": ((0,), (0, 0)), "width": 2}),
+    paper="arXiv 2408.08696; code: Luowaterbi/TokenRecycling 1b4c05c, evaluation/inference_recycling.py",
+    systems=("Token Recycling",),
+    reductions=(Reduction("autoregressive", "an empty template", {"template": (), "width": 1}),),
+)

@@ -1,0 +1,73 @@
+"""Medusa's typical mode with ``fast=False``: drafts are matched with draws from a truncated p. Declared bias.
+
+Let t be p restricted to the tokens at or above the typical threshold. In FasterDecoding/Medusa at e2a5d20,
+``medusa/model/utils.py``, ``get_typical_posterior_mask`` draws z ~ t at every row and keeps a draft while z is the
+draft; what follows the last kept draft is drawn by ``get_typical_one_token``, from t again, not the z that differed. A
+draft d so comes out with probability ``t(d) + (1 - t(d)) t(d)`` where it was drafted: nothing is exact, not even for t.
+
+It cannot be run as released: ``evaluate_posterior`` passes six arguments to ``get_typical_posterior_mask``, which takes
+five, and ends in a ``TypeError``. This is what it says. Several paths draw their z independently there; here is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.algorithms.typical_acceptance import typical_threshold
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.limits import greedy_target
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+
+def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
+    """Return t ``[vocabulary]``: p restricted to the tokens at or above the threshold, never to none."""
+    kept = p * (p >= min(parameter(typical_threshold(p, epsilon, delta), p), p.max()))
+    return kept / kept.sum()
+
+
+@from_parts
+def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
+    """Draft gamma tokens from q, match them with draws from t, then draw from t."""
+
+    def part(p: Pmf) -> Pmf:
+        return typical_part(p, epsilon, delta)
+
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: part(p)[token],
+        replacement=lambda p, q, token: part(p),
+        bonus=part,
+    )
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        part = typical_part(p, epsilon, delta)
+        matched = q * part
+        return matched.tolist(), ((1 - matched.sum()) * part).tolist()
+
+    return chain_law(task, prompt, gamma, position, bonus=lambda p: typical_part(p, epsilon, delta))
+
+
+ALGORITHM = Algorithm(
+    name="typical-sampling-released",
+    summary="draw z ~ p at or above the typical threshold, keep d while z = d, then draw again (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"epsilon": 0.4, "delta": 0.8, "gamma": 2}, {"epsilon": 0.1, "delta": 0.8, "gamma": 1}),
+    paper="FasterDecoding/Medusa e2a5d20, medusa/model/utils.py, get_typical_posterior_mask (fast=False)",
+    declared_law=declared_law,
+    systems=("Medusa",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),),
+)

@@ -1,0 +1,47 @@
+"""Copy what followed the longest earlier occurrence of the last tokens (SAM Decoding, Hu et al. 2411.10666).
+
+The released suffix automaton (hyx1999/SAM-Decoding at 18c41f0, ``samd/sam/dyn_sam.py``) finds the longest suffix of the
+text that ended anywhere earlier, without a bound on its length, and the first place where it did. If fewer than
+``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first place is no later. Here that is
+said without an automaton: suffixes from the longest down, each with its first place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference.drafters.model import stateless
+from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
+
+
+def first_end(tokens: Tokens, length: int) -> int | None:
+    """Return where the last ``length`` tokens ended first, before the end of ``tokens``; None if nowhere."""
+    suffix = tokens[len(tokens) - length :]
+    ends = range(length, len(tokens))
+    return next((end for end in ends if tokens[end - length : end] == suffix), None)
+
+
+def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
+    """Return up to ``predict`` - 1 tokens to copy; none where the longest match has fewer than ``least`` tokens."""
+    ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
+    found = [length for length in ends if ends[length] is not None]
+    if not found or max(found) < least:
+        return ()
+    for length in sorted(found, reverse=True):
+        end = ends[length]
+        assert end is not None
+        if length == 1 or len(tokens) - 1 - end >= predict:
+            return tokens[end : min(end + predict - 1, len(tokens))]
+    return ()
+
+
+def longest_match_drafter(least: int, predict: int) -> Drafter:
+    """Draft the copy, at most gamma tokens of it. Raises ``ValueError`` unless least and predict are at least 1."""
+    if least < 1 or predict < 1:
+        raise ValueError(f"least is {least} and predict {predict}, expected at least 1 and 1")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        copied = longest_match(prefix, least, predict)[: max(gamma, 0)]
+        return chain(copied, (None,) * len(copied))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)

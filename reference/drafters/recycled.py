@@ -1,0 +1,54 @@
+"""A matrix of the tokens that the target last thought of next (Token Recycling, Luo et al. 2408.08696).
+
+As in the released code (Luowaterbi/TokenRecycling at 1b4c05c, ``evaluation/inference_recycling.py``): row t of the
+matrix holds the ``width`` most probable tokens of the target at the last place where t was fed, be it accepted or not;
+rows begin as zeros. A fixed template of rank paths is filled from it, the node of ranks (i, j) with row (row of the
+last token)[i] at j. After a pass the rows of all tokens that were fed are written, in the order of the tree, so a token
+that was fed twice keeps what came last. Everything is read off the verifying pass: candidates depend on the past alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from reference.pmf import top_tokens
+from reference.trees import deterministic_draft, merged
+from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+
+Matrix = tuple[tuple[int, Tokens], ...]
+"""Token and the tokens that may follow it, by token."""
+
+
+def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:
+    """Return the tokens on the path of every node of ``template``."""
+    paths: dict[Tokens, Tokens] = {(): ()}
+    for ranks in template:
+        above = paths[ranks[:-1]]
+        row = matrix.get((last, *above)[-1], (0,) * width)
+        paths[ranks] = (*above, row[ranks[-1]])
+    return paths
+
+
+def recycling_drafter(template: tuple[Tokens, ...], width: int) -> Drafter:
+    """Draft the template, cut at gamma levels.
+
+    Raises ``ValueError`` for a node without its parent before it, or a rank not below ``width``.
+    """
+    for place, ranks in enumerate(template):
+        if not ranks or (ranks[:-1] and ranks[:-1] not in template[:place]) or max(ranks) >= width or min(ranks) < 0:
+            raise ValueError(
+                f"node {ranks} of the template has no parent before it, or a rank outside 0 to {width - 1}"
+            )
+
+    def propose(draws: Draws, state: Matrix, prefix: Tokens, gamma: int, stop: Callable[[Pmf, int], bool]) -> Draft:
+        paths = filled(dict(state), template, prefix[-1], width)
+        return deterministic_draft(merged(path for path in paths.values() if len(path) <= gamma))
+
+    def observe(state: Matrix, tokens: Tokens, start: int, target: LanguageModel) -> Matrix:
+        prefix, matrix = tokens[:start], dict(state)
+        for path in filled(matrix, template, prefix[-1], width).values():
+            found = top_tokens(target(prefix + path), width)
+            matrix[(prefix + path)[-1]] = found + (found[-1],) * (width - len(found))
+        return tuple(sorted(matrix.items()))
+
+    return Drafter(init=lambda prompt: (), propose=propose, observe=observe)

@@ -1,0 +1,66 @@
+"""Draft the most frequent continuation of the suffix that promises most (SuffixDecoding, Oliaro et al. 2411.04975).
+
+As the released tree is asked (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
+``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in the texts;
+from where it is found the most frequent next token is followed while the product of relative counts stays at least
+``least``, for at most ``factor`` times the length of the match tokens. The score of a draft is the sum of those
+products, and the best score wins, a longer match where they tie. Counts are of all occurrences, the one at the end
+included. Equally frequent tokens stand in no stated order there; here the lower id goes first. The release also has a
+tree of continuations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from reference.drafters.model import stateless
+from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
+
+
+def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int, int]]:
+    """Return how often ``context`` occurs in the texts, and how often each token follows it."""
+    size, times = len(context), 0
+    after: dict[int, int] = {}
+    for text in texts:
+        for start in range(len(text) - size + 1):
+            if text[start : start + size] == context:
+                times += 1
+                if start + size < len(text):
+                    after[text[start + size]] = after.get(text[start + size], 0) + 1
+    return times, after
+
+
+def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
+    """Return the likeliest path behind ``context`` and its score."""
+    path: Tokens = ()
+    chance, score = Fraction(1), Fraction(0)
+    while len(path) < most:
+        times, after = followers(texts, context + path)
+        if not after:
+            break
+        token = min(after, key=lambda each: (-after[each], each))
+        chance = chance * Fraction(after[token], times)
+        if chance < least:
+            break
+        path, score = (*path, token), score + chance
+    return path, score
+
+
+def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafter:
+    """Draft from ``texts`` and the text so far. Raises ``ValueError`` for a negative factor or least."""
+    if factor < 0 or least < 0:
+        raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        best: tuple[Tokens, Any] = ((), 0)
+        for length in range(1, len(prefix)):
+            context = prefix[len(prefix) - length :]
+            if not followers((*texts, prefix), context)[1]:
+                break
+            found = followed((*texts, prefix), context, min(gamma, int(length * factor)), least)
+            best = found if found[1] >= best[1] else best
+        return chain(best[0], (None,) * len(best[0]))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)

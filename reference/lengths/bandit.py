@@ -1,0 +1,48 @@
+"""A bandit picks the length of the next draft by what past lengths earned (BanditSpec, 2505.15141).
+
+As in the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``, ``ucb_length_spec_generate``: the arms
+are the lengths 1 to ``arms``; each is tried ``tries`` times in turn, then the one with the best mean wins. The release
+adds ``sqrt(6 log t / calls)`` with the calls of *all* arms, so the same number to every arm: nothing is explored any
+more. A round earns its tokens over its time; time is ``1 + cost gamma`` here. Only past rounds decide, so the rule is
+exact.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from reference.lengths.constant import check_gamma
+from reference.types import LengthRule, Plan, Tokens, never
+
+
+class Arms(NamedTuple):
+    """What each length has earned so far, and the one that is being tried."""
+
+    calls: tuple[int, ...]
+    earned: tuple[Fraction, ...]
+    chosen: int = 0
+
+
+def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
+    """Draft 1 to ``arms`` tokens. Raises ``ValueError`` unless arms and tries are at least 1 and the cost >= 0."""
+    check_gamma(arms, "arms")
+    if arms < 1 or tries < 1 or cost < 0:
+        raise ValueError(f"arms is {arms}, tries {tries} and cost {cost}, expected at least 1, 1 and 0")
+
+    def plan(state: Arms, prefix: Tokens) -> Plan:
+        rounds = sum(state.calls)
+        means = [total / max(calls, 1) for total, calls in zip(state.earned, state.calls, strict=True)]
+        chosen = rounds % arms if rounds < arms * tries else means.index(max(means))
+        return Plan(chosen + 1, state._replace(chosen=chosen))
+
+    def update(state: Arms, drafted: int, accepted: int) -> Arms:
+        earned = Fraction(accepted + 1) / (1 + cost * (state.chosen + 1))
+        return Arms(_added(state.calls, state.chosen, 1), _added(state.earned, state.chosen, earned))
+
+    start = Arms((0,) * arms, (Fraction(0),) * arms)
+    return LengthRule(init=start, plan=plan, stop_after=never, update=update)
+
+
+def _added(row: tuple[Any, ...], place: int, amount: Any) -> tuple[Any, ...]:
+    return tuple(value + amount if index == place else value for index, value in enumerate(row))

@@ -1,0 +1,26 @@
+"""ReDrafter draws a token of the target for every path on its own, and once more behind the longest match."""
+
+from __future__ import annotations
+
+from reference import Decoder, Task
+from reference.algorithms.redrafter import beams_drafter
+from reference.algorithms.rest_released import one_draw_a_row
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from specverify.mutants.mutant import planted
+
+
+def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
+    """The same tree, its rows verified apart."""
+    return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
+
+
+MUTANT = planted(
+    "redrafter",
+    "beams-drawn-apart",
+    "draws for every path apart, and again",
+    build,
+    category="J",
+    citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
+    killed_by="law_is_target",
+)
