@@ -15,6 +15,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from importlib import import_module
 from multiprocessing import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
@@ -143,6 +144,8 @@ def _deaths_named(patience: float | None) -> Iterator[None]:
 
 def _deaths() -> tuple[type[BaseException], ...]:
     """Return what a backend raises where a process ended that shared the work."""
-    distributed: Any = sys.modules.get("distributed")
     found = (BrokenExecutor, CancelledError)
-    return found if distributed is None else (*found, distributed.KilledWorker, distributed.CommClosedError)
+    if "distributed" not in sys.modules:
+        return found
+    distributed: Any = import_module("distributed")
+    return *found, distributed.KilledWorker, import_module("distributed.comm").CommClosedError

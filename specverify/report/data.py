@@ -5,23 +5,42 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.resources import files
 from typing import Any
 
 from specverify import __version__
 from specverify.base.verdict import Verdict
 
-VERSIONED = ("numpy", "scipy", "torch", "transformers", "triton", "joblib", "distributed")
+BESIDE = frozenset({"triton", "distributed"})
+"""What a run may rest on besides what this project asks for in its metadata."""
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
     """Return how a run is made: the command as it was ``typed``, if it was, and the versions of what is loaded."""
-    loaded = {name: str(sys.modules[name].__version__) for name in VERSIONED if name in sys.modules}
+    loaded = dict(_versions(sorted((_asked_for() | BESIDE) & sys.modules.keys())))
     versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
     return {"command": None if typed is None else shlex.join(["specverify", *typed]), "versions": versions}
+
+
+def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        with suppress(PackageNotFoundError):
+            yield name, version(name)
+
+
+def _asked_for() -> frozenset[str]:
+    """Return what this project asks for, extras included; nothing where it is run without being installed."""
+    try:
+        lines = requires("specverify-suite") or ()
+    except PackageNotFoundError:
+        return frozenset()
+    return frozenset(found[0] for line in lines if (found := re.match(r"[\w-]+", line)))
 
 
 def as_data(
