@@ -189,7 +189,7 @@ def _vllm(source: str) -> Iterator[None]:
         sys.modules[f"vllm.{name}".rstrip(".")] = package
     sys.modules["vllm.logger"] = stub(init_logger=logging.getLogger)
     sys.modules["vllm.envs"] = sys.modules["vllm"].envs = stub(VLLM_USE_FLASHINFER_SAMPLER=False)
-    platform = SimpleNamespace(is_cuda_alike=lambda: False, is_cuda=lambda: False)
+    platform = SimpleNamespace(is_cuda_alike=lambda: False, is_cuda=lambda: False, simple_compile_backend="eager")
     sys.modules["vllm.platforms"] = stub(current_platform=platform)
     sys.modules["vllm.v1.worker.gpu_input_batch"] = stub(InputBatch=object)
     try:
