@@ -46,8 +46,9 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
     """Run the plan and raise what is not good. The command line cannot see a failure of a kernel again."""
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(plan.seconds, "seconds")
+    unnamed = of_kernel or not _has_name(subject.name)
     verdicts = [
-        _without_replay(verdict) if of_kernel else verdict
+        _without_replay(verdict) if unnamed else verdict
         for verdict in verify_subject(subject, plan)
         if verdict.status is not Status.NOT_APPLICABLE
     ]
@@ -56,7 +57,7 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
         good.add(Status.UNKNOWN)
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
-        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in wrong))
+        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in _each_said_once(wrong)))
     if not verdicts and on_fail == "raise":
         raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
@@ -67,9 +68,10 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
-        raise argument_error("claims", claims, "a collection of at least one Claim")
+        raise argument_error("claims", claims, "a collection of at least one Claim, such as {Claim.LOSSLESS}")
     for claim in claims:
-        check_choice(claim, "a claim", tuple(Claim))
+        if not isinstance(claim, Claim):
+            raise argument_error("a claim", claim, f"one of {', '.join(f'Claim.{each.name}' for each in Claim)}")
     return subject._replace(claims=frozenset(claims))
 
 
@@ -92,8 +94,29 @@ def checked_gammas(gammas: Any) -> tuple[int, ...]:
 def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
-        return f"{verdict.subject}: {failure(verdict, verdicts)}"
+        said = f"{verdict.subject}: {failure(verdict, verdicts)}"
+        return said if _has_name(verdict.subject) else f"{said}\n  Again run this test: {NO_NAME}"
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+
+
+NO_NAME = "specverify replay takes functions by name from their module, and this one has no such name"
+
+
+def _has_name(subject: str) -> bool:
+    """Return whether the command line can find a subject: no lambda, nothing in a function, nothing in a script."""
+    return "<" not in subject and subject.rpartition("=")[2].partition(":")[0] != "__main__"
+
+
+def _each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdicts, those that are unusable for one and the same reason as one."""
+    told: dict[tuple[Status, str], list[Verdict]] = {}
+    for index, verdict in enumerate(wrong):
+        same = verdict.statement if verdict.status is Status.UNUSABLE else str(index)
+        told.setdefault((verdict.status, same), []).append(verdict)
+    return [
+        first._replace(statement=f"{first.statement}{f' ({len(others)} other checks say so too)' if others else ''}")
+        for first, *others in told.values()
+    ]
 
 
 def _without_replay(verdict: Verdict) -> Verdict:
