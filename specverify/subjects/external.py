@@ -56,8 +56,9 @@ def external_subject(name: str) -> Subject:
         return tree_form_subject(found, place, TREE_FORMS[form])
     if given:
         if form not in OF_CHAINS:
-            known = ", ".join([*OF_CHAINS, *TREE_FORMS])
-            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {known}")
+            known = [*OF_CHAINS, *TREE_FORMS]
+            hint = nearest(form, known)
+            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(known)}{hint}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
     if isinstance(found, Algorithm):
         return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
