@@ -176,7 +176,7 @@ def test_an_engine_may_return_token_ids_of_any_kind(answer):
 def test_a_lambda_is_not_promised_to_be_found_again():
     wrong = lambda draws, target, draft, tokens: (0,)  # noqa: E731 - that it has no name is the matter
     with pytest.raises(
-        SpeculationRefuted, match="Again run this test: specverify replay takes functions by name"
+        SpeculationRefuted, match="Again run this test: specverify replay takes what a module names"
     ) as told:
         check_decoder(wrong)
     assert "Again specverify replay e" not in str(told.value)

@@ -16,8 +16,10 @@ from specverify.base.arguments import (
 from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.report.prose import failure
+from specverify.run.catalogue import find_subject, is_external
+from specverify.run.replays import named_by
 from specverify.run.verify import Checklist, verify_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Subject, UnusableSubject
 
 OnFail = Literal["raise"] | None
 SECONDS = Checklist(()).seconds
@@ -46,9 +48,8 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
     """Run the plan and raise what is not good. The command line cannot see a failure of a kernel again."""
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(plan.seconds, "seconds")
-    unnamed = of_kernel or not _has_name(subject.name)
     verdicts = [
-        _without_replay(verdict) if unnamed else verdict
+        _without_replay(verdict) if of_kernel or not _replays(verdict) else verdict
         for verdict in verify_subject(subject, plan)
         if verdict.status is not Status.NOT_APPLICABLE
     ]
@@ -95,16 +96,25 @@ def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
         said = f"{verdict.subject}: {failure(verdict, verdicts)}"
-        return said if _has_name(verdict.subject) else f"{said}\n  Again run this test: {NO_NAME}"
+        return said if _replays(verdict) else f"{said}\n  Again run this test: {NO_NAME}"
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
 
 
-NO_NAME = "specverify replay takes functions by name from their module, and this one has no such name"
+NO_NAME = "specverify replay takes what a module names and the command line makes of it, and this is not such a case"
 
 
-def _has_name(subject: str) -> bool:
-    """Return whether the command line can find a subject: no lambda, nothing in a function, nothing in a script."""
-    return "<" not in subject and subject.rpartition("=")[2].partition(":")[0] != "__main__"
+def _replays(verdict: Verdict) -> bool:
+    """Return whether the command line can see a failure again: not that of a lambda, of a call, of an own gamma."""
+    example = verdict.counterexample
+    if example is None or not is_external(verdict.subject):
+        return True
+    if "<" in verdict.subject or verdict.subject.rpartition("=")[2].startswith("__main__:"):
+        return False
+    try:
+        named_by(example.again, find_subject)
+    except (ValueError, UnusableSubject):
+        return False
+    return True
 
 
 def _each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
