@@ -203,8 +203,8 @@ def test_whole_numbers_are_tokens(answer):
         (np.float16([1]), "it emitted float16, expected a type that holds every token id: it rounds those above 2048"),
         ([float("nan")], "it emitted nan, expected whole numbers"),
         ([float("inf")], "it emitted inf, expected whole numbers"),
-        (["1"], "it returned list, expected a row of integer tokens"),
-        ([1j], "it returned list, expected a row of integer tokens"),
+        (["1"], "it returned list ['1'], expected a row of integer tokens"),
+        ([1j], "it returned list [1j], expected a row of integer tokens"),
         (3, "it returned int, expected a row of integer tokens"),
     ],
 )

@@ -90,6 +90,8 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
     wanted = "" if arguments is None else number
     if not callable(value):
         raise argument_error(name, value, f"something to call{wanted}")
+    if any(map(_is_asynchronous, (value, getattr(value, "__call__", None)))):  # noqa: B004 - the method is looked at
+        raise argument_error(name, value, "a function that returns its answer when it is called, and is not async")
     if arguments is None:
         return
     try:
@@ -100,6 +102,10 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
         signature.bind(*[None] * arguments)
     except TypeError as error:
         raise ValueError(f"{name} takes {signature}, expected something to call{wanted}: {error}") from None
+
+
+def _is_asynchronous(value: Any) -> bool:
+    return inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
 
 
 def check_law(law: Any, name: str) -> None:

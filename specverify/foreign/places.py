@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 import reference
 from specverify.intercept.caller import is_ours_or_answered as is_library
 from specverify.intercept.caller import standard_library
+from specverify.subjects.subject import UnusableSubject
 
 FileLine = tuple[str, int]
 """A file and a line."""
@@ -28,6 +29,9 @@ def place_of_error(trace: TracebackType | None) -> str:
 def sentence_of(error: BaseException) -> str:
     """Return an error in one sentence: what it is, what it says, and the line of the foreign code it comes from."""
     message = " ".join(str(error).split())
+    if isinstance(error, UnusableSubject):  # in our words already: the place is told if it is theirs
+        place = _foreign((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))
+        return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because the arrays that a subject is handed are not its own: it writes into one"
     return f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"

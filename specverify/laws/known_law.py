@@ -45,10 +45,13 @@ def known_law(law: Any, name: str = "the law") -> KnownLaw:
     """
     if isinstance(law, Mapping):
         return _of_sequences(law, name)
-    masses = np.asarray(law.tolist() if hasattr(law, "tolist") else law, dtype=np.float64)
+    expected = "a mapping from tuples of token ids to probabilities, or a pmf [vocabulary]"
+    try:
+        masses = np.asarray(law.tolist() if hasattr(law, "tolist") else law, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise argument_error(name, law, expected) from None
     if masses.ndim != 1 or not len(masses):
-        expected = "a mapping from tuples of token ids to probabilities, or a pmf [vocabulary]"
-        raise argument_error(name, shown(law), expected)
+        raise argument_error(name, law, expected)
     if not (masses >= 0).all():
         worst = int(np.flatnonzero(~(masses >= 0))[0])
         raise ValueError(f"{name} gives token {worst} the probability {masses[worst]}, expected a number >= 0")

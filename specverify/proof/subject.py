@@ -21,6 +21,7 @@ from reference import (
     assembled,
     chain,
 )
+from specverify.base.arguments import nearest
 from specverify.mutants import mutants
 from specverify.proof.tables import World
 from specverify.subjects.subject import Subject, Variant
@@ -97,7 +98,9 @@ def _found(name: str) -> _Found:
         if f"mutant:{mutant.name}" == name:
             variant = _first_variant(mutant.open(), name)
             return _Found(name, variant.build, mutant.parts, variant.declared_law, {})
-    raise ValueError(f"there is no algorithm {name!r}, expected a name of 'specverify list' or mutant:NAME")
+    known = [row.name for row in ALGORITHMS] + [f"mutant:{mutant.name}" for mutant in mutants()]
+    expected = "expected a name of 'specverify list' or mutant:NAME"
+    raise ValueError(f"there is no algorithm {name!r}, {expected}{nearest(plain.lower(), known)}")
 
 
 def _first_variant(subject: Subject, name: str) -> Variant:

@@ -100,7 +100,8 @@ def _command(name: str, wanted: Wanted) -> Sequence[str]:
         url = name if rest.startswith("//") else rest
         if url.startswith(("http://", "https://")):
             return [*here, "specverify.foreign.completions", url, *([wanted.model] if wanted.model else [])]
-    raise UnusableSubject(f"{name!r} is no black box, expected {KINDS}")
+    hint = f", did you mean python:{name}?" if ":" in name and not is_black_box(name) else ""
+    raise UnusableSubject(f"{name!r} is no black box, expected {KINDS}{hint}")
 
 
 def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, number: int) -> Any:

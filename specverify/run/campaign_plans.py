@@ -93,6 +93,11 @@ def campaign_of(file: Path) -> Campaign:
     if not isinstance(subjects, list) or not subjects or not all(isinstance(item, dict) for item in subjects):
         raise ValueError(f"the plan {str(file)!r} names nothing to sample, expected at least one [[subject]]")
     checked = _checked(given, OF_ALL, "the plan", needed=("results",))
+    for index, item in enumerate(subjects):
+        if item in subjects[:index]:
+            raise ValueError(
+                f"subject {index + 1} is the same as subject {subjects.index(item) + 1}, expected each once"
+            )
     block, blocks = checked.get("block", 10_000), checked.get("blocks", 10)
     options = {name: checked[name] for name in SamplingPlan._fields if name in checked}
     plan = SamplingPlan(**{"largest_call": 128, **options})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 
 from reference import ALGORITHMS
 from specverify.engines import Engine, Reproducer, found_engines
@@ -22,14 +23,28 @@ def find_subject(name: str) -> Subject:
     """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
     if name in _LOADERS:
         return _LOADERS[name]()
-    if is_external(name):
+    if is_external(name) and name.lower() not in _LOADERS:
         return external_subject(name)
     engine = engine_called(name)
     if engine is not None and name in {*engine_subjects(), *_expanded(_table_of(name))}:
         return _loaded(engine, name)
-    near = difflib.get_close_matches(name, [*_LOADERS, *engine_subjects(), *_expanded(_table_of(name))], 1, cutoff=0.5)
-    hint = f", did you mean {near[0]}?" if near else " (see: specverify list)"
-    raise UnusableSubject(f"there is no subject {name!r}{hint}")
+    raise UnusableSubject(f"there is no subject {name!r}{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """Return what may have been meant: a name in other letters or without its prefix, a function, a similar name."""
+    known = [*_LOADERS, *engine_subjects(), *_expanded(_table_of(name))]
+    by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
+    if name.lower() in known or name.lower() in by_plain_name:
+        return f", did you mean {by_plain_name.get(name.lower(), name.lower())}?"
+    module, dot, attribute = name.rpartition(".")
+    if ":" not in name and attribute == "py":
+        return f": that is a file, expected a function of its module: {PurePath(module).name}:FUNCTION"
+    if ":" not in name and dot and attribute.isidentifier():
+        return f", did you mean {module}:{attribute}? (module:callable)"
+    plain = {} if ":" in name else by_plain_name
+    near = difflib.get_close_matches(name.lower(), [*plain, *known], 1, cutoff=0.5)
+    return f", did you mean {plain.get(near[0], near[0])}?" if near else " (see: specverify list)"
 
 
 def is_external(name: str) -> bool:
@@ -120,8 +135,10 @@ def _unusable(engine: Engine, name: str, error: Exception) -> UnusableSubject:
     """Return what to say of a subject that an engine could not load: what is missing, or what was raised."""
     if not isinstance(error, ImportError):
         return UnusableSubject(f"{name} cannot be loaded: {type(error).__name__}: {error}")
-    install = f'pip install "{engine.requirement}"'
-    return UnusableSubject(f"{name} cannot be loaded: {error}{'' if install in str(error) else f' ({install})'}")
+    install = f'"{engine.requirement}"'
+    return UnusableSubject(
+        f"{name} cannot be loaded: {error}{'' if install in str(error) else f' (pip install {install})'}"
+    )
 
 
 def _prefix(name: str) -> str:

@@ -10,13 +10,15 @@ laws and supports judge it, with a counterexample.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
 from reference import Tokens, check_pmf
+from reference.arguments import shown
 from specverify.intercept.unknowns.deferred import Categorical, is_open, known
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
@@ -59,10 +61,12 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         check_type(answer, who)
+        if isinstance(answer, (Mapping, AbstractSet)):
+            raise TypeError  # noqa: TRY301 - its keys would be read in an order that nobody chose
         row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
+        raise UnusableSubject(f"{who} returned {_shown(answer)}, expected a row of integer tokens") from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
         raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
@@ -82,6 +86,12 @@ def type_and_shape(answer: Any) -> str:
     """Return the type of an answer and its shape."""
     shape = getattr(answer, "shape", None)
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")
+
+
+def _shown(answer: Any) -> str:
+    """Return the type of an answer, and the answer itself where it is short enough to be read."""
+    readable = isinstance(answer, (str, list, tuple, Mapping, AbstractSet))
+    return f"{type_and_shape(answer)} {shown(answer)}" if readable else type_and_shape(answer)
 
 
 def number_of(token: Any, who: str) -> Any:

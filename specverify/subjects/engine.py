@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
+from reference.arguments import shown
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
+from specverify.laws.paths import Undecided
+from specverify.subjects.emitted import check_type, number_of
 from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
@@ -166,17 +170,31 @@ def _outcome(tokens: Any, horizon: int | None = None) -> Any:
     if hasattr(tokens, "detach"):
         from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
 
+        check_type(tokens, "it")
+        if tokens.device.type == "meta":
+            raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
         if tokens.dim() != 1:
             raise UnusableSubject(
                 f"it returned a tensor of shape {tuple(tokens.shape)}, expected [number of new tokens]"
             )
-        return final_outcome(list(elements_of(tokens))[:horizon])
+        found = final_outcome(list(elements_of(tokens))[:horizon])
+        return found if isinstance(found, Undecided) else tokens_of(found)
     return tokens_of(tokens)[:horizon]
 
 
 def tokens_of(answer: Any) -> Tokens:
     """Return new tokens as integers. Raises ``UnusableSubject`` unless it is a sequence of at least one."""
-    found = tuple(int(known(token)) for token in (answer.tolist() if hasattr(answer, "tolist") else answer))
+    check_type(answer, "it")
+    expected = "expected a sequence of new token ids, each a whole number"
+    try:
+        if isinstance(answer, (str, bytes, Mapping, AbstractSet)):
+            raise TypeError  # noqa: TRY301 - it can be walked through, and is no sequence of numbers
+        listed = answer.tolist() if hasattr(answer, "tolist") else answer
+        found = tuple(number_of(known(token), "it") for token in listed)
+    except TypeError:
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected}") from None
+    if fractions := [token for token in found if not isinstance(token, int)]:
+        raise UnusableSubject(f"it returned the token {fractions[0]}, {expected}")
     if not found:
         raise UnusableSubject("it returned no token, expected at least one")
     return found

@@ -24,13 +24,15 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
+from specverify.base.arguments import check_callable, nearest, shown
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
@@ -54,8 +56,9 @@ def external_subject(name: str) -> Subject:
         return tree_form_subject(found, place, TREE_FORMS[form])
     if given:
         if form not in OF_CHAINS:
-            known = ", ".join([*OF_CHAINS, *TREE_FORMS])
-            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {known}")
+            known = [*OF_CHAINS, *TREE_FORMS]
+            hint = nearest(form, known)
+            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(known)}{hint}")
         return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
     if isinstance(found, Algorithm):
         return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
@@ -68,6 +71,8 @@ def verifier_subject_of(
     """Return the subject of a verifier of chains in the form given, or the one its parameters tell, or a row."""
     told = verifier_form(verify, name) or "row"
     make = OF_CHAINS[form or told]
+    if (form or told) == "row":
+        _check_row(verify, name)
     full_name = name if form in {None, told} else f"{form}={name}"
     return make(verify, full_name, gammas) if gammas else make(verify, full_name)
 
@@ -111,9 +116,10 @@ def one_round(function: ForeignFunction, task: Task) -> Decoder:
     """Return the decoder whose rounds are ``function``; what it emits is cut at the horizon."""
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
-        new, remaining = commit(
-            _as_tokens(function(draws, task.target, task.draft, state.tokens)), state.remaining, task.eos
-        )
+        tokens = _as_tokens(function(draws, task.target, task.draft, state.tokens))
+        if not tokens:
+            raise UnusableSubject("a round committed no token, expected at least one")  # else it went on for ever
+        new, remaining = commit(tokens, state.remaining, task.eos)
         return State(state.tokens + new, remaining), Round(new, (), 0, 0)
 
     return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
@@ -153,10 +159,14 @@ _SHAPES = (
 
 def _as_tokens(answer: Any) -> Tokens:
     try:
-        return tuple(operator.index(token) for token in answer)
+        listed = (False,) if isinstance(answer, (Mapping, AbstractSet)) else tuple(answer)
+        if any(isinstance(token, bool) for token in listed):
+            raise TypeError  # noqa: TRY301 - keys come in an order that nobody chose, and a bool is no token
+        return tuple(map(operator.index, listed))
     except TypeError:
+        said = f" {shown(answer)}" if isinstance(answer, (str, list, tuple, Mapping, AbstractSet)) else ""
         raise UnusableSubject(
-            f"it returned {type(answer).__name__}, expected the new tokens as a sequence of integers"
+            f"it returned {type(answer).__name__}{said}, expected the new tokens as a sequence of integers"
         ) from None
 
 
@@ -169,13 +179,41 @@ def _load(name: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
+        if module_name.endswith(".py") or "/" in module_name:
+            raise UnusableSubject(_file_said(module_name, attribute)) from None
         raise UnusableSubject(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
-    if not hasattr(module, attribute):
-        raise UnusableSubject(f"{module_name} has no attribute {attribute!r}")
-    found = getattr(module, attribute)
+    try:
+        found = operator.attrgetter(attribute)(module)
+    except AttributeError:
+        hint = nearest(attribute, vars(module))
+        raise UnusableSubject(f"{module_name} has no attribute {attribute!r}{hint}") from None
     if not callable(found) and not isinstance(found, Algorithm):
         raise UnusableSubject(f"{name} is a {type(found).__name__}, expected a decode function or an Algorithm")
+    if not isinstance(found, Algorithm):
+        try:
+            check_callable(found, name)
+        except ValueError as error:
+            raise UnusableSubject(str(error)) from None
     return found
+
+
+def _file_said(place: str, attribute: str) -> str:
+    """Say what to write instead of the path of a file."""
+    folder, _, file = place.rpartition("/")
+    inside = f", in the folder {folder}" if folder else ""
+    return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
+
+
+def _check_row(verify: ForeignFunction, name: str) -> None:
+    """Raise ``UnusableSubject`` unless a verifier of rows can be called with ``(p, q, draft_tokens)``."""
+    try:
+        signature = inspect.signature(verify)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError as error:
+        raise UnusableSubject(f"{name} takes {signature}, expected (p, q, draft_tokens): {error}") from None
 
 
 def _shape(function: ForeignFunction, name: str) -> _Shape | None:

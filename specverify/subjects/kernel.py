@@ -118,7 +118,8 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
     try:
         xp = import_module(MODULES.get(given.library, "jax.numpy"))
     except ImportError as error:
-        raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}") from None
+        hint = " (pip install -c constraints.txt torch)" if given.library == "torch" else ""
+        raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}{hint}") from None
     if given.dtype not in FLOATS or not hasattr(xp, given.dtype):
         raise argument_error("dtype", given.dtype, f"the name of a float dtype of {given.library}")
     return _with_parameters(Kernel(call, name, given, frozenset()))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reference import LanguageModel, Tokens
-from specverify.base.arguments import argument_error
+from specverify.base.arguments import argument_error, check_callable
 from specverify.intercept.unknowns.deferred import known
 from specverify.laws.rounding import FLOAT64, spacing
 from specverify.subjects.subject import Forward, UnusableSubject
@@ -50,6 +50,8 @@ class Observer:
             raise argument_error("target", target, "the module whose calls read looks at")
         if target is not None and not callable(getattr(target, "register_forward_pre_hook", None)):
             raise argument_error("target", target, "a torch module")
+        if draft is not None:
+            check_callable(draft, "draft", arguments=1)
         self.prompt: Tokens = _whole(prompt, "the prompt")
         self.draft, self.target, self.read, self.processors = draft, target, read, processors
         self.forwards: list[Forward] = []

@@ -16,8 +16,10 @@ from specverify.base.arguments import (
 from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
 from specverify.report.prose import failure
+from specverify.run.catalogue import find_subject, is_external
+from specverify.run.replays import named_by
 from specverify.run.verify import Checklist, verify_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Subject, UnusableSubject
 
 OnFail = Literal["raise"] | None
 SECONDS = Checklist(()).seconds
@@ -47,7 +49,7 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
     check_choice(on_fail, "on_fail", ("raise", None))
     check_seconds(plan.seconds, "seconds")
     verdicts = [
-        _without_replay(verdict) if of_kernel else verdict
+        _without_replay(verdict) if of_kernel or not _replays(verdict) else verdict
         for verdict in verify_subject(subject, plan)
         if verdict.status is not Status.NOT_APPLICABLE
     ]
@@ -56,7 +58,7 @@ def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: boo
         good.add(Status.UNKNOWN)
     wrong = [verdict for verdict in verdicts if verdict.status not in good]
     if wrong and on_fail == "raise":
-        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in wrong))
+        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in _each_said_once(wrong)))
     if not verdicts and on_fail == "raise":
         raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
     return verdicts
@@ -67,9 +69,10 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
-        raise argument_error("claims", claims, "a collection of at least one Claim")
+        raise argument_error("claims", claims, "a collection of at least one Claim, such as {Claim.LOSSLESS}")
     for claim in claims:
-        check_choice(claim, "a claim", tuple(Claim))
+        if not isinstance(claim, Claim):
+            raise argument_error("a claim", claim, f"one of {', '.join(f'Claim.{each.name}' for each in Claim)}")
     return subject._replace(claims=frozenset(claims))
 
 
@@ -92,8 +95,38 @@ def checked_gammas(gammas: Any) -> tuple[int, ...]:
 def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
-        return f"{verdict.subject}: {failure(verdict, verdicts)}"
+        said = f"{verdict.subject}: {failure(verdict, verdicts)}"
+        return said if _replays(verdict) else f"{said}\n  Again run this test: {NO_NAME}"
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+
+
+NO_NAME = "specverify replay takes what a module names and the command line makes of it, and this is not such a case"
+
+
+def _replays(verdict: Verdict) -> bool:
+    """Return whether the command line can see a failure again: not that of a lambda, of a call, of an own gamma."""
+    example = verdict.counterexample
+    if example is None or not is_external(verdict.subject):
+        return True
+    if "<" in verdict.subject or verdict.subject.rpartition("=")[2].startswith("__main__:"):
+        return False
+    try:
+        named_by(example.again, find_subject)
+    except (ValueError, UnusableSubject):
+        return False
+    return True
+
+
+def _each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdicts, those that are unusable for one and the same reason as one."""
+    told: dict[tuple[Status, str], list[Verdict]] = {}
+    for index, verdict in enumerate(wrong):
+        same = verdict.statement if verdict.status is Status.UNUSABLE else str(index)
+        told.setdefault((verdict.status, same), []).append(verdict)
+    return [
+        first._replace(statement=f"{first.statement}{f' ({len(others)} other checks say so too)' if others else ''}")
+        for first, *others in told.values()
+    ]
 
 
 def _without_replay(verdict: Verdict) -> Verdict:

@@ -10,6 +10,7 @@ from reference import Claim
 from specverify.base.arguments import (
     argument_error,
     check_integer,
+    check_seed,
 )
 from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
@@ -79,6 +80,7 @@ def check_kernel(
         device=device,
     )
     chosen, sizes = checked_gammas(gammas), _vocabularies(vocabularies)
+    check_seed(seed)
     check_integer(rows, "rows")
     check_integer(rows_per_call, "rows_per_call", least=4)
     if found.inside:

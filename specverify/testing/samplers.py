@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from specverify.base.arguments import argument_error, check_callable, check_choice, is_token, shown
+from specverify.base.arguments import argument_error, check_callable, check_choice, check_seconds, is_token, shown
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
@@ -64,6 +64,7 @@ def check_sampler(
     if reference is not None:
         check_callable(reference, "reference", arguments=2)
     check_choice(on_fail, "on_fail", ("raise", None))
+    check_seconds(seconds, "seconds")
     plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, rounding, seed)
     check_plan(plan)
     name = name_of(sample)

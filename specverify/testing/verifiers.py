@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, get_args
+
+import numpy as np
 
 from reference import Algorithm, Claim
 from specverify.base.arguments import (
@@ -12,15 +16,25 @@ from specverify.base.arguments import (
     check_choice,
 )
 from specverify.base.verdict import Verdict
+from specverify.foreign.guard import guarded
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import HardCall
 from specverify.subjects.recorded_calls import AnyCall
+from specverify.subjects.seeded import seeded
 from specverify.subjects.tree_forms import FORMS as TREES
 from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
 from specverify.subjects.tree_verifier import Drafts
-from specverify.testing.judged import SECONDS, OnFail, check_subject, checked_gammas, claiming, name_of
+from specverify.testing.judged import (
+    SECONDS,
+    OnFail,
+    SpeculationRefuted,
+    check_subject,
+    checked_gammas,
+    claiming,
+    name_of,
+)
 
 
 def check_verifier(
@@ -70,7 +84,13 @@ def check_verifier(
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
         subject = verifier_subject_of(verify, name, form, chosen)
     subject = claiming(subject, claims)
-    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+    try:
+        return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+    except SpeculationRefuted as refuted:
+        if form is None and _takes_batches(verify, seconds):
+            said = "\n\nIt fails on a row and answers a batch of one: is it to be given form='batched'?"
+            raise SpeculationRefuted(f"{refuted}{said}") from None
+        raise
 
 
 def check_decoder(
@@ -85,6 +105,24 @@ def check_decoder(
         check_callable(decode, "the decoder")
     subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, name_of(decode))
     return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+
+
+def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
+    """Return whether a verifier fails on a row of NumPy arrays and answers a batch of one such row."""
+    row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
+    as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
+
+    def answers(batch: bool) -> bool:
+        for made in (np.copy, *as_tensors):
+            with suppress(Exception), seeded(0):
+                answer = verify(*(made(array[None] if batch else array) for array in row))
+                return not batch or (len(answer) == 1 and len(answer[0]) > 0)
+        return False
+
+    try:
+        return bool(guarded(lambda: not answers(batch=False) and answers(batch=True), seconds).result)
+    except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
+        return False
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 
 from specverify.base.arguments import (
+    argument_error,
     check_callable,
     check_choice,
     check_count,
@@ -124,7 +125,7 @@ def calibrate(
             found = statistic(*given)
         except AssertionError:
             return True
-        return bool(found > threshold) if threshold is not None else found is not None and not found
+        return _alarms(found, threshold)
 
     counted = sum(alarms(masses) for _ in range(runs))
     low, high = _interval(counted, runs)
@@ -133,6 +134,17 @@ def calibrate(
         for way, wrong in most_wrong(masses).items()
     )
     return Calibration(samples, runs, counted, low, high, declared, seen)
+
+
+def _alarms(found: Any, threshold: float | None) -> bool:
+    """Return whether what a statistic returned is an alarm; raises ``ValueError`` for what cannot be compared."""
+    value = found.item() if getattr(found, "shape", None) == () else found
+    if threshold is not None:
+        check_number(value, "what the statistic returned", "a number, to compare with the threshold", lambda _: True)
+        return bool(value > threshold)
+    if value is None or isinstance(value, bool):
+        return value is False
+    raise argument_error("what the statistic returned", found, "True, False or None, or a threshold for a number")
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:

@@ -14,14 +14,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from reference.types import Tokens
+from specverify.engines.huggingface.install import INSTALL
 
 try:
     import torch
     import transformers
 except ImportError as error:
-    raise ImportError(
-        'tiny Hugging Face models need torch and transformers: pip install "specverify-suite[hf]"'
-    ) from error
+    raise ImportError(f"tiny Hugging Face models need torch and transformers: {INSTALL}") from error
 
 WEIGHT_SCALE = 0.7
 """Standard deviation of every weight matrix: 16 normalised hidden units make logits of standard deviation 2.8."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from reference.types import Tokens
+from specverify.engines.huggingface.install import INSTALL
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
 from specverify.intercept.torch.memo import Passes
 
@@ -23,9 +24,7 @@ try:
     from transformers import GenerationConfig
     from transformers.utils import logging as transformers_logging
 except ImportError as error:
-    raise ImportError(
-        'the Hugging Face subject needs torch and transformers: pip install "specverify-suite[hf]"'
-    ) from error
+    raise ImportError(f"the Hugging Face subject needs torch and transformers: {INSTALL}") from error
 
 
 class GenerateCall(NamedTuple):

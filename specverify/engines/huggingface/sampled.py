@@ -33,6 +33,7 @@ from specverify.engines.huggingface.generation import (
     quiet_and_seeded,
     sampling_config,
 )
+from specverify.engines.huggingface.install import INSTALL
 from specverify.engines.huggingface.models import SETTINGS, EngineSetting, build_model, build_target, check_setting
 from specverify.subjects.subject import Forward, committed_before, drafts_of
 
@@ -40,9 +41,7 @@ try:
     import torch
     from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 except ImportError as error:
-    raise ImportError(
-        'the Hugging Face subject needs torch and transformers: pip install "specverify-suite[hf]"'
-    ) from error
+    raise ImportError(f"the Hugging Face subject needs torch and transformers: {INSTALL}") from error
 
 __all__ = [
     "SETTINGS",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, WINDOW, build_model, fill
+from specverify.engines.huggingface.install import INSTALL
 
 try:
     import torch
@@ -27,7 +28,7 @@ try:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers.modeling_layers import MtpModel
 except ImportError as error:
-    raise ImportError('tiny drafting models need torch and transformers: pip install "specverify-suite[hf]"') from error
+    raise ImportError(f"tiny drafting models need torch and transformers: {INSTALL}") from error
 
 TARGET_ALPHABET = "abcde"
 ASSISTANT_ALPHABET = "xdcbya"

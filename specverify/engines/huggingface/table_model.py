@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from reference.types import LanguageModel, Tokens
+from specverify.engines.huggingface.install import INSTALL
 from specverify.laws.tables import SHAPES, table_pair
 
 try:
@@ -28,7 +29,7 @@ try:
     from transformers import DynamicCache, GenerationMixin, PreTrainedConfig, PreTrainedModel
     from transformers.modeling_outputs import CausalLMOutputWithPast
 except ImportError as error:
-    raise ImportError('the table model needs torch and transformers: pip install "specverify-suite[hf]"') from error
+    raise ImportError(f"the table model needs torch and transformers: {INSTALL}") from error
 
 SIDES = ("target", "draft")
 

@@ -34,4 +34,5 @@ def said_of(text: str, name: str) -> RunSaid:
     try:
         return KINDS[kinds[0]](data)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{name} has {kinds[0]} that no run wrote ({error!r}), {EXPECTED}") from None
+        said = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{name} has {kinds[0]} that no run wrote ({said}), {EXPECTED}") from None
