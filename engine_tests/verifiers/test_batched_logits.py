@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import batched_logits
+import in_scenarios
 import numpy as np
 import pytest
 from examined import verdict_of
@@ -20,7 +21,7 @@ from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_verifier
 
 JOINT, OWN = "rows_are_independent", "law_is_target"
-CHECKS = (OWN, JOINT, "tokens_are_supported", "acceptance_is_optimal", "support_at_boundary_draws", "inputs_unchanged")
+CHECKS = ("acceptance_is_optimal", OWN, JOINT, "tokens_are_supported", "support_at_boundary_draws", "inputs_unchanged")
 
 
 def checked(verify, check):
@@ -38,6 +39,14 @@ def test_a_right_one_holds_at_every_setting(verify, check):
     verdict = checked(verify, check)
     assert verdict.status is Status.HOLDS, verdict.statement
     assert verdict.figures["cases"] >= 4
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize("check", [OWN, JOINT])
+def test_a_right_one_holds_in_a_few_scenarios(check):
+    verdict = in_scenarios.verdict(batched_logits.in_numpy, check, 2, "batched_logits")
+    assert verdict.status is Status.HOLDS, verdict.statement
+    assert verdict.figures["tv"] < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -97,7 +106,7 @@ def test_a_parameter_that_it_needs_is_no_length():
 
 @pytest.mark.thorough
 def test_a_refutation_can_be_repeated():
-    name = "batched-logits=batched_logits:shared_coins"
+    name = "batched-logits=batched_logits:forgotten"
     printed = CliRunner().invoke(app, ["verify", name, "--check", JOINT])
     assert printed.exit_code == 1
     again = CliRunner().invoke(app, ["replay", printed.output.partition("specverify replay ")[2].split()[0]])
