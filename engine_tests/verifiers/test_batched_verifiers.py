@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import batched_verifiers
 import numpy as np
 import pytest
+import torch
 import verifiers
 from examined import verdict_of
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.laws.draws import Tape
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.batches import accepted_whole, emitted, rejected_at_once, takes_lengths
+from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.verifier import verifier_subject
@@ -110,6 +111,14 @@ def as_it_is(draws):
         ([[2, 2, 0], [-1, -1, -1]], "row 2 of 2 emitted 0 tokens, expected 1 to 2: accepted drafts and one more"),
         ([[2, 2, 0], [0, 1, 2]], "row 2 of 2 emitted 3 tokens, expected 1 to 2"),
         ([[2, 2, math.nan], [2]], "row 1 of 2 emitted nan, expected whole numbers"),
+        ({"tokens": [[2, 2, 0], [2]]}, r"it returned dict, expected \[2, gamma \+ 1\] or a list of rows"),
+        ("2202", r"it returned str, expected \[2, gamma \+ 1\] or a list of rows"),
+        ({(2, 2, 0), (2,)}, r"it returned set, expected \[2, gamma \+ 1\] or a list of rows"),
+        (
+            (np.array([[2, 2, 0], [2, -1, -1]]), np.array([2, 0])),
+            r"it returned a tuple of 2 \(ndarray of shape \[2, 3\], ndarray of shape \[2\]\), expected .* of rows: ",
+        ),
+        (([[2, 2, 0], [2]], [2, 0]), r"it returned a tuple of 2 \(list, list\), expected \[2, gamma \+ 1\]"),
         (
             np.array([[True, True, True]] * 2),
             "row 1 of 2 emitted bools, expected token ids: a mask is no row",
@@ -118,7 +127,15 @@ def as_it_is(draws):
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
     with pytest.raises(UnusableSubject, match=sentence):
-        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is)
+        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is, PROBABILITIES)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("rows", [list, tuple], ids=lambda rows: rows.__name__)
+def test_a_sequence_of_rows_may_be_of_different_lengths(kind, rows):
+    answer = rows([kind([2, 2, 0]), kind([2])])
+    found = emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is, PROBABILITIES)
+    assert found == ((2, 2, 0), (2,))
 
 
 def test_rows_are_given_and_read_as_documented():
@@ -129,7 +146,7 @@ def test_rows_are_given_and_read_as_documented():
         return np.array([[2, 2, 0], [2, -1, -1]])
 
     assert takes_lengths(verify)
-    assert emitted(verify, ROWS, Tape(0), as_it_is) == ((2, 2, 0), (2,))
+    assert emitted(verify, ROWS, Tape(0), as_it_is, PROBABILITIES) == ((2, 2, 0), (2,))
     p, q, draft_tokens, lengths = seen[-1]
     assert (p.shape, q.shape) == ((2, 3, 3), (2, 2, 3))
     assert np.allclose(p.sum(-1), 1)

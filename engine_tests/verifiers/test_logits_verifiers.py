@@ -11,7 +11,6 @@ from reference import softmax, warped
 from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, logits_subject, settings_of
-from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_verifier
 
 
@@ -180,8 +179,8 @@ def test_logits_are_finite_and_give_the_table_back_but_for_ties():
 def test_the_form_is_told_by_the_names_of_the_parameters():
     assert "temperature=0.7 top_k=2" in str([variant.label for variant in decode_subject(correct, "m:f").variants])
     assert decode_subject(correct, "m:f").name == "m:f"
-    with pytest.raises(UnusableSubject, match="no batches of logits yet"):
-        decode_subject(lambda p, q, draft_tokens, lengths, temperature: [], "m:f")
+    batch = decode_subject(lambda p, q, draft_tokens, lengths, temperature: [], "m:f")
+    assert (batch.name, batch.variants[0].label) == ("m:f", "gamma=2 temperature=1.5, alone")
 
 
 @pytest.mark.thorough

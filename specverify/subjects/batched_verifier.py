@@ -5,8 +5,9 @@
 
 ``p`` is ``[B, gamma + 1, vocabulary]`` and ``q`` ``[B, gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
 ``[B, gamma]`` and ``lengths`` ``[B]``, the number of drafts of each row, int64. It returns ``[B, gamma + 1]`` with
-negative placeholders after the end of a row, or a sequence of rows. With ``lengths`` rows may have different numbers of
-drafts, also none: the padding of ``draft_tokens`` is -1, and that of p and q are pmfs that must not matter.
+negative placeholders after the end of a row, or a sequence of rows (``batch_answers``). With ``lengths`` rows may have
+different numbers of drafts, also none: the padding of ``draft_tokens`` is -1, and that of p and q are pmfs that must
+not matter.
 
 A row's law may not depend on its neighbours. So the row under test is decided alone, and between neighbours of which
 one is accepted whole and one rejected at once, with other contexts and other lengths; these are certain, so they add
@@ -21,16 +22,17 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import BareVerifier
-from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
+from specverify.subjects.batches import PROBABILITIES, Arguments, Row, company_of, emitted, takes_lengths
 from specverify.subjects.subject import Context, EngineProgram, Subject
 from specverify.subjects.verifier import (
-    pmf_rows,
     rounds,
     setting_of_decoder,
     variant_of,
@@ -39,14 +41,13 @@ from specverify.subjects.verifier import (
 
 def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
     """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
-    most, ragged = max(gammas), takes_lengths(verify)
-    beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
-    alone = variant_of(f"gamma={most}, alone", partial(build, verify, most, False))
+    most = max(gammas)
+    alone = variant_of(f"gamma={most}, alone", partial(build, verify, PROBABILITIES, most, False))
     company = tuple(
         variant_of(
-            f"gamma={gamma}, row 3 of {3 + ragged} beside {beside}",
-            partial(build, verify, gamma, True),
-            joint=partial(together, verify, gamma),
+            f"gamma={gamma}, {place_of(verify)}",
+            partial(build, verify, PROBABILITIES, gamma, True),
+            joint=partial(together, verify, PROBABILITIES, gamma),
         )
         for gamma in gammas
     )
@@ -55,15 +56,31 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (
         summary=(verify.__doc__ or "a verifier of batches").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=(alone, *company),
-        settings=(setting_of_decoder(partial(build, verify, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"),),
+        settings=(
+            setting_of_decoder(
+                partial(build, verify, PROBABILITIES, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"
+            ),
+        ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
     )
 
 
+def place_of(verify: BareVerifier) -> str:
+    """Return the words for the place of the row that is examined in company."""
+    ragged = takes_lengths(verify)
+    beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
+    return f"row 3 of {3 + ragged} beside {beside}"
+
+
 def build(
-    verify: BareVerifier, gamma: int, company: bool, task: Task, answered: Context = answered_everywhere
+    verify: BareVerifier,
+    arguments: Arguments,
+    gamma: int,
+    company: bool,
+    task: Task,
+    answered: Context = answered_everywhere,
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
 
@@ -73,17 +90,16 @@ def build(
     ragged = takes_lengths(verify)
 
     def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
-        p, q = pmf_rows(task, state.tokens, draft)
-        count, mine = len(draft.tokens), Row(p, q, draft.tokens)
-        if not count and not (company and ragged):
-            return (draws.categorical(p[0], ("bonus",)),)
-        rows = company_of(mine, ragged) if company else (mine,)
-        return emitted(verify, rows, draws, answered)[2 if company else 0]
+        if not draft.tokens and not (company and ragged):
+            return (draws.categorical(np.asarray(task.target(state.tokens)), ("bonus",)),)
+        mine = Row(*arguments.rows(task, state.tokens, draft), draft.tokens)
+        rows = company_of(mine, ragged, arguments.of_pmfs) if company else (mine,)
+        return emitted(verify, rows, draws, answered, arguments)[2 if company else 0]
 
     return rounds(task, gamma, decide)
 
 
-def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
+def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row in a different context.
 
     Paths multiply, so a vocabulary above 2 has one draft a row. The second row has one draft fewer where ``verify``
@@ -102,11 +118,11 @@ def together(verify: BareVerifier, gamma: int, task: Task, prompt: Tokens) -> En
             q = q_of(prefix + draft.tokens)
             token = draws.categorical(q, ("draft", f"of row {place + 1}", i))
             draft = chain((*draft.tokens, token), (*draft.pmfs, q))
-        return Row(*pmf_rows(task, prefix, draft), draft.tokens)
+        return Row(*arguments.rows(task, prefix, draft), draft.tokens)
 
     def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [row(draws, place) for place in range(len(rows))]
-        return emitted(verify, batch, draws, answered_everywhere)
+        return emitted(verify, batch, draws, answered_everywhere, arguments)
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return of_two_rows(name, task, rows, decide)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Tokens
+from reference import Draft, Draws, Task, Tokens
 from specverify.laws.paths import Undecided
-from specverify.subjects.arrays import BareVerifier, arrays_of
+from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
+from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.emitted import emitted_row, ends_left_open, left_open, type_and_shape
+from specverify.subjects.emitted import emitted_row, ends_left_open, left_open
+from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.remembered import answer_of
-from specverify.subjects.subject import Context, UnusableSubject
+from specverify.subjects.subject import Context
+from specverify.subjects.verifier import pmf_rows
 
 
 class Row(NamedTuple):
@@ -28,22 +31,45 @@ class Row(NamedTuple):
     drafts: Tokens
 
 
+class Arguments(NamedTuple):
+    """What a verifier of batches is called with for its rows."""
+
+    names: tuple[str, str]
+    """What stands for p and for q."""
+    rows: Callable[[Task, Tokens, Draft], tuple[Any, Any]]
+    """``rows(task, prefix, draft)``: what it is given for a row, ``[drafts + 1, vocabulary]`` and ``[drafts, ...]``."""
+    of_pmfs: Callable[[Any], Any]
+    """What it is given for pmfs ``[number, vocabulary]``, those of neighbours and of padding."""
+    parameters: Callable[[int], Mapping[str, float]]
+    """What it is told by name, at a vocabulary."""
+    attempt: Attempt
+
+
 def takes_lengths(verify: BareVerifier) -> bool:
-    """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs."""
+    """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs.
+
+    Sampling parameters do not count.
+    """
     try:
         parameters = inspect.signature(verify).parameters.values()
     except (TypeError, ValueError):
         return False
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    needed = [item for item in parameters if item.default is item.empty and item.kind in positional]
+    needed = [
+        item
+        for item in parameters
+        if item.default is item.empty and item.kind in positional and item.name not in PARAMETERS
+    ]
     return len(needed) > 3 or any(item.name == "lengths" for item in parameters)
 
 
-def company_of(mine: Row, ragged: bool) -> tuple[Row, ...]:
-    """Return the batch in which the row is examined; it is the third."""
+def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
+    """Return the batch in which the row is examined; it is the third. ``of_pmfs`` makes what its neighbours are."""
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
-    before = accepted_whole(count + ragged, vocabulary), rejected_at_once(count, vocabulary)
-    return (*before, mine, *((accepted_whole(0, vocabulary),) if ragged else ()))
+    certain = [accepted_whole(count + ragged, vocabulary), rejected_at_once(count, vocabulary)]
+    certain += [accepted_whole(0, vocabulary)] if ragged else []
+    first, second, *rest = (row._replace(p=of_pmfs(row.p), q=of_pmfs(row.q)) for row in certain)
+    return (first, second, mine, *rest)
 
 
 def accepted_whole(count: int, vocabulary: int) -> Row:
@@ -73,24 +99,30 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
     return np.array(pmfs).reshape(len(pmfs), vocabulary)
 
 
-def emitted(verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: Context) -> tuple[Tokens, ...]:
+def emitted(
+    verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: Context, arguments: Arguments
+) -> tuple[Tokens, ...]:
     """Return what ``verify`` emits for each row of one call, which is made inside ``answered(draws)``.
 
     Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
     """
-    given, convert = _arrays(rows, takes_lengths(verify)), arrays_of(verify, _attempt)
-    call = partial(called, convert, given, partial(invoked, verify), partial(_read, rows))
-    found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call)
+    given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
+    told = arguments.parameters(rows[0].p.shape[1])
+    call = partial(called, convert, given, partial(invoked, partial(verify, **told)), partial(_read, rows))
+    found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
     return found
 
 
+def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> None:
+    """Call it with three rows: one accepted, one rejected, one either."""
+    either = Row(arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,))
+    first, second, mine = company_of(either, False, arguments.of_pmfs)
+    given = _arrays((first, second, mine), takes_lengths(verify), arguments)
+    _read((first, second, mine), invoked(partial(verify, **arguments.parameters(2)), *convert(given)))
+
+
 def _read(rows: Sequence[Row], answer: Any) -> Any:
-    if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
-        raise UnusableSubject(
-            f"it returned {type_and_shape(answer)}, expected [{len(rows)}, gamma + 1] or a list of rows"
-        )
-    if len(answer) != len(rows):
-        raise UnusableSubject(f"it returned {len(answer)} rows for a batch of {len(rows)}, expected one for each")
+    check_rows(answer, len(rows))
     ends = [place for place, row in enumerate(rows) if left_open(answer[place], len(row.drafts) + 1)]
     with ends_left_open(len(ends) == 1):
         found = {
@@ -119,12 +151,12 @@ def invoked(verify: BareVerifier, *arrays: Any) -> Any:
     return verify(*arrays)
 
 
-def _arrays(rows: Sequence[Row], ragged: bool) -> dict[str, Any]:
-    width, vocabulary = max(len(row.drafts) for row in rows), rows[0].p.shape[1]
-    first, last = _ends(vocabulary)
+def _arrays(rows: Sequence[Row], ragged: bool, arguments: Arguments) -> dict[str, Any]:
+    width, (first, last) = max(len(row.drafts) for row in rows), _ends(rows[0].p.shape[1])
+    padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))
     given = {
-        "p": np.array([_padded(row.p, width + 1, first) for row in rows]),
-        "q": np.array([_padded(row.q, width, 0.75 * first + 0.25 * last) for row in rows]),
+        arguments.names[0]: np.array([_padded(row.p, width + 1, padding[0]) for row in rows]),
+        arguments.names[1]: np.array([_padded(row.q, width, padding[1]) for row in rows]),
         "draft_tokens": np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows]),
     }
     return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given
@@ -136,7 +168,8 @@ def _padded(pmfs: Any, length: int, padding: Any) -> Any:
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:
-    """Call it with three rows: one accepted, one rejected, one either."""
-    either = Row(np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, (1,))
-    rows = (accepted_whole(1, 2), rejected_at_once(1, 2), either)
-    _read(rows, invoked(verify, *convert(_arrays(rows, takes_lengths(verify)))))
+    attempted(PROBABILITIES, verify, convert)
+
+
+PROBABILITIES = Arguments(("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {}, _attempt)
+"""The rows of p and q themselves, and nothing by name."""

@@ -8,8 +8,10 @@ The attribute is an ``Algorithm`` row, or a function, told apart by its paramete
     verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
     verify(p, q, draft_tokens, lengths) -> emitted tokens row by row: see ``subjects.batched_verifier``
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
+    verify(target_logits, draft_logits, draft_tokens, lengths, temperature, ...): see ``subjects.batched_logits``
 
-``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``).
+``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``,
+``batched-logits=``).
 ``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see ``subjects.tree_forms``.
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
@@ -36,6 +38,7 @@ from specverify.base.arguments import check_callable, nearest, shown
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -43,9 +46,15 @@ from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
 from specverify.subjects.verifier import verifier_subject
 
 ForeignFunction = Callable[..., Any]
-Form = Literal["row", "batched", "logits", "tree", "batched_tree"]
-"""The forms of a verifier: one row of probabilities, several, one row of logits, one tree, several."""
-OF_CHAINS = {"row": verifier_subject, "batched": batched_subject, "logits": logits_subject}
+Form = Literal["row", "batched", "logits", "batched_logits", "tree", "batched_tree"]
+"""The forms of a verifier: one row of probabilities, several, one row of logits, several, one tree, several."""
+OF_CHAINS = {
+    "row": verifier_subject,
+    "batched": batched_subject,
+    "logits": logits_subject,
+    "batched-logits": batched_logits_subject,
+}
+"""What makes the subject, by the word of the form on the command line."""
 
 
 def external_subject(name: str) -> Subject:
@@ -59,7 +68,7 @@ def external_subject(name: str) -> Subject:
             known = [*OF_CHAINS, *TREE_FORMS]
             hint = nearest(form, known)
             raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(known)}{hint}")
-        return verifier_subject_of(found, place, form)  # type: ignore[arg-type]  # mypy does not follow get_args
+        return verifier_subject_of(found, place, form.replace("-", "_"))  # type: ignore[arg-type]  # one of the forms
     if isinstance(found, Algorithm):
         return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
     return decode_subject(found, name)
@@ -70,27 +79,29 @@ def verifier_subject_of(
 ) -> Subject:
     """Return the subject of a verifier of chains in the form given, or the one its parameters tell, or a row."""
     told = verifier_form(verify, name) or "row"
-    make = OF_CHAINS[form or told]
-    if (form or told) == "row":
+    word = (form or told).replace("_", "-")
+    make = OF_CHAINS[word]
+    if word == "row":
         _check_row(verify, name)
-    full_name = name if form in {None, told} else f"{form}={name}"
+    full_name = name if form in {None, told} else f"{word}={name}"
     return make(verify, full_name, gammas) if gammas else make(verify, full_name)
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
-    """Return the form that its parameters tell, if they do; raises ``UnusableSubject`` for a batch of logits."""
+    """Return the form that its parameters tell, if they do; raises ``UnusableSubject`` for trees."""
     try:
         names = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return None
-    if "lengths" in names and names & set(PARAMETERS):
-        raise UnusableSubject(f"{name} takes lengths and sampling parameters, expected one: no batches of logits yet")
     if "parents" in names:
         raise UnusableSubject(
             f"{name} takes parents, as a verifier of trees does, expected its form too: it says how trees are drawn, "
             f"such as {next(iter(TREE_FORMS))}={name}"
         )
-    return "batched" if "lengths" in names else "logits" if names & set(PARAMETERS) else None
+    logits = bool(names & set(PARAMETERS))
+    if "lengths" in names:
+        return "batched_logits" if logits else "batched"
+    return "logits" if logits else None
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:

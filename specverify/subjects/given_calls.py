@@ -18,6 +18,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.call_paths import Ending
 from specverify.subjects.arrays import BareVerifier, takes_tensors
+from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
@@ -174,6 +175,7 @@ def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], pla
     arrays = _Arrays(invoke, (p, q, drafts, *map(_copied, map(_owned, lengths))))
 
     def read(answer: Any) -> Ending:
+        check_rows(answer, len(rows))
         return ending_of(answer[place], len(mine.drafts), f"row {place + 1} of {len(rows)}")
 
     return OpenedCall(partial(_run, invoke, arrays, read), mine, dtype_of(call.p), partial(_alike, verify, call))

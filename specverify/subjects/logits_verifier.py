@@ -8,7 +8,8 @@ top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The law to 
 the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here, honestly, from q
 processed alike.
 
-The logits are finite, as a model's are: a token that a table forbids gets -1000, of which a softmax makes exactly 0.
+The logits are finite, as a model's are: a token that a table forbids gets -2000, of which a softmax makes exactly 0 at
+every temperature here.
 They are never tied between possible tokens: which of two tied tokens a truncation keeps is convention, not correctness.
 """
 
@@ -47,7 +48,7 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.5, "min_p": 0.4},
     {"temperature": 0.0},
 )
-FORBIDDEN = -1000.0
+FORBIDDEN = -2000.0
 UNTIED = 0.01
 
 
@@ -126,13 +127,17 @@ def logits_of(model: LanguageModel) -> LanguageModel:
     """
 
     def row(tokens: Tokens) -> Any:
-        given = np.asarray(model(tokens))
-        pmf, possible = given.astype(np.float64), given > 0
-        logits = np.full(len(pmf), FORBIDDEN)
-        logits[possible] = np.log(pmf[possible]) + UNTIED * np.sqrt(1.0 + np.arange(len(pmf)))[possible]
-        return logits.astype(np.float32) if given.dtype == np.float32 else logits
+        return untied_logits(np.asarray(model(tokens)))
 
     return lru_cache(maxsize=None)(row)
+
+
+def untied_logits(pmfs: Any) -> Any:
+    """Return the same of pmfs ``[..., vocabulary]``."""
+    wide, possible = pmfs.astype(np.float64), pmfs > 0
+    apart = UNTIED * np.sqrt(1.0 + np.arange(pmfs.shape[-1]))
+    logits = np.where(possible, np.log(np.where(possible, wide, 1.0)) + apart, FORBIDDEN)
+    return logits.astype(np.float32) if pmfs.dtype == np.float32 else logits
 
 
 def build(
@@ -143,21 +148,28 @@ def build(
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted
     unless told otherwise.
     """
-    models = (bare(task.target), bare(task.draft))
 
     def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
         p, _ = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return (draws.categorical(p[0], ("bonus",)),)
-        prefixes = [state.tokens + draft.tokens[:i] for i in range(len(p))]
-        target, drafter = (np.stack([model(prefix) for prefix in prefixes]) for model in models)
-        given, convert = _given(target, drafter[:-1], draft.tokens), arrays_of(verify, _attempt)
+        given, convert = _given(*logits_rows(task, state.tokens, draft), draft.tokens), arrays_of(verify, _attempt)
         invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
         call = partial(called, convert, given, invoke, read)
         emitted: Tokens = answer_of(draws, answered, verify, given, call, setting)
         return emitted
 
     return rounds(task, gamma, decide)
+
+
+def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
+    """Return the target's logits ``[drafts + 1, vocabulary]`` from the prefix on, and the draft's one row fewer.
+
+    ``task`` is a ``processed`` one.
+    """
+    prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
+    target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))
+    return target, drafter[:-1]
 
 
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:

@@ -51,11 +51,12 @@ def check_verifier(
     on_fail: OnFail = "raise",
     seconds: float = SECONDS,
 ) -> Sequence[Verdict]:
-    """Examine a rejection sampler at several gammas, or with several trees, in one of five forms.
+    """Examine a rejection sampler at several gammas, or with several trees, in one of six forms.
 
     ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
     ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
     ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
+    ``"batched_logits"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_logits``.
     ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)`` decides a
     tree, see ``tree_verifier``; ``"batched_tree"``: the same with a leading dimension, see ``tree_batches``. ``drafts``
     says how trees are drawn, since a rule that is right for one way is wrong for another: ``"with_replacement"``,

@@ -1,0 +1,79 @@
+"""A verifier of batches of logits: one call processes and decides several rows.
+
+    verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens, row by row
+    verify(target_logits, draft_logits, draft_tokens, lengths, temperature, top_k, top_p, min_p) -> the same
+
+``target_logits`` is ``[B, gamma + 1, vocabulary]`` and ``draft_logits`` ``[B, gamma, vocabulary]``, float64. It is what
+``logits_verifier`` and ``batched_verifier`` are, together: the sampling parameters, numbers that go for all rows of a
+call, and the law to follow are those of the one; lengths, neighbours and the answer are those of the other. The logits
+of neighbours and of padding are finite too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from reference import Claim
+from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.batched_verifier import build, place_of, together
+from specverify.subjects.batches import Arguments, attempted
+from specverify.subjects.calls import Convert
+from specverify.subjects.logits_verifier import Setting, logits_rows, passed, processed, settings_of, untied_logits
+from specverify.subjects.subject import Subject, Variant
+from specverify.subjects.verifier import setting_of_decoder, variant_of
+
+
+def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
+    """Return the subject of a verifier of batches of logits; it claims to be lossless and optimal.
+
+    All settings of its parameters are examined at the largest gamma, the first at the others. Two rows are looked at
+    together in the first setting and in the one with most truncations; in that one it is called with one row as well.
+    """
+    most, settings = max(gammas), settings_of(verify)
+    full = settings[min(2, len(settings) - 1)]
+    pairs = [(gamma, settings[0]) for gamma in gammas if gamma != most] + [(most, setting) for setting in settings]
+    sampled = partial(build, verify, arguments_of(verify, full), most, True)
+    return Subject(
+        name=name,
+        summary=(verify.__doc__ or "a verifier of batches of logits").strip().partition("\n")[0],
+        claims=frozenset(Claim),
+        variants=(
+            variant_at(verify, most, full, company=False),
+            *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
+        ),
+        settings=(
+            setting_of_decoder(sampled, f"V=8 horizon=3 {_label(verify, most, full)}", partial(processed, full)),
+        ),
+        rational=False,
+        stops_at_eos=False,
+        intercepted=True,
+    )
+
+
+def variant_at(
+    verify: BareVerifier, gamma: int, setting: Setting, *, company: bool = True, joint: bool = False
+) -> Variant:
+    """Return the variant at one gamma and one setting, its row among others or alone; ``joint``: two rows as well."""
+    arguments = arguments_of(verify, setting)
+    return variant_of(
+        _label(verify, gamma, setting, company),
+        partial(build, verify, arguments, gamma, company),
+        process=partial(processed, setting),
+        joint=partial(together, verify, arguments, gamma) if joint else None,
+    )
+
+
+def arguments_of(verify: BareVerifier, setting: Setting) -> Arguments:
+    """Return what it is called with at a setting."""
+    told = partial(passed, verify, setting)
+    return Arguments(("target_logits", "draft_logits"), logits_rows, untied_logits, told, _attempt)
+
+
+def _label(verify: BareVerifier, gamma: int, setting: Setting, company: bool = True) -> str:
+    values: Any = (f"{parameter}={value:g}" for parameter, value in setting)
+    return f"{' '.join([f'gamma={gamma}', *values])}, {place_of(verify) if company else 'alone'}"
+
+
+def _attempt(verify: BareVerifier, convert: Convert) -> None:
+    attempted(arguments_of(verify, ()), verify, convert)
