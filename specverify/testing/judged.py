@@ -96,7 +96,8 @@ def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
         said = f"{verdict.subject}: {failure(verdict, verdicts)}"
-        return said if _replays(verdict) else f"{said}\n  Again run this test: {NO_NAME}"
+        sampled = verdict.evidence is Evidence.STATISTICAL  # the seeds of a sample stand in the call
+        return said if sampled or _replays(verdict) else f"{said}\n  Again run this test: {NO_NAME}"
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
 
 
