@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from reference.models import draft_model
 from reference.pmf import argmax
+from reference.rounds import commit
 from reference.types import LanguageModel, Pmf, Task, Tokens
 
 Split: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
@@ -25,6 +26,26 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
     """Return new tokens -> probability when ``model`` decodes alone: the law of being lossless for another target."""
     return chain_law(task._replace(target=model, draft=model), prompt, 0, lambda prefix, p, q: None)
+
+
+def law_of_rounds(
+    task: Task, prompt: Tokens, blocks: Callable[[Tokens, int], Iterable[tuple[Tokens, Any]]]
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability where a round depends on nothing but the text before it.
+
+    ``blocks(prefix, remaining)`` yields what a round may commit, at least one token each time, and the probability.
+    """
+    law: dict[Tokens, Any] = defaultdict(int)
+    reached: list[dict[Tokens, Any]] = [defaultdict(int) for _ in range(task.horizon + 1)]
+    reached[task.horizon][()] = 1
+    for remaining in range(task.horizon, 0, -1):
+        for new, weight in reached[remaining].items():
+            for block, mass in blocks(prompt + new, remaining):
+                if not mass > 0:
+                    continue
+                committed, left = commit(block, remaining, task.eos)
+                (reached[left] if left else law)[new + committed] += weight * mass
+    return dict(law) if task.horizon else {(): 1}
 
 
 def chain_law(

@@ -134,6 +134,13 @@ def one_hot(token: int, like: Pmf) -> Pmf:
     return xp.astype(xp.arange(size, device=like.device) == token, like.dtype)
 
 
+def uniform(size: int, like: Pmf | None = None) -> Pmf:
+    """Return the uniform pmf ``[size]``: in the array type of ``like``, of that size, else in fractions."""
+    if like is None or like.dtype == object:
+        return np.array([Fraction(1, size)] * size, dtype=object)
+    return array_namespace(like).full_like(like, 1 / size)
+
+
 def argmax(pmf: Pmf) -> int:
     """Return the most probable token; ties go to the lowest id, on every backend.
 

@@ -7,7 +7,7 @@ that argmax, everything after it is discarded; if there is none, the large argma
 Where the argmaxes agree, a rollback would replace a token by itself, so only disagreements end a block here. rollback =
 0 is greedy decoding of the large model, and so is fallback > 1 (it never drafts); with rollback = infinity the small
 tokens all stay. The log is one float64 threshold, ``exp(-rollback)``, which a rational p(d) is compared with exactly.
-``bild_released`` has the published code's shortcut.
+``bild_released`` has the loop of the published code.
 """
 
 from __future__ import annotations
@@ -44,15 +44,21 @@ def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
     """Draft the argmax of ``draft`` while its probability is at least ``fallback``. Each draft is a point mass."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        drafted: Tokens = ()
-        while len(drafted) < gamma:
-            q = draft(prefix + drafted)
-            if q.max() < fallback:
-                break
-            drafted = (*drafted, argmax(q))
+        drafted = confident(draft, prefix, fallback, gamma)
         return chain(drafted, (None,) * len(drafted))
 
     return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens = ()) -> Tokens:
+    """Return the greedy tokens of ``draft`` until it is unsure, ends the text or has written ``most``."""
+    drafted: Tokens = ()
+    while len(drafted) < most and not (drafted and drafted[-1] in eos):
+        q = draft(prefix + drafted)
+        if q.max() < fallback:
+            break
+        drafted = (*drafted, argmax(q))
+    return drafted
 
 
 def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:

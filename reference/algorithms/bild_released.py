@@ -19,7 +19,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.algorithms.bild import is_unlikely
+from reference.algorithms.bild import confident, is_unlikely
 from reference.lengths.constant import check_gamma
 from reference.models import draft_model
 from reference.pmf import argmax, checked_model
@@ -46,17 +46,6 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
         return State(state.tokens + new, remaining, drafter=rolled_back), done
 
     return Decoder(init=lambda prompt: initial_state(prompt, task)._replace(drafter=True), step=step)
-
-
-def confident(small: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens) -> Tokens:
-    """Return the small model's greedy tokens until it is unsure, ends the text or has written ``most``."""
-    drafted: Tokens = ()
-    while len(drafted) < most and drafted[-1:] not in [(end,) for end in eos]:
-        q = small(prefix + drafted)
-        if q.max() < fallback:
-            break
-        drafted = (*drafted, argmax(q))
-    return drafted
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:

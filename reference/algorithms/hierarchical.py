@@ -19,8 +19,8 @@ from reference.coupling import excess_law, flip, positive_part
 from reference.drafters.model import model_drafter
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.pmf import one_hot
 from reference.rounds import from_parts
+from reference.trees import child_pmf
 from reference.types import (
     Algorithm,
     Claim,
@@ -68,7 +68,7 @@ def backward(capped_end: bool) -> Verifier:
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         gamma = len(draft.tokens)
         p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
-        q = [one_hot(draft.tokens[i], p[i]) if pmf is None else pmf for i, pmf in enumerate(draft.pmfs)]
+        q = [child_pmf(draft, i, p[i]) for i in range(gamma)]
         plain, capped = ratios(p, q, draft.tokens)
         if gamma == 0 or flip(draws, whole_block(plain, capped, capped_end), ("accept", gamma)):
             return Verified((*draft.tokens, draws.categorical(p[gamma], ("bonus",))), gamma)

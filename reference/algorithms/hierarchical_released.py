@@ -9,14 +9,16 @@ every text and q = (2/3, 1/3), two drafts, it is off by 1/9 already in three tok
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from reference.algorithms.hierarchical import backward, ratios, stays, whole_block
 from reference.coupling import excess_law
 from reference.drafters.model import model_drafter
+from reference.laws import law_of_rounds
 from reference.lengths.constant import constant
 from reference.models import draft_model
-from reference.rounds import commit, from_parts
+from reference.rounds import from_parts
 from reference.types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
 
 
@@ -28,21 +30,14 @@ def build(task: Task, gamma: int = 5) -> Parts:
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any]:
     """Return new tokens -> probability: every block of q, weighted, ends where its coins say."""
-    law: dict[Tokens, Any] = {}
 
-    def begin(new: Tokens, remaining: int, weight: Any) -> None:
-        if not remaining:
-            law[new] = law.get(new, 0) + weight
-            return
-        for block, mass in _blocks(draft_model(task), prompt + new, min(gamma, remaining - 1)):
-            for kept, last, share in _ends(task, prompt + new, block):
+    def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
+        for block, mass in _blocks(draft_model(task), prefix, min(gamma, remaining - 1)):
+            for kept, last, share in _ends(task, prefix, block):
                 for token, chance in enumerate(last.tolist()):
-                    if mass * share * chance > 0:
-                        committed, left = commit((*kept, token), remaining, task.eos)
-                        begin(new + committed, left, weight * mass * share * chance)
+                    yield (*kept, token), mass * share * chance
 
-    begin((), task.horizon, 1)
-    return law
+    return law_of_rounds(task, prompt, committed)
 
 
 def _blocks(draft: LanguageModel, prefix: Tokens, count: int) -> list[tuple[Tokens, Any]]:

@@ -23,7 +23,7 @@ from reference.lengths.constant import constant
 from reference.limits import greedy_draft
 from reference.models import draft_model
 from reference.parameters import parameter
-from reference.pmf import argmax, one_hot
+from reference.pmf import argmax, one_hot, uniform
 from reference.rounds import from_parts
 from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -52,8 +52,8 @@ def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
     left = p
     for code in closed:
         left = left * (1 - one_hot(code, p))
-    left = left if left.sum() > 0 else p - p + 1
-    return left / left.sum()
+    mass = left.sum()
+    return left / mass if mass > 0 else uniform(len(p), p)
 
 
 @from_parts

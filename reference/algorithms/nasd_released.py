@@ -11,14 +11,11 @@ one ``nasd``. The first token may be the target's alone there (``first_target``)
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from reference.drafters.ngram import NgramTable, ngram_drafter
 from reference.lengths.constant import constant
-from reference.pmf import checked_model
+from reference.pmf import checked_model, one_hot, uniform
 from reference.rounds import commit, from_parts
 from reference.types import (
     Algorithm,
@@ -44,12 +41,6 @@ def contexts_of(order: int) -> NgramTable:
     return NgramTable(tuple(range(order - 1, 1, -1)))
 
 
-def even(p: Pmf) -> Pmf:
-    """Return the uniform pmf over the vocabulary of p."""
-    size = len(p)
-    return np.array([Fraction(1, size)] * size, dtype=object) if p.dtype == object else np.full(size, 1 / size)
-
-
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
     """Draft the table's predictions, an even draw where it has none."""
     known = ngram_drafter(contexts_of(order), filler_top_k)
@@ -60,7 +51,8 @@ def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Dr
         while len(drafted) < gamma:
             token, pmf = table.predict(prefix + drafted), None
             if token is None:
-                pmf = even(target(prefix))
+                p = target(prefix)
+                pmf = uniform(len(p), p)
                 token = draws.categorical(pmf, ("draft", len(drafted)))
             drafted, pmfs = (*drafted, token), (*pmfs, pmf)
         return chain(drafted, pmfs)
@@ -98,7 +90,7 @@ def declared_law(
         stays = 0 * p
         if len(kept) < min(gamma, remaining - 1):
             known = table.predict(tokens + kept)
-            guessed = even(p) if known is None else np.array([1 if v == known else 0 for v in range(len(p))])
+            guessed = uniform(len(p), p) if known is None else one_hot(known, p)
             stays = guessed * p
         for token, mass in enumerate(stays.tolist()):
             if mass > 0:

@@ -8,27 +8,13 @@ recurrent head, which reads the target's last state, is any model here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from reference.drafters.model import stateless
+from reference.drafters.paths import paths_drafter
 from reference.models import draft_model
 from reference.pmf import top_tokens
 from reference.tree_rounds import tree_decoder
-from reference.trees import deterministic_draft, merged
-from reference.types import (
-    Algorithm,
-    Claim,
-    Decoder,
-    Draft,
-    Drafter,
-    Draws,
-    LanguageModel,
-    Pmf,
-    Reduction,
-    Task,
-    Tokens,
-)
+from reference.types import Algorithm, Claim, Decoder, Drafter, LanguageModel, Reduction, Task, Tokens
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -48,11 +34,7 @@ def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
     """Draft the beams. Raises ``ValueError`` unless there is one at least and the depth is not negative."""
     if beams < 1 or depth < 0:
         raise ValueError(f"beams is {beams} and depth {depth}, expected at least 1 and 0")
-
-    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        return deterministic_draft(merged(beam_search(draft, prefix, beams, min(depth, gamma))))
-
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return paths_drafter(lambda prefix, gamma: beam_search(draft, prefix, beams, min(depth, gamma)))
 
 
 def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:

@@ -10,14 +10,16 @@ and a draft d comes out with probability ``p(d) (2 - p(d))`` even where it is al
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
+from math import prod
 from typing import Any
 
-from reference.drafters.retrieval import retrieval_drafter
+from reference.drafters.retrieval import retrieval_drafter, retrieved
+from reference.laws import law_of_rounds
 from reference.pmf import checked_model
-from reference.rounds import commit
 from reference.tree_rounds import tree_decoder
-from reference.trees import leaves, path_tokens
+from reference.trees import deterministic_draft, leaves, merged, path_tokens
 from reference.types import (
     Algorithm,
     Claim,
@@ -25,9 +27,7 @@ from reference.types import (
     Draft,
     Draws,
     LanguageModel,
-    Pmf,
     Reduction,
-    Site,
     Task,
     Tokens,
     Verified,
@@ -66,8 +66,7 @@ def declared_law(
     nodes: int = 16,
 ) -> dict[Tokens, Any]:
     """Return new tokens -> probability: the lengths of all rows are independent given the text."""
-    target, drafter = checked_model(task.target, "target"), retrieval_drafter(datastore, longest, depth, nodes)
-    law: dict[Tokens, Any] = {}
+    target = checked_model(task.target, "target")
 
     def matches(prefix: Tokens, path: Tokens) -> list[tuple[Tokens, Any]]:
         found, reached = [], target(prefix).sum() * 0 + 1
@@ -77,28 +76,14 @@ def declared_law(
             reached = reached * chance
         return [*found, (path, reached)]
 
-    def extend(new: Tokens, remaining: int, weight: Any) -> None:
-        if not remaining:
-            law[new] = law.get(new, 0) + weight
-            return
-        prefix = prompt + new
-        draft = drafter.propose(_NoDraws(), None, prefix, remaining - 1, lambda q, token: False)
-        for outcome in product(*(matches(prefix, path) for path in rows_of(draft))):
-            mass, best = weight, max((path for path, _ in outcome), key=len, default=())
-            for _, chance in outcome:
-                mass = mass * chance
+    def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
+        paths = retrieved(prefix, datastore, longest, min(depth, remaining - 1), nodes)
+        for outcome in product(*(matches(prefix, path) for path in rows_of(deterministic_draft(merged(paths))))):
+            mass, best = prod(chance for _, chance in outcome), max((path for path, _ in outcome), key=len, default=())
             for token, share in enumerate(target(prefix + best).tolist()):
-                if mass * share > 0:
-                    kept, left = commit((*best, token), remaining, task.eos)
-                    extend(new + kept, left, mass * share)
+                yield (*best, token), mass * share
 
-    extend((), task.horizon, 1)
-    return law
-
-
-class _NoDraws:
-    def categorical(self, pmf: Pmf, site: Site) -> int:
-        raise AssertionError(f"retrieval draws nothing, but asked for {site} of {pmf}")
+    return law_of_rounds(task, prompt, committed)
 
 
 ALGORITHM = Algorithm(

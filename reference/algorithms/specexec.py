@@ -9,27 +9,13 @@ at every temperature.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from reference.drafters.model import stateless
+from reference.drafters.paths import paths_drafter
 from reference.models import draft_model
 from reference.pmf import top_tokens
 from reference.tree_rounds import tree_decoder
-from reference.trees import deterministic_draft, merged
-from reference.types import (
-    Algorithm,
-    Claim,
-    Decoder,
-    Draft,
-    Drafter,
-    Draws,
-    LanguageModel,
-    Pmf,
-    Reduction,
-    Task,
-    Tokens,
-)
+from reference.types import Algorithm, Claim, Decoder, Drafter, LanguageModel, Reduction, Task, Tokens
 from reference.verifiers.candidate_set import candidate_set
 
 
@@ -51,11 +37,7 @@ def best_first_drafter(draft: LanguageModel, budget: int, depth: int) -> Drafter
     """Draft the best paths. Raises ``ValueError`` for a negative budget or depth."""
     if budget < 0 or depth < 0:
         raise ValueError(f"budget is {budget} and depth {depth}, expected at least 0 nodes and levels")
-
-    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        return deterministic_draft(merged(best_paths(draft, prefix, budget, min(depth, gamma))))
-
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return paths_drafter(lambda prefix, gamma: best_paths(draft, prefix, budget, min(depth, gamma)))
 
 
 def build(task: Task, budget: int = 16, depth: int = 8) -> Decoder:

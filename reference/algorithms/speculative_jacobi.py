@@ -15,12 +15,8 @@ looking at p satisfies it too.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-import numpy as np
-
 from reference.coupling import accept_probability, flip, residual
-from reference.pmf import checked_model, one_hot
+from reference.pmf import checked_model, one_hot, uniform
 from reference.rounds import check_unfinished, commit, initial_state
 from reference.types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
 
@@ -38,8 +34,7 @@ def build(task: Task, window: int = 16) -> Decoder:
         assert isinstance(state.drafter, tuple)
         most = min(window, state.remaining - 1)
         kept: Window = state.drafter[:most]
-        size = len(target(state.tokens))
-        even = np.array([Fraction(1, size)] * size, dtype=object)
+        even = uniform(len(target(state.tokens)))
         fresh = [(draws.categorical(even, ("fill", place)), None) for place in range(len(kept), most)]
         return (*kept, *fresh)
 

@@ -9,13 +9,11 @@ nodes by their own probability would bias the output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from reference.drafters.model import stateless
+from reference.drafters.paths import paths_drafter
 from reference.pmf import top_tokens
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from reference.types import Drafter, LanguageModel, Tokens
 
 
 class _Node(NamedTuple):
@@ -31,15 +29,15 @@ def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: in
     if width < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"width is {width}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
 
-    def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+    def paths(prefix: Tokens, gamma: int) -> list[Tokens]:
         grown: list[_Node] = []
         level = [_Node((), 1)]
         for _level in range(min(depth, gamma)):
             level = [child for node in _best(level, width) for child in _children(draft, prefix, node, width)]
             grown += level
-        return deterministic_draft(merged(node.path for node in _best(grown, nodes)))
+        return [node.path for node in _best(grown, nodes)]
 
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return paths_drafter(paths)
 
 
 def _children(draft: LanguageModel, prefix: Tokens, node: _Node, width: int) -> list[_Node]:

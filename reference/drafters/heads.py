@@ -6,13 +6,12 @@ tokens: every node of one depth has the same children.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
-from reference.drafters.model import stateless
+from reference.drafters.paths import paths_drafter
 from reference.pmf import argmax, top_tokens
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from reference.types import Drafter, LanguageModel, Pmf, Tokens
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
@@ -23,11 +22,11 @@ def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Draf
     if len(heads) != len(widths) or any(width < 1 for width in widths):
         raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")
 
-    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+    def paths(prefix: Tokens, gamma: int) -> Iterable[Tokens]:
         layers = list(zip(heads, widths, strict=True))[:gamma]
-        return deterministic_draft(merged(product(*(top_tokens(head(prefix), width) for head, width in layers))))
+        return product(*(top_tokens(head(prefix), width) for head, width in layers))
 
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return paths_drafter(paths)
 
 
 def stand_in_head(draft: LanguageModel, ahead: int) -> LanguageModel:

@@ -7,12 +7,10 @@ shorter one, then the one found first, so what is kept is a tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 
-from reference.drafters.model import stateless
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, Pmf, Tokens
+from reference.drafters.paths import paths_drafter
+from reference.types import Drafter, Tokens
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:
@@ -30,17 +28,17 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
     return []
 
 
+def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
+    """Return the most frequent ``nodes`` prefixes of the continuations."""
+    counts: dict[Tokens, int] = {}
+    found = continuations(tokens, texts, longest, depth)
+    for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in found):
+        counts[start] = counts.get(start, 0) + 1
+    return sorted(counts, key=lambda start: (-counts[start], len(start)))[:nodes]
+
+
 def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> Drafter:
-    """Draft the most frequent continuations. Raises ``ValueError`` unless longest and nodes are >= 1, depth >= 0."""
+    """Draft what is retrieved. Raises ``ValueError`` unless longest and nodes are >= 1, depth >= 0."""
     if longest < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"longest is {longest}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
-
-    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        found = continuations(prefix, texts, longest, min(depth, gamma))
-        counts: dict[Tokens, int] = {}
-        for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in found):
-            counts[start] = counts.get(start, 0) + 1
-        ranked = sorted(counts, key=lambda start: (-counts[start], len(start)))
-        return deterministic_draft(merged(ranked[:nodes]))
-
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return paths_drafter(lambda prefix, gamma: retrieved(prefix, texts, longest, min(depth, gamma), nodes))

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from reference.coupling import positive_part
 from reference.drafters.model import stateless
 from reference.kv_cache import tree_depths
-from reference.pmf import one_hot, top_tokens
+from reference.pmf import one_hot, top_tokens, uniform
 from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens
 
 
@@ -76,7 +76,7 @@ def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, widt
     """
     left = excluding(q, earlier)
     if left is None:
-        left = excluding((q - q + 1) / len(q), earlier)
+        left = excluding(uniform(len(q), q), earlier)
     return None if left is None else Child(draws.categorical(left, site), left)
 
 

@@ -17,12 +17,10 @@ tokens. It is not optimal for K > 1: see ``optimal_transport``.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from reference.coupling import accept_probability, flip, residual, total_variation
+from reference.pmf import uniform
 from reference.tree_rounds import Step, descend
 from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
@@ -51,8 +49,7 @@ def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], d
     """Return the first candidate accepted, each one tried next with equal probability."""
     order: list[int] = []
     while left := [k for k in range(len(tokens)) if k not in order]:
-        even = np.array([Fraction(1, len(left))] * len(left), dtype=object)
-        chosen = draws.categorical(even, ("next", depth, len(order))) if len(left) > 1 else 0
+        chosen = draws.categorical(uniform(len(left)), ("next", depth, len(order))) if len(left) > 1 else 0
         order.append(left[chosen])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 

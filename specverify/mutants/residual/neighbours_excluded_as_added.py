@@ -7,6 +7,7 @@ from typing import Any
 from reference import Parts, Task, from_parts, one_hot
 from reference.algorithms import lantern_released
 from reference.algorithms.lantern_released import nearest, together
+from reference.pmf import uniform
 from reference.types import Pmf
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted
@@ -17,8 +18,8 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
     left = p
     for code in (token, *nearest(token, len(p))[:neighbours]):
         left = left * (1 - one_hot(code, p))
-    left = left if left.sum() > 0 else p - p + 1
-    return left / left.sum()
+    mass = left.sum()
+    return left / mass if mass > 0 else uniform(len(p), p)
 
 
 @from_parts

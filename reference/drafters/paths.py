@@ -1,0 +1,18 @@
+"""Paths that follow from the text alone, as a tree: nothing is drawn and nothing is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from reference.drafters.model import stateless
+from reference.trees import deterministic_draft, merged
+from reference.types import Draft, Drafter, Draws, Pmf, Tokens
+
+
+def paths_drafter(paths: Callable[[Tokens, int], Iterable[Tokens]]) -> Drafter:
+    """Draft ``paths(prefix, gamma)``, of at most gamma tokens each, shared prefixes once; each token a point mass."""
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        return deterministic_draft(merged(paths(prefix, gamma)))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
