@@ -94,6 +94,11 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
         raise argument_error(name, value, "a function that returns its answer when it is called, and is not async")
     if arguments is None:
         return
+    check_takes(value, name, arguments, f"something to call{wanted}")
+
+
+def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
+    """Raise ``ValueError`` unless ``value`` takes so many arguments, where its signature can be read."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -101,7 +106,7 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
     try:
         signature.bind(*[None] * arguments)
     except TypeError as error:
-        raise ValueError(f"{name} takes {signature}, expected something to call{wanted}: {error}") from None
+        raise ValueError(f"{name} takes {signature}, expected {expected}: {error}") from None
 
 
 def _is_asynchronous(value: Any) -> bool:

@@ -6,7 +6,20 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from reference import ALGORITHMS, Algorithm, Decoder, Parts, Pmf, Tokens, Verifier, accept_probability, from_parts
+from reference import (
+    ALGORITHMS,
+    Algorithm,
+    Decoder,
+    Draft,
+    Drafter,
+    Parts,
+    Pmf,
+    Tokens,
+    Verifier,
+    accept_probability,
+    chain,
+    from_parts,
+)
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
@@ -111,6 +124,18 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
         return parts(*args, **options)._replace(**replaced)
 
     return from_parts(distorted)
+
+
+def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
+    """Return the drafter without its last token where ``drops(q, token)`` of it: what was drawn then decides."""
+
+    def propose(*args: Any) -> Draft:
+        draft = drafter.propose(*args)
+        if draft.tokens and drops(draft.pmfs[-1], draft.tokens[-1]):
+            return chain(draft.tokens[:-1], draft.pmfs[:-1])
+        return draft
+
+    return drafter._replace(propose=propose)
 
 
 def with_verifier(verify: Verifier) -> Callable[..., Decoder]:

@@ -71,6 +71,12 @@ def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
+def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return what there is to say of a verdict, ``verdicts`` being all of the subject's: more of a refutation."""
+    mine = [other for other in verdicts if other.subject == verdict.subject]
+    return failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement
+
+
 def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Name the property, what is refuted, what still holds, and the strength of the evidence."""
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""

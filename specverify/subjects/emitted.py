@@ -61,12 +61,10 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         check_type(answer, who)
-        if isinstance(answer, (Mapping, AbstractSet)):
-            raise TypeError  # noqa: TRY301 - its keys would be read in an order that nobody chose
-        row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else answer
+        row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {_shown(answer)}, expected a row of integer tokens") from None
+        raise UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens") from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
         raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
@@ -88,9 +86,19 @@ def type_and_shape(answer: Any) -> str:
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")
 
 
-def _shown(answer: Any) -> str:
+def in_order(answer: Any) -> Any:
+    """Return an answer; raises ``TypeError`` for one whose keys would be read in an order that nobody chose."""
+    if isinstance(answer, _UNORDERED):
+        raise TypeError
+    return answer
+
+
+_UNORDERED = (Mapping, AbstractSet)
+
+
+def type_and_answer(answer: Any) -> str:
     """Return the type of an answer, and the answer itself where it is short enough to be read."""
-    readable = isinstance(answer, (str, list, tuple, Mapping, AbstractSet))
+    readable = isinstance(answer, (str, list, tuple, *_UNORDERED))
     return f"{type_and_shape(answer)} {shown(answer)}" if readable else type_and_shape(answer)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.laws.paths import Undecided
-from specverify.subjects.emitted import check_type, number_of
+from specverify.subjects.emitted import check_type, in_order, number_of
 from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
@@ -187,9 +186,9 @@ def tokens_of(answer: Any) -> Tokens:
     check_type(answer, "it")
     expected = "expected a sequence of new token ids, each a whole number"
     try:
-        if isinstance(answer, (str, bytes, Mapping, AbstractSet)):
+        if isinstance(answer, (str, bytes)):
             raise TypeError  # noqa: TRY301 - it can be walked through, and is no sequence of numbers
-        listed = answer.tolist() if hasattr(answer, "tolist") else answer
+        listed = answer.tolist() if hasattr(answer, "tolist") else in_order(answer)
         found = tuple(number_of(known(token), "it") for token in listed)
     except TypeError:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected}") from None

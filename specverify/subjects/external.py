@@ -26,20 +26,20 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
-from specverify.base.arguments import check_callable, nearest, shown
+from specverify.base.arguments import check_callable, check_takes, nearest
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
@@ -82,7 +82,7 @@ def verifier_subject_of(
     word = (form or told).replace("_", "-")
     make = OF_CHAINS[word]
     if word == "row":
-        _check_row(verify, name)
+        _in_our_words(check_takes, verify, name, 3, "(p, q, draft_tokens)")
     full_name = name if form in {None, told} else f"{word}={name}"
     return make(verify, full_name, gammas) if gammas else make(verify, full_name)
 
@@ -170,14 +170,13 @@ _SHAPES = (
 
 def _as_tokens(answer: Any) -> Tokens:
     try:
-        listed = (False,) if isinstance(answer, (Mapping, AbstractSet)) else tuple(answer)
+        listed = tuple(in_order(answer))
         if any(isinstance(token, bool) for token in listed):
-            raise TypeError  # noqa: TRY301 - keys come in an order that nobody chose, and a bool is no token
+            raise TypeError  # noqa: TRY301 - a bool is no token
         return tuple(map(operator.index, listed))
     except TypeError:
-        said = f" {shown(answer)}" if isinstance(answer, (str, list, tuple, Mapping, AbstractSet)) else ""
         raise UnusableSubject(
-            f"it returned {type(answer).__name__}{said}, expected the new tokens as a sequence of integers"
+            f"it returned {type_and_answer(answer)}, expected the new tokens as a sequence of integers"
         ) from None
 
 
@@ -201,10 +200,7 @@ def _load(name: str) -> Any:
     if not callable(found) and not isinstance(found, Algorithm):
         raise UnusableSubject(f"{name} is a {type(found).__name__}, expected a decode function or an Algorithm")
     if not isinstance(found, Algorithm):
-        try:
-            check_callable(found, name)
-        except ValueError as error:
-            raise UnusableSubject(str(error)) from None
+        _in_our_words(check_callable, found, name)
     return found
 
 
@@ -215,16 +211,12 @@ def _file_said(place: str, attribute: str) -> str:
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
 
 
-def _check_row(verify: ForeignFunction, name: str) -> None:
-    """Raise ``UnusableSubject`` unless a verifier of rows can be called with ``(p, q, draft_tokens)``."""
+def _in_our_words(check: Callable[..., None], *arguments: Any) -> None:
+    """Raise ``UnusableSubject`` where a check of arguments raises ``ValueError``."""
     try:
-        signature = inspect.signature(verify)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(None, None, None)
-    except TypeError as error:
-        raise UnusableSubject(f"{name} takes {signature}, expected (p, q, draft_tokens): {error}") from None
+        check(*arguments)
+    except ValueError as error:
+        raise UnusableSubject(str(error)) from None
 
 
 def _shape(function: ForeignFunction, name: str) -> _Shape | None:

@@ -95,9 +95,10 @@ def checked_gammas(gammas: Any) -> tuple[int, ...]:
 def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
     if verdict.status is Status.REFUTED:
-        said = f"{verdict.subject}: {failure(verdict, verdicts)}"
+        said, example = f"{verdict.subject}: {failure(verdict, verdicts)}", verdict.counterexample
+        unnamed = example is not None and not example.again and is_external(verdict.subject)
         sampled = verdict.evidence is Evidence.STATISTICAL  # the seeds of a sample stand in the call
-        return said if sampled or _replays(verdict) else f"{said}\n  Again run this test: {NO_NAME}"
+        return f"{said}\n  Again run this test: {NO_NAME}" if unnamed and not sampled else said
     return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
-from specverify.intercept.torch.lazy_operations import template
-from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
+from specverify.intercept.torch.lazy_operations import each, template
+from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, lazy_like
 from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
 from specverify.intercept.unknowns.wide import at_large_now
@@ -36,11 +35,8 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
         dtype = function(*(_ones(operand) for operand in operands)).dtype
         if dtype.is_floating_point:
             return NotImplemented
-        arrays = np.broadcast_arrays(*map(elements_of, operands))
-        elements = np.empty(arrays[0].shape, dtype=object)
-        for index in np.ndindex(elements.shape):
-            elements[index] = _element(name, function, operands, [array[index] for array in arrays], dtype)
-        return lazy_like(template(*operands), elements, dtype)
+        computed = each(lambda *elements: _element(name, function, operands, elements, dtype), *operands)
+        return lazy_like(template(*operands), computed, dtype)
 
     return answer
 
@@ -52,14 +48,14 @@ def _few_and_whole(operands: Sequence[Any]) -> bool:
         else isinstance(operand, int)
         for operand in operands
     )
-    return whole and not holds(UNKNOWN, *operands) and any(isinstance(each, LazyTensor) for each in operands)
+    return whole and not holds(UNKNOWN, *operands) and any(isinstance(operand, LazyTensor) for operand in operands)
 
 
 def _ones(operand: Any) -> Any:
     return torch.ones((1,) * operand.ndim, dtype=operand.dtype) if isinstance(operand, torch.Tensor) else 1
 
 
-def _element(name: str, function: Any, operands: Sequence[Any], elements: list[Any], dtype: torch.dtype) -> Any:
+def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result: the outcome itself where the number beside it changes nothing."""
     if name in {"add", "mul"}:
         for place, one in enumerate(elements):

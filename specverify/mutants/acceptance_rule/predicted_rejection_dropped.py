@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draft, Parts, Task, chain, from_parts
+from reference import Parts, Task, from_parts
 from reference.algorithms import specdec_pp
-from specverify.mutants.mutant import planted
+from specverify.mutants.mutant import dropping_last, planted
 
 
 @from_parts
@@ -14,16 +14,7 @@ def build(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
     """Look at the last token too, and drop it."""
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
-    honest = parts.drafter.propose
-
-    def propose(*args: Any) -> Draft:
-        draft = honest(*args)
-        last: Any = draft.pmfs[-1] if draft.tokens else None
-        if draft.tokens and last[draft.tokens[-1]] < threshold:
-            return chain(draft.tokens[:-1], draft.pmfs[:-1])
-        return draft
-
-    return parts._replace(drafter=parts.drafter._replace(propose=propose))
+    return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
 
 
 MUTANT = planted(

@@ -10,7 +10,7 @@ from specverify.report.page.charts import panel
 from specverify.report.page.markup import Content, Markup, element, joined, scrolling, table
 from specverify.report.page.matrix import matrix
 from specverify.report.prose import SYMBOLS, scope, strength
-from specverify.report.runs.said import APART, FAILED, OPEN, SETTLED, RunSaid, SubjectSaid, by_claim, counted
+from specverify.report.runs.said import APART, BY_CLAIM, FAILED, OPEN, SETTLED, RunSaid, SubjectSaid, by_claim, counted
 
 TITLES = {
     "verdicts": "What was examined",
@@ -60,8 +60,7 @@ def _section(name: str, heading: str, content: Markup) -> Markup:
 
 
 def _in_short(run: RunSaid) -> str:
-    counts = counted(run.verdicts)
-    told = [f"{number} {status}" for status, number in counts.items() if status is not Status.NOT_APPLICABLE]
+    told = [f"{number} {status}" for status, number in counted(run.verdicts).items()]
     return ", ".join(told) or "nothing was examined"
 
 
@@ -71,20 +70,14 @@ def badge(status: Status) -> Markup:
 
 
 def _summary(run: RunSaid) -> Section:
-    rows: list[Sequence[Content]] = [
-        (claim, *(str(sum(item.status in group for item in verdicts)) for group in (SETTLED, FAILED, OPEN)))
-        for claim, verdicts in by_claim(run.verdicts).items()
-    ]
-    counts = counted(run.verdicts)
+    rows = [(claim, *map(str, numbers)) for claim, numbers in by_claim(run.verdicts).items()]
     tiles = [
         element("li", element("b", str(number)), badge(status), class_="tile")
-        for status, number in counts.items()
-        if status is not Status.NOT_APPLICABLE
+        for status, number in counted(run.verdicts).items()
     ]
     parts: list[Content] = [element("ul", *tiles, class_="tiles")]
     parts += [element("p", sentence, class_="unfinished") for sentence in run.unfinished]
-    heads = ("claim", "holds", "refuted or unusable", "unknown")
-    parts.append(scrolling("Verdicts by claim", table("Verdicts by claim", heads, rows)))
+    parts.append(scrolling("Verdicts by claim", table("Verdicts by claim", BY_CLAIM, rows)))
     return "summary", "Summary by claim", joined(parts)
 
 
@@ -172,7 +165,7 @@ def _subject(number: int, subject: SubjectSaid, many: bool) -> Markup:
         *(panel(found, f"{name}-{place}") for place, found in enumerate(subject.panels, start=1)),
     ]
     closed = many and _is_fine(subject)
-    return Markup(element("details", summary, *parts, class_="subject", open=None if closed else "").text)
+    return element("details", summary, *parts, class_="subject", open=None if closed else "")
 
 
 def _covers(verdict: Verdict) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple, TypeAlias
 
+from specverify.report.runs.said import printable
+
 
 class Markup(NamedTuple):
     """A piece of HTML."""
@@ -33,7 +35,7 @@ def joined(content: Iterable[Content]) -> Markup:
 
 def readable(text: str) -> str:
     """Return a text as it stands in HTML: escaped, and without what no document may hold or what turns its order."""
-    return escape("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
+    return escape(printable(text, "\n"))
 
 
 def scrolling(label: str, content: Content) -> Markup:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from specverify.base.verdict import Status, Verdict
-from specverify.report.prose import failure
-from specverify.report.runs.said import APART, RunSaid, SubjectSaid
+from specverify.report.prose import in_full
+from specverify.report.runs.said import APART, RunSaid, SubjectSaid, printable
 
 FAILURES = (Status.REFUTED, Status.UNKNOWN)
 """UNKNOWN fails too: a test that passes says that something was shown."""
@@ -23,7 +23,7 @@ def run_as_junit(run: RunSaid) -> str:
 
 def allowed(text: str) -> str:
     """Return a text without the characters that XML cannot hold."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+    return printable(text, "\n\t")
 
 
 def _suite(root: Element, subject: SubjectSaid, run: RunSaid) -> None:
@@ -41,7 +41,7 @@ def _suite(root: Element, subject: SubjectSaid, run: RunSaid) -> None:
 def _outcome(case: Element, verdict: Verdict, subject: SubjectSaid) -> None:
     said = allowed(verdict.statement)
     if verdict.status in FAILURES:
-        told = failure(verdict, subject.verdicts) if verdict.status is Status.REFUTED else verdict.statement
+        told = in_full(verdict, subject.verdicts)
         SubElement(case, "failure", type=str(verdict.status), message=said).text = allowed(told)
     elif verdict.status is Status.UNUSABLE:
         SubElement(case, "error", type=str(verdict.status), message=said).text = said

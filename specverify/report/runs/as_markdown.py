@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from specverify.base.verdict import Status, Verdict
-from specverify.report.prose import SYMBOLS, failure
-from specverify.report.runs.said import FAILED, OPEN, SETTLED, RunSaid, by_claim, counted
+from specverify.base.verdict import Verdict
+from specverify.report.prose import SYMBOLS, in_full
+from specverify.report.runs.said import BY_CLAIM, FAILED, OPEN, RunSaid, by_claim, counted
 
 MOST_TOLD = 20
 """Failures that are told in full."""
@@ -16,16 +16,11 @@ MOST_TOLD = 20
 
 def run_as_markdown(run: RunSaid) -> str:
     """Return the text."""
-    counts = [
-        f"{SYMBOLS[status]} {number} {status}"
-        for status, number in counted(run.verdicts).items()
-        if status is not Status.NOT_APPLICABLE
-    ]
+    counts = [f"{SYMBOLS[status]} {number} {status}" for status, number in counted(run.verdicts).items()]
     lines = [f"## specverify: {', '.join(counts) or 'nothing was examined'}", ""]
     lines += [f"**{plain(sentence)}**\n" for sentence in run.unfinished]
-    lines += ["| claim | holds | refuted or unusable | unknown |", "|---|---:|---:|---:|"]
-    for claim, verdicts in by_claim(run.verdicts).items():
-        numbers = (sum(item.status in group for item in verdicts) for group in (SETTLED, FAILED, OPEN))
+    lines += [f"| {' | '.join(BY_CLAIM)} |", "|---|---:|---:|---:|"]
+    for claim, numbers in by_claim(run.verdicts).items():
         lines.append(f"| {plain(claim)} | {' | '.join(map(str, numbers))} |")
     lines += [*_failures(run), *_undecided(run), "", *_small(run)]
     return "\n".join(lines) + "\n"
@@ -48,8 +43,7 @@ def _failures(run: RunSaid) -> Iterator[str]:
     found = [verdict for verdict in run.verdicts if verdict.status in FAILED]
     for verdict in found[:MOST_TOLD]:
         yield f"\n### {SYMBOLS[verdict.status]} {plain(verdict.subject)}: {plain(verdict.check.replace('_', ' '))}\n"
-        mine = [item for item in run.verdicts if item.subject == verdict.subject]
-        yield fenced(failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement)
+        yield fenced(in_full(verdict, run.verdicts))
     if len(found) > MOST_TOLD:
         yield f"\nand {len(found) - MOST_TOLD} failures more."
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from specverify.base.verdict import Status, Verdict
-from specverify.report.prose import failure
+from specverify.report.prose import in_full
 from specverify.report.runs.said import RunSaid
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -55,15 +55,13 @@ def _invocation(run: RunSaid) -> dict[str, Any]:
 
 
 def _result(verdict: Verdict, run: RunSaid, checks: list[str], file: str) -> dict[str, Any]:
-    mine = tuple(item for item in run.verdicts if item.subject == verdict.subject)
-    text = failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement
     same = sha256(json.dumps([verdict.subject, verdict.check]).encode()).hexdigest()
     place = {"artifactLocation": {"uri": quote(PurePath(file).as_posix())}, "region": {"startLine": 1}}
     return {
         "ruleId": verdict.check,
         "ruleIndex": checks.index(verdict.check),
         "level": LEVELS[verdict.status],
-        "message": {"text": f"{verdict.subject}: {text}"},
+        "message": {"text": f"{verdict.subject}: {in_full(verdict, run.verdicts)}"},
         "locations": [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": verdict.subject}]}],
         "partialFingerprints": {"subjectAndCheck/v1": same},
     }

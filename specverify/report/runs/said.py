@@ -108,15 +108,28 @@ class RunSaid(NamedTuple):
 
 
 def counted(verdicts: tuple[Verdict, ...]) -> Mapping[Status, int]:
-    """Return how many verdicts have each status that occurs, in the order of ``Status``."""
+    """Return how many verdicts have each status that occurs where a check applies, in the order of ``Status``."""
     found = {status: sum(verdict.status is status for verdict in verdicts) for status in Status}
-    return {status: number for status, number in found.items() if number}
+    return {status: number for status, number in found.items() if number and status is not Status.NOT_APPLICABLE}
 
 
-def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[Verdict, ...]]:
-    """Return what was asked, by the claim it is about; what every subject owes, whatever it claims, comes last."""
+BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
+"""What is counted by claim."""
+
+
+def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
+    """Return how many settled, failed and open, by claim; what every subject owes, whatever it claims, comes last."""
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))
-    found = {claim: tuple(verdict for verdict in asked if verdict.claim == claim) for claim in claims}
-    rest = tuple(verdict for verdict in asked if not verdict.claim)
-    return {**found, **({"owed whatever is claimed": rest} if rest else {})}
+    found = {str(claim): [verdict for verdict in asked if verdict.claim == claim] for claim in claims}
+    if rest := [verdict for verdict in asked if not verdict.claim]:
+        found["owed whatever is claimed"] = rest
+    return {
+        claim: tuple(sum(verdict.status in group for verdict in mine) for group in (SETTLED, FAILED, OPEN))
+        for claim, mine in found.items()
+    }
+
+
+def printable(text: str, kept: str) -> str:
+    """Return a text without what no document may hold or what turns its order; ``kept`` are letters that may stay."""
+    return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)
