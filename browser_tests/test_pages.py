@@ -62,6 +62,17 @@ def opened(browser, file, look="light"):
     context.close()
 
 
+@pytest.mark.parametrize(
+    "planted", ['<script>console.error("no")</script>', "<script>absent()</script>", '<img src="elsewhere.png" alt="">']
+)
+def test_a_page_that_complains_or_fetches_is_noticed(browser, pages, tmp_path, planted):
+    (tmp_path / "worse.html").write_text(
+        pages["sample"].read_text("utf-8").replace("</main>", f"{planted}</main>"), "utf-8"
+    )
+    with pytest.raises(AssertionError), opened(browser, tmp_path / "worse.html") as page:
+        page.wait_for_load_state("load")
+
+
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", PAGES)
 def test_it_is_shown_and_fits(browser, pages, pictures, name, look):

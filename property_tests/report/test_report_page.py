@@ -125,9 +125,14 @@ def palettes():
 MEDIA = ("light", "dark", "print")
 
 
-def luminance(colour):
+def linear(colour):
+    """Return red, green and blue of a colour as shares of light."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def luminance(colour):
+    red, green, blue = linear(colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -166,8 +171,7 @@ def test_red_and_green_would_not_be_told_apart():
 
 def dichromat(colour, kind):
     """Return what is left of a colour (linear RGB) where red and green are one: Vienot, Brettel and Mollon 1999."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = linear(colour)
     share = {"protan": (0.11238, 0.88762, 0.00401), "deutan": (0.29275, 0.70725, -0.02234)}[kind]
     both = share[0] * red + share[1] * green
     return both, both, share[2] * (red - green) + blue

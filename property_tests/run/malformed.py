@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from reference import accept_probability, flip, residual
+from misbehaving import right
 
 DECODER = ("draws", "target", "draft", "tokens")
 
@@ -15,12 +14,7 @@ class Holder:
     @staticmethod
     def one_round(draws, target, draft, tokens):
         """One draft, one verification."""
-        q = draft(tokens)
-        token = draws.categorical(q, ("draft", 0))
-        p = target(tokens)
-        if flip(draws, accept_probability(p, q, token), ("accept", 0)):
-            return token, draws.categorical(target((*tokens, token)), ("bonus",))
-        return (draws.categorical(residual(p, q), ("residual", 0)),)
+        return right(draws, target, draft, tokens)
 
 
 one_round = Holder.one_round
