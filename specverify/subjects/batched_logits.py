@@ -42,9 +42,7 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
             variant_at(verify, most, full, company=False),
             *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
         ),
-        settings=(
-            setting_of_decoder(sampled, f"V=8 horizon=3 {_label(verify, most, full)}", partial(processed, full)),
-        ),
+        settings=(setting_of_decoder(sampled, _label(verify, most, full), most, partial(processed, full)),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,

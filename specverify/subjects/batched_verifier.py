@@ -58,7 +58,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (
         variants=(alone, *company),
         settings=(
             setting_of_decoder(
-                partial(build, verify, PROBABILITIES, most, True), f"V=8 T=1 horizon=3 {company[-1].label}"
+                partial(build, verify, PROBABILITIES, most, True), f"gamma={most}, {place_of(verify)}", most
             ),
         ),
         rational=False,

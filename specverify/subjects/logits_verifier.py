@@ -65,7 +65,8 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2
         settings=(
             setting_of_decoder(
                 partial(build, verify, most, sampled),
-                " ".join([f"V=8 horizon=3 gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
+                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
+                most,
                 partial(processed, sampled),
             ),
         ),

@@ -68,7 +68,7 @@ def tree_batch_subject(
 
     together = {"joint": partial(two_trees, verify, drafts, same_tree)}
     variants = [variant(shapes[0], False, "alone"), *(variant(shape, True, beside, **together) for shape in shapes)]
-    return subject_of(verify, name, drafts, tuple(variants))
+    return subject_of(verify, name, drafts, shapes, tuple(variants))
 
 
 def build(

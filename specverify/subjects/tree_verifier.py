@@ -27,7 +27,8 @@ verifier. The batch is in ``tree_batches``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +36,7 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
 from reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
+from reference.kv_cache import tree_depths
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.trees import children, path_tokens
@@ -102,19 +104,23 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
     """
     shapes = trees or DRAFTING[drafts].trees
     variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
-    return subject_of(verify, name, drafts, variants)
+    return subject_of(verify, name, drafts, shapes, variants)
 
 
-def subject_of(verify: BareVerifier, name: str, drafts: Drafts, variants: tuple[Variant, ...]) -> Subject:
-    """Return the subject of a verifier of trees with these variants; the last is the one to be sampled."""
-    last = variants[-1]
-    assert last.intercepted is not None
+def subject_of(
+    verify: BareVerifier, name: str, drafts: Drafts, shapes: Sequence[Tokens], variants: tuple[Variant, ...]
+) -> Subject:
+    """Return the subject of a verifier of trees; the last variants are those of ``shapes``, the deepest is sampled."""
+    deepest = max(range(-len(shapes), 0), key=lambda place: max(tree_depths(shapes[place])))
+    levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
+    sampled = variants[deepest]
+    assert sampled.intercepted is not None
     return Subject(
         name=name,
         summary=(verify.__doc__ or "a verifier of trees").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=variants,
-        settings=(setting_of_decoder(last.intercepted.build, f"V=8 T=1 horizon=3 {last.label}"),),
+        settings=(setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,

@@ -42,7 +42,7 @@ from reference.models import draft_model
 from reference.rounds import initial_state
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
-from specverify.subjects.algorithm import PROMPT, float_task
+from specverify.subjects.algorithm import float_task
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import emitted_row
@@ -52,6 +52,9 @@ from specverify.subjects.subject import Context, Intercepted, SampledSetting, Su
 
 Decide = Callable[[Draws, State, Draft], Tokens]
 """What a round emits, given its drafts."""
+START: Tokens = (0, 1)
+MOST_TEXTS = 512
+"""Texts of a sampled law, unless a vocabulary so small has no room for the drafts."""
 
 
 def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (1, 2, 3)) -> Subject:
@@ -61,7 +64,7 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = 
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
         variants=tuple(variant_of(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
-        settings=(setting_of_decoder(partial(build, verify, max(gammas)), f"V=8 T=1 horizon=3 gamma={max(gammas)}"),),
+        settings=(setting_of_decoder(partial(build, verify, max(gammas)), f"gamma={max(gammas)}", max(gammas)),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
@@ -75,38 +78,47 @@ def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant
 
 
 def setting_of_decoder(
-    make: Callable[[Task, Context], Decoder], label: str, process: Callable[[Task], Task] | None = None
+    make: Callable[[Task, Context], Decoder],
+    label: str,
+    drafts: int,
+    process: Callable[[Task], Task] | None = None,
+    least: int = 2,
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` with its own randomness, for what cannot be enumerated.
 
-    ``process`` turns the models into those the verifier is to follow; the law is that of the target it returns.
+    The horizon is one more than the ``drafts`` of a round at most, so that a first round drafts all of them: fewer are
+    drafted where fewer tokens are wanted, and a verifier may decide many in another way. ``least`` is the smallest
+    vocabulary. ``process`` turns the models into those the verifier is to follow; the law is that of its target.
     """
+    horizon = max(3, drafts + 1)
+    vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
+    task = partial(_sampled_task, vocabulary, horizon, process)
     return SampledSetting(
-        name=f"{label}, its own random numbers",
-        sample=partial(_sample, make, process),
-        law=partial(_law, process),
+        name=f"V={vocabulary} horizon={horizon} {label}, its own random numbers",
+        sample=partial(_sample, make, task),
+        law=partial(_law, task),
         detect=0.05,
     )
 
 
-def _sampled_task(process: Callable[[Task], Task] | None) -> Task:
-    task = float_task(vocabulary=8, temperature=1.0, horizon=3)
+def _sampled_task(vocabulary: int, horizon: int, process: Callable[[Task], Task] | None) -> Task:
+    task = float_task(vocabulary, 1.0, horizon)
     return task if process is None else process(task)
 
 
-def _law(process: Callable[[Task], Task] | None) -> Mapping[Tokens, float]:
-    return target_law(_sampled_task(process), PROMPT)
+def _law(task: Callable[[], Task]) -> Mapping[Tokens, float]:
+    return target_law(task(), START)
 
 
 def _sample(
-    make: Callable[[Task, Context], Decoder], process: Callable[[Task], Task] | None, number: int, seed: int
+    make: Callable[[Task, Context], Decoder], task: Callable[[], Task], number: int, seed: int
 ) -> Mapping[Tokens, int]:
-    decoder = make(_sampled_task(process), _not_answered)
+    decoder = make(task(), _not_answered)
     with seeded(seed):  # what it finds out at its first call, with a draw or two, is no part of the sample
-        generate(decoder, PROMPT, Sampled(seed))
+        generate(decoder, START, Sampled(seed))
     draws = Sampled(seed)
     with seeded(seed):
-        return Counter(generate(decoder, PROMPT, draws).tokens for _ in range(number))
+        return Counter(generate(decoder, START, draws).tokens for _ in range(number))
 
 
 def _not_answered(_: Draws) -> AbstractContextManager[None]:
