@@ -111,7 +111,15 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Judge one setting."""
+    """Judge one setting; half of the alarm budget goes to its first look, where it has one."""
+    if setting.first_look is None:
+        return _examined(subject, setting, conditions)
+    half = conditions._replace(false_alarm=conditions.false_alarm / 2)
+    first = _examined(subject, setting._replace(detect=setting.first_look), half)
+    return first if first.failed else _examined(subject, setting, half)
+
+
+def _examined(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     rows = fit_rows(subject, setting, conditions)
     figures: dict[str, Any] = {
         "tv_detectable": max(row.tv_detectable for row in rows),

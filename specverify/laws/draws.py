@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,7 +85,8 @@ class Question:
         """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
         if isinstance(pmf, np.ndarray) and pmf.dtype == self._dtype and pmf.tobytes() == self._bytes:
             return True
-        return self.weights == tuple(pmf.tolist())
+        values = pmf.tolist()
+        return len(values) == len(self.weights) and all(map(_equal, self.weights, values))
 
     def check_made(self, draws: int) -> None:
         """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
@@ -92,6 +94,15 @@ class Question:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
             )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return ``one == other``: for fractions, which are in lowest terms, without the detours that takes."""
+    if one is other:
+        return True
+    if type(one) is Fraction is type(other):
+        return one.as_integer_ratio() == other.as_integer_ratio()
+    return bool(one == other)
 
 
 class Decision(NamedTuple):

@@ -90,6 +90,8 @@ class SampledSetting(NamedTuple):
     """Where ``sample`` uses the subject's own numbers: its random calls answered by a divided sample instead."""
     cost: Cost = Cost()
     """What a sample takes: it orders a long run, and tells what remains."""
+    first_look: float | None = None
+    """A larger total variation, to be seen before: what is as wrong as that is told soon, where runs take long."""
 
 
 class SampledPair(NamedTuple):

@@ -98,6 +98,7 @@ def setting_of_decoder(
         sample=partial(_sample, make, task),
         law=partial(_law, task),
         detect=0.05,
+        first_look=0.25,
     )
 
 

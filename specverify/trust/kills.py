@@ -196,7 +196,7 @@ def _in_all(subject: Subject, verdict: Verdict, killer: Check, checklist: Checkl
 
 def _thinned(subject: Subject) -> Subject:
     first = tuple(
-        setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT)
+        setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT, first_look=None)
         for setting in subject.settings[:1]
     )
     pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
