@@ -125,6 +125,7 @@ def test_every_class_can_be_pruned_by_some_way_that_is_exact(committed: dict[str
 # Windows that fill up during the round
 
 
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("known", range(1, len(KNOWN)))
 @pytest.mark.parametrize("architecture", WINDOWS)

@@ -10,6 +10,7 @@ from specverify.testing import SpeculationRefuted, check_engine
 LAW = {(1, 0): 1.0}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -30,6 +31,7 @@ def test_a_tensor_that_holds_no_tokens(answer, sentence):
     assert f"is unusable: {sentence}" in str(caught.value)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int64, torch.float32])
 def test_a_tensor_may_hold_token_ids_of_any_kind(dtype):
     assert check_engine(lambda: torch.tensor([1, 0], dtype=dtype), LAW)

@@ -53,6 +53,7 @@ def test_the_law_survives_any_script(mode, task, prompt, script):
     assert found == target_law(task, prompt)
 
 
+@pytest.mark.thorough(keep=3)
 @every_mode
 @examples(60)
 @given(task=tasks(3, 1, 8), prompt=prompts(3), script=scripts, seed=st.integers(0, 999))

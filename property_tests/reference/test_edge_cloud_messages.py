@@ -27,6 +27,7 @@ from specverify.laws.tables import as_float64
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
 
 
+@pytest.mark.thorough(keep=4)
 @every_mode
 @pytest.mark.parametrize("rational", [True, False])
 @examples(15)

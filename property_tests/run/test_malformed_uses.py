@@ -125,6 +125,7 @@ def test_what_calibrate_takes_for_an_answer():
         assert found.alarms == 10
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -157,6 +158,7 @@ def test_an_answer_that_is_none_is_told_once(call, sentence):
     assert "external.py" not in told
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     "answer", [None, 0, "ab", ["a"], [None], [[0]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
 )
@@ -168,6 +170,7 @@ def test_an_engine_that_returns_no_tokens_is_held_to_be_nothing(answer):
     assert "engine.py" not in str(caught.value)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("answer", [(1, 0), np.array([1, 0]), [np.int64(1), 0.0]])
 def test_an_engine_may_return_token_ids_of_any_kind(answer):
     assert check_engine(lambda: answer, {(1, 0): 1.0})
