@@ -20,7 +20,7 @@ from reference import Claim
 from specverify.base.verdict import Status
 from specverify.testing import check_engine, check_verifier
 
-BOUNDARY, FRESH = "support_at_boundary_draws", "outputs_are_fresh"
+BOUNDARY, FRESH, SAMPLE = "support_at_boundary_draws", "outputs_are_fresh", "samples_fit_law"
 LAW, ARGMAX, ACCEPTANCE, ROWS = "law_is_target", "greedy_is_argmax", "acceptance_is_optimal", "rows_are_independent"
 SECONDS = 240
 """What a row may take; what is not reached then is unknown."""
@@ -95,7 +95,7 @@ SHIPPED = (
         partial(chains.ascend, block=True),
         chains.ascend,
         dict(form="batched", gammas=(3,), sampled=True),
-        frozenset({BOUNDARY}),
+        frozenset({BOUNDARY, SAMPLE}),
         unanswered=True,
     ),
     Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),
