@@ -15,6 +15,7 @@ from specverify.vectors.vector import FORMAT_VERSION, Outcome
 FIRST, OF_A_GROUP = 6, 2
 """Failures that are told, and those of one group."""
 LONGEST = 160
+MOST_NOTES = 2
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_ANSWERED)
 
 
@@ -96,7 +97,7 @@ def _failure(item: Graded) -> Iterator[str]:
     for place, (name, value) in enumerate(item.vector.inputs.items()):
         yield f"  {'Let' if place == 0 else '':<5} {name} = {_short(value)}"
     yield f"  Then  {item.judged.reason}"
-    for place, note in enumerate(item.vector.notes):
+    for place, note in enumerate(item.vector.notes[:MOST_NOTES]):
         found = NOTES[note]
         yield f"  {'As' if place == 0 else '':<5} {note}: {found.text} ({found.citations[0]})"
 

@@ -141,12 +141,7 @@ def _ancestors(parents: Sequence[int], node: int) -> set[int]:
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
     """Return tokens 0 to 3 that differ between siblings, and repeat elsewhere."""
-    return tuple(
-        (node + list(parents[:node]).count(parents[node])) % 4
-        if parents[node] < 0
-        else list(parents[:node]).count(parents[node])
-        for node in range(len(parents))
-    )
+    return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
 
 
 def _recursive() -> Iterator[Vector]:

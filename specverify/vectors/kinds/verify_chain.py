@@ -125,7 +125,7 @@ def _typical(inputs: Inputs) -> Verifier:
     )
 
 
-_USUAL = ("coin", "residual", "residual-row", "bonus", "after-a-rejection", "reused-uniform")
+_USUAL = ("residual", "residual-row", "bonus", "coin", "after-a-rejection", "reused-uniform")
 CONVENTIONS = (
     Convention("inverse-cdf", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, _USUAL),
     Convention("exponential-race", lambda _: speculative_sampling, _by_keys, _coins_and_keys, _USUAL),
