@@ -25,6 +25,9 @@ FLAGS: dict[str, str] = {
     "top-k and top-p": "both, in one call",
     "end tokens": "a text ends at an end-of-sequence token, or at its length",
     "stop sequences": "a text ends where a sequence of token ids has appeared, wherever the rounds are cut",
+    "sampling parameters": "the law of a text under parameters: factors on masses by what has occurred in prompt "
+    "and text (presence once, frequency each time) and by token (bias); then temperature, top-k, top-p, min-p; what is "
+    "banned (bad_words, allowed, min_new, grammar) has no mass before that",
     "any lossless decoder": "the law of the new tokens is the target's own, whatever drafts there are",
 }
 """Flag of a group -> what it says. Groups named after an algorithm of the registry ask for that algorithm."""

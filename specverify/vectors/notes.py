@@ -169,6 +169,11 @@ NOTES: dict[str, Note] = {
         "a stop sequence is only looked for where one new token ends it",
         ("openvino.genai PR #1719", "openvino.genai commit 54f3029b1"),
     ),
+    "grammar": Note(
+        "G",
+        "masks of a grammar follow other tokens than the drafts before a row, or stop after the first one",
+        ("exllamav3 commit fd5b65b", "LMDeploy commit 616d56cfa", "vLLM PR #46272, issue #44006"),
+    ),
     "least-length": Note("F", "the least length counts rounds, not tokens", ("SGLang PR #33643",)),
     "round": Note(
         "A",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reference import LanguageModel, Pmf, Tokens, as_pmf
-from specverify.laws.tables import SHAPES, rational_pmf
+from specverify.laws.tables import SHAPES, Weights, rational_pmf
 from specverify.vectors.vector import texts
 
 Rows = Sequence[Sequence[str]]
@@ -40,10 +40,20 @@ def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
     return lambda tokens: rows[len(tokens) - start]
 
 
+def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """All tokens possible under both, and no two of a row equally likely."""
+    p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
+    return p, q
+
+
+ROWS = SHAPES | {untied.__name__: untied}
+"""Shape -> weights of one row of p and of q."""
+
+
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` rows of p and of q in a shape of ``specverify.laws.tables``; the numbers are small."""
+    """Return ``number`` rows of p and of q in a shape of ``ROWS``; the numbers are small."""
     rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
-    pairs = [SHAPES[shape](rng, vocabulary) for _ in range(number)]
+    pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]
     return [rational_pmf(p) for p, _ in pairs], [rational_pmf(q) for _, q in pairs]
 
 

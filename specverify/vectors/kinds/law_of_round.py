@@ -15,12 +15,14 @@ from reference.models import draft_model
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law
 from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
+from specverify.vectors.processed import processed
 from specverify.vectors.sampled import judged_counts
 from specverify.vectors.tables import by_last_token, row_pairs, rows_of
 from specverify.vectors.vector import Answer, Judged, Kind, Outcome, Vector, text, valid
 
 KIND = "law_of_round"
 LOSSLESS = "any lossless decoder"
+PROCESSED = "sampling parameters"
 ROUND, TEXT = "round", "text"
 
 
@@ -51,9 +53,35 @@ TEXTS = (
 )
 
 
+UNTIED = Case("untied", 3, (0, 1), 3)
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "cold": {"temperature": "1/2"},
+    "greedy": {"temperature": "0"},
+    "top-k": {"top_k": 2},
+    "top-p": {"top_p": "3/5"},
+    "min-p": {"min_p": "11/20"},
+    "cold-top-k": {"temperature": "1/2", "top_k": 2},
+    "cold-top-p": {"temperature": "1/2", "top_p": "3/4"},
+    "presence": {"presence": "1/2"},
+    "frequency": {"frequency": "1/3"},
+    "penalties": {"presence": "1/2", "frequency": "1/3"},
+    "bias": {"bias": {"0": "5"}},
+    "bad-words": {"bad_words": [[1, 2], [2, 0, 1], [0, 0]]},
+    "allowed": {"allowed": [0, 2], "vocabulary": 3},
+    "min-new": {"min_new": 3},
+    "grammar": {"grammar": [[0, 0, 1], [0, 1, 0], [1, 2, 2], [1, 1, 0], [2, 0, -1], [2, 1, 2]], "vocabulary": 3},
+    "short-grammar": {"grammar": [[0, 0, 1], [0, 1, 1], [1, 2, -1]], "vocabulary": 3},
+}
+"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0."""
+
+
+NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
+"""Parameter -> the note of its vectors, where it is not that of all."""
+
+
 def vectors() -> tuple[Vector, ...]:
     """Return all of them."""
-    return (*map(_of_text, TEXTS), *(vector for row in ALGORITHMS for vector in _of_algorithm(row)))
+    return (*map(_of_text, TEXTS), *_of_parameters(), *(vector for row in ALGORITHMS for vector in _of_algorithm(row)))
 
 
 def task_of(inputs: Mapping[str, Any]) -> Task:
@@ -94,6 +122,19 @@ def _of_text(case: Case) -> Vector:
     inputs = _inputs(case, TEXT)
     answer = law_data(target_law(task_of(inputs), case.prompt))
     return valid(f"text/{case.name}", KIND, inputs, answer, LOSSLESS, notes=("several-rounds", "round", "proposal"))
+
+
+def _of_parameters() -> Iterator[Vector]:
+    """Yield texts under sampling parameters, of rows without ties and thresholds that nothing hits."""
+    for name, parameters in PARAMETERS.items():
+        for case in (UNTIED, UNTIED._replace(horizon=4, prompt=(0,))):
+            case = case._replace(eos=(1,)) if "min_new" in parameters else case  # noqa: PLW2901 - the same, ended
+            inputs = _inputs(case, TEXT) | {"parameters": parameters}
+            task = task_of(inputs)
+            model = processed(task.target, parameters, case.prompt, case.eos)
+            answer = law_data(target_law(task._replace(target=model), case.prompt))
+            notes = [note for word, note in NOTES_OF.items() if word in parameters] or ["parameters"]
+            yield valid(f"{TEXT}/{name}-{case.name}", KIND, inputs, answer, PROCESSED, notes=notes)
 
 
 def _of_algorithm(row: Algorithm) -> Iterator[Vector]:

@@ -6,14 +6,15 @@ the probabilities, one of 2 takes the roots of squares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference import Pmf, as_pmf, min_p, point_on_argmax, top_k, top_p
+from reference import Pmf, min_p, top_k, top_p
 from specverify.vectors.judging import judged_as_row
+from specverify.vectors.processed import tempered, warped
 from specverify.vectors.tables import pmf_of
-from specverify.vectors.vector import REFUSED, Answer, Kind, Vector, by_convention, invalid, text, texts
+from specverify.vectors.vector import REFUSED, Answer, Kind, Vector, by_convention, invalid, texts
 
 KIND = "warp"
 TEMPERATURE, TOP_K, TOP_P, MIN_P, BOTH = "temperature", "top-k", "top-p", "min-p", "top-k and top-p"
@@ -34,15 +35,6 @@ def kept(pmf: Pmf, tokens: Sequence[int]) -> list[str]:
     """Return the pmf restricted to ``tokens``, renormalised."""
     mass = sum(pmf[token] for token in tokens)
     return texts([pmf[token] / mass if token in tokens else Fraction(0) for token in range(len(pmf))])
-
-
-def tempered(pmf: Pmf, temperature: Fraction) -> Pmf:
-    """Return the pmf at a temperature of 1/n, n, or 0, exactly; raises ``ValueError`` where that is not rational."""
-    if temperature == 0:
-        return point_on_argmax(pmf)
-    most = max(pmf)
-    weights = [_root((mass / most) ** temperature.denominator, temperature.numerator) for mass in pmf]
-    return as_pmf([weight / sum(weights) for weight in weights])
 
 
 def vectors() -> tuple[Vector, ...]:
@@ -168,21 +160,10 @@ def _refused() -> Iterator[Vector]:
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
     """Return what ``reference`` says to the inputs: one convention of each family, parameters in its order."""
-    pmf = pmf_of(inputs["pmf"])
-    steps: tuple[tuple[str, Callable[[Pmf, Any], Pmf]], ...] = (
-        ("temperature", tempered),
-        ("top_k", top_k),
-        ("top_p", top_p),
-        ("min_p", min_p),
-    )
     try:
-        for name, apply in steps:
-            if name in inputs:
-                value = inputs[name] if name == "top_k" else Fraction(inputs[name])
-                pmf = apply(pmf, value)
+        return {"pmf": texts(warped(pmf_of(inputs["pmf"]), inputs))}
     except ValueError:
         return REFUSED
-    return {"pmf": texts(pmf)}
 
 
 def _row(row: str) -> Pmf:
@@ -191,19 +172,6 @@ def _row(row: str) -> Pmf:
 
 def _ranked(pmf: Pmf, *, highest_first: bool = False) -> list[int]:
     return sorted(range(len(pmf)), key=lambda token: (-pmf[token], -token if highest_first else token))
-
-
-def _root(value: Fraction, degree: int) -> Fraction:
-    """Return the exact root of a rational; raises ``ValueError`` if it is none."""
-    if degree < 0:
-        raise ValueError(f"a temperature of sign {degree} was asked for, expected one >= 0")
-    if degree == 1:
-        return value
-    parts = [round(part ** (1 / degree)) for part in (value.numerator, value.denominator)]
-    found = Fraction(*parts)
-    if found**degree != value:
-        raise ValueError(f"{text(value)} has no rational root of degree {degree}, expected a power")
-    return found
 
 
 WARP = Kind(
