@@ -12,12 +12,16 @@ from specverify.cli.options import (
     HOLDS,
     REFUTED,
     UNKNOWN,
+    JobsOption,
     JsonOption,
+    MarkdownOption,
     check_folder,
     checked,
     console,
+    errors,
     made,
     option,
+    processes,
     stop,
     write_report,
 )
@@ -136,3 +140,21 @@ def _print(grades: Grades) -> None:
     if silent := unanswered_groups(grades):
         lines.append(f"not answered at all: {', '.join(silent)} (--only GROUP asks for some alone)")
     console.print(Text("\n" + "\n".join((*lines, summary(grades)))), soft_wrap=True)
+
+
+@vectors_app.command("mutants")
+def mutants_command(markdown: MarkdownOption = None, jobs: JobsOption = 0) -> None:
+    """Ask every planted bug the vectors, and say which refute it: the second half of docs/vectors.md."""
+    from specverify.mutants import mutants
+    from specverify.report.progress import progress_shown
+    from specverify.trust.vector_kills import vector_rows
+    from specverify.trust.vector_page import vector_page
+
+    with progress_shown("mutants", len(mutants()), errors) as progress:
+        rows = list(vector_rows(processes(jobs), lambda name: progress.done(1, name)))
+    for row in rows:
+        console.print(f"{row.category} {row.name}: {row.killers[0] if row.killers else 'survives'}", highlight=False)
+    killed = sum(bool(row.killers) for row in rows)
+    console.print(f"{killed} of {len(rows)} planted bugs are refuted by a vector")
+    if markdown is not None:
+        write_report(markdown, vector_page(rows), "the file of --markdown")

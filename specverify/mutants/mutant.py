@@ -12,6 +12,8 @@ from reference import (
     Decoder,
     Draft,
     Drafter,
+    Draws,
+    LanguageModel,
     Parts,
     Pmf,
     Tokens,
@@ -46,6 +48,10 @@ CATEGORIES: dict[str, str] = {
 """The classes of defects, by the letter that ``specverify mutants --class`` takes."""
 
 
+TextAsked = Callable[[LanguageModel, LanguageModel, Mapping[str, Any]], Callable[[Draws], Tokens] | None]
+"""``asked(target, draft, inputs)``: the program whose outcome is the text that a vector describes, if it can be had."""
+
+
 class Mutant(NamedTuple):
     """One planted bug. Its subject claims what the correct one claims, so the suite must refute it."""
 
@@ -64,6 +70,8 @@ class Mutant(NamedTuple):
     """Returns the same subject without it, on which the check must hold."""
     parts: Callable[..., Parts | Decoder] | None = None
     """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
+    texts: tuple[TextAsked, TextAsked] | None = None
+    """Of an engine, or a verifier of logits: the bug and its control, asked for the text of a test vector."""
 
 
 class Control(NamedTuple):

@@ -6,13 +6,14 @@ decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Draws, Tokens
+from reference import Claim, Draws, LanguageModel, Tokens
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import decided, drawn
@@ -96,7 +97,25 @@ def planted_engine(
         killed_by,
         open=lambda: small_engine(engine, f"mutant:{name}"),
         control=lambda: small_engine(control, f"{name} without the bug"),
+        texts=(partial(text_asked, engine), partial(text_asked, control)),
     )
+
+
+def text_asked(
+    engine: TableEngine, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
+) -> Callable[[Draws], Tokens] | None:
+    """Return the decode of a test vector's text; None where the engine has another prompt, length or vocabulary."""
+    size = inputs["vocabulary"]
+    asked = tuple(inputs["prompt"]), inputs["horizon"], size
+    if asked != (PROMPT, HORIZON, 3) or inputs["eos"] or inputs.get("parameters"):
+        return None
+
+    def program(draws: Draws) -> Tokens:
+        rows = [np.array([model((token,)) for token in range(size)], dtype=np.float64) for model in (target, draft)]
+        with answered_everywhere(draws):
+            return tuple(engine(BigramTables(*rows), []))
+
+    return program
 
 
 @contextmanager

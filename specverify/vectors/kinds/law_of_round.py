@@ -42,14 +42,22 @@ class Case(NamedTuple):
         return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}"
 
 
-ROUNDS = (Case("generic", 2, (0, 1, 0), 5), Case("zeros", 3, (0, 1, 0), 4), Case("peaked", 3, (0, 2, 0), 4))
-BIASED_TEXTS = (Case("generic", 2, (0, 1, 0), 4),)
+ROUNDS = (
+    Case("generic", 2, (0, 1, 0), 5),
+    Case("zeros", 3, (0, 1, 0), 4),
+    Case("untied", 3, (0, 2, 0), 4),
+    Case("generic", 3, (1, 2), 4),
+)
+BIASED_TEXTS = (Case("generic", 2, (0, 1), 5), Case("generic", 3, (0, 1, 0), 3))
+"""Several rounds of what is not lossless."""
 SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
 TEXTS = (
     *(Case(shape, 2, (0, 1, 0), 4) for shape in SHAPES),
     *(Case(shape, 3, prompt, 3) for shape in SHAPES for prompt in ((0,), (0, 2, 0))),
     *(Case(shape, 3, (0, 1), 4, eos) for shape in ("generic", "peaked", "equal") for eos in ((2,), (0, 1))),
     *(Case(shape, 2, (0,), horizon) for shape in ("generic", "zeros") for horizon in (1, 2, 6)),
+    *(Case("untied", 3, (prompt,), horizon) for prompt, horizon in ((0, 4), (2, 5))),
+    Case("untied", 4, (1, 0), 3),
 )
 
 

@@ -1,0 +1,292 @@
+"""Planted bugs asked the questions of test vectors: what each can be asked, and what it says.
+
+A decoder is given the models of a vector and enumerated; or its drafts are forced, and its other draws answered by the
+vector's uniforms. An engine is asked for texts, and looked into for the lengths of its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Site, Task, Tokens, generate, inverse_cdf
+from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
+from specverify.laws.law import Law
+from specverify.laws.tables import as_float64
+from specverify.mutants import Mutant
+from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
+from specverify.vectors.catalogue import all_vectors
+from specverify.vectors.kinds.boundary import LARGEST, ZERO
+from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
+from specverify.vectors.tables import by_last_token, pmf_of, sparse_pmf_of
+from specverify.vectors.vector import Answer, Vector
+
+BUDGET = 20_000
+"""Runs of one law; a larger one is not asked for."""
+SEEDS = range(8)
+"""Runs of an engine that is looked into."""
+
+
+class Asked(NamedTuple):
+    """One side, the bug or the control: its subject, its texts, and the algorithm that it should be."""
+
+    subject: Subject
+    text: Any
+    algorithm: str
+
+
+class NotAsked(Exception):  # noqa: N818 - reads as what it says
+    """The vector cannot be put to the subject."""
+
+
+def sides(mutant: Mutant) -> tuple[Asked, Asked]:
+    """Return the bug and its control."""
+    bug, control = mutant.open(), mutant.control()
+    name = control.name.removeprefix("reference:")
+    known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
+    algorithm = name if name in known else "speculative-sampling"
+    texts = mutant.texts or (None, None)
+    return Asked(bug, texts[0], algorithm), Asked(control, texts[1], algorithm)
+
+
+def questions(asked: Asked) -> Iterator[tuple[Vector, Callable[[Asked], Answer]]]:
+    """Yield every vector that may be put to a side, with how it answers; kind after kind."""
+    for vector in all_vectors().values():
+        for answer in _ways(asked, vector):
+            yield vector, answer
+
+
+def _ways(asked: Asked, vector: Vector) -> Iterator[Callable[[Asked], Answer]]:
+    variants = range(len(asked.subject.variants))
+    if vector.kind == "law_of_round":
+        if asked.text is not None and vector.group.endswith((LOSSLESS, PROCESSED)):
+            yield partial(_text_answer, vector)
+        elif vector.flags[0] in (LOSSLESS, asked.algorithm):
+            yield from (partial(_law_answer, vector, place) for place in variants)
+    elif vector.kind == "stop" and not vector.inputs.get("min_new"):
+        if asked.text is not None:
+            yield partial(_stopped_text, vector)
+        elif not vector.inputs["stop"] and asked.subject.stops_at_eos:
+            yield from (partial(_stopped, vector, place) for place in variants[:1])
+    elif vector.kind == "verify_chain":
+        yield from (partial(_chain_answer, vector, place) for place in variants)
+    elif vector.kind == "boundary" and asked.subject.intercepted:
+        yield from (partial(_boundary_answer, vector, place) for place in variants)
+    elif vector.kind == "cache_lengths" and vector.flags[0] == "target":
+        yield from (partial(_cache_answer, vector, program) for program in range(len(asked.subject.programs)))
+
+
+def _variant(asked: Asked, place: int) -> Variant:
+    variant = asked.subject.variants[place]
+    if variant.process is not None:
+        raise NotAsked("it processes the models by itself")
+    return variant
+
+
+def _task(asked: Asked, task: Task) -> Task:
+    if asked.subject.rational:
+        return task
+    assert task.draft is not None
+    return task._replace(target=as_float64(task.target), draft=as_float64(task.draft))
+
+
+def _law_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by the law of a round, or of a text, of a variant at the vector's models."""
+    inputs, variant = vector.inputs, _variant(asked, place)
+    if inputs.get("options") is not None and inputs["options"] != _options(variant):
+        raise NotAsked("another option")
+    if inputs["eos"] and not asked.subject.stops_at_eos:
+        raise NotAsked("it knows no end of sequence")
+    task, prompt = _task(asked, task_of(inputs)), tuple(inputs["prompt"])
+    decoder = (variant.remembered or variant.build)(task)
+    if inputs["what"] == "round":
+        state = decoder.init(prompt)
+        return _as_answer(program_law(lambda draws: decoder.step(draws, state)[1].tokens, BUDGET))
+    return _as_answer(decoder_law(decoder, prompt, BUDGET))
+
+
+def _options(variant: Variant) -> dict[str, Any]:
+    """Return the options that a variant was built with, as vectors write them; those of its label, of a verifier."""
+    keywords = getattr(variant.build, "keywords", {})
+    if keywords:
+        return {name: options_data(value) for name, value in keywords.items()}
+    words = dict(word.split("=") for word in variant.label.split() if "=" in word)
+    return {name: int(value) for name, value in words.items() if value.isdecimal()}
+
+
+def _as_answer(law: Law) -> Answer:
+    if law.missing:
+        raise NotAsked("too many paths")
+    rows = [
+        {"tokens": list(tokens), "probability": str(mass) if isinstance(mass, (Fraction, int)) else float(mass)}
+        for tokens, mass in law.probabilities.items()
+    ]
+    return {"law": rows}
+
+
+def _text_answer(vector: Vector, asked: Asked) -> Answer:
+    inputs = vector.inputs
+    target, draft = (by_last_token(inputs[name]) for name in ("target", "draft"))
+    program = asked.text(target, draft, {**inputs, "vocabulary": len(inputs["target"])})
+    if program is None:
+        raise NotAsked("its situation has other models")
+    return _as_answer(program_law(program, BUDGET))
+
+
+def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
+    """Return the model that says the text of a ``stop`` vector for certain, the prompt, and the vocabulary."""
+    text = tuple(token for tokens in inputs["rounds"] for token in tokens)
+    size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
+    if inputs["max_new"] > len(text):
+        raise NotAsked("the text is shorter than its length")
+
+    def model(tokens: Tokens) -> Pmf:
+        place = min(len(tokens) - len(prompt), len(text) - 1)
+        return np.array([Fraction(int(token == text[place])) for token in range(size)], dtype=object)
+
+    return model, prompt, size
+
+
+def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by decoding a text that target and draft agree on: every draft is accepted, whatever the rounds are."""
+    model, prompt, _ = _spelt(vector.inputs)
+    task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
+    decoder = _variant(asked, place).build(_task(asked, task))
+    return {"tokens": list(generate(decoder, prompt, Sampled(0)).tokens), "finished": True}
+
+
+def _stopped_text(vector: Vector, asked: Asked) -> Answer:
+    inputs = vector.inputs
+    model, prompt, size = _spelt(inputs)
+    program = asked.text(
+        model,
+        model,
+        {"prompt": prompt, "vocabulary": size, "horizon": inputs["max_new"], **inputs},
+    )
+    if program is None:
+        raise NotAsked("its situation has other models")
+    return {"tokens": list(program(Sampled(0))), "finished": True}
+
+
+class Forced:
+    """Answers drafts by those of a vector, coins and the token after them by its uniforms.
+
+    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes; what it
+    decides is the next one in the order of the code.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        """``inputs`` are those of ``verify_chain``."""
+        self._drafts = tuple(inputs["draft"])
+        self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
+        self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]
+        self._final = Fraction(inputs["final"]) if "final" in inputs else None
+        self._flipped = 0
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return what the vector says; raises ``NotAsked`` where it says nothing."""
+        if site[0] == "draft":
+            return self._draft(pmf, site)
+        return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]
+
+    def _draft(self, pmf: Pmf, site: Site) -> int:
+        token = self._drafts[site[1]] if isinstance(site[1], int) and site[1] < len(self._drafts) else -1
+        if token < 0 or not pmf[token] > 0:
+            raise NotAsked("another draft")
+        return token
+
+    def _uniform(self, pmf: Pmf, site: Site) -> Fraction:
+        named = site[0] in {"accept", "target", "residual", "bonus"}
+        if site[0] == "target" and self._uniforms:
+            return self._at(self._uniforms, site[1])
+        if site[0] == "accept" if named else len(pmf) == 2:
+            self._flipped += 1
+            return self._at(self._coins, site[1] if named else self._flipped - 1)
+        if self._final is None:
+            raise NotAsked("another draw")
+        return self._final
+
+    def _at(self, numbers: Sequence[Fraction], place: Any) -> Fraction:
+        if not isinstance(place, int) or place >= len(numbers):
+            raise NotAsked("another coin")
+        return numbers[place]
+
+
+def _first_round(decoder: Decoder, draws: Draws, gamma: int) -> Answer:
+    _, done = decoder.step(draws, decoder.init((0,)))
+    if len(done.draft) != gamma:
+        raise NotAsked("another number of drafts")
+    return {"accepted": done.accepted, "tokens": list(done.tokens)}
+
+
+def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
+    """Return the task whose first round has these rows, behind a prompt of one token."""
+    rows = [[*side, *[side[-1]] * 2] for side in (p, q)]
+    models = [lambda tokens, side=side: side[min(len(tokens) - 1, len(side) - 1)] for side in rows]
+    return Task(models[0], models[1], horizon=len(q) + 1)
+
+
+def _chain_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    inputs = vector.inputs
+    gamma = len(inputs["draft"])
+    if gamma != _options(asked.subject.variants[place]).get("gamma") or len(inputs["p"][0]) < 3 or "keys" in inputs:
+        raise NotAsked("another number of drafts")
+    p = [pmf_of(row) for row in inputs["p"]]
+    if None in inputs["q"]:
+        raise NotAsked("it draws its drafts")
+    decoder = _variant(asked, place).build(_task(asked, _by_rows(p, [pmf_of(row) for row in inputs["q"]])))
+    return _first_round(decoder, Forced(inputs), gamma)
+
+
+def _boundary_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer with every uniform of the code at one end, where those of the vector are."""
+    inputs = vector.inputs
+    numbers = {*inputs["coins"], inputs["final"]}
+    ends = {ZERO: 0.0, LARGEST: 1.0}
+    answered = _variant(asked, place).intercepted
+    gamma = len(inputs["draft"])
+    if len(numbers) > 1 or not numbers <= set(ends) or answered is None or inputs["vocabulary"] > 8:
+        raise NotAsked("uniforms in between")
+    if gamma != _options(asked.subject.variants[place]).get("gamma") or "nan" in str(inputs):
+        raise NotAsked("another number of drafts")
+    p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
+    forced = partial(answered.answered, forced_uniform=ends[numbers.pop()])
+    decoder = answered.build(_task(asked, _by_rows(p, q)), forced)
+    return _first_round(decoder, Forced(inputs), gamma)
+
+
+def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by what an engine's passes held, where one of its rounds was the vector's."""
+    program = asked.subject.programs[place]
+    wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
+    for seed in SEEDS:
+        for (known, gamma, accepted), held in _rounds_seen(program, seed):
+            if (known, gamma, accepted) == wanted:
+                return {"keep": held, "unfed": list(range(held, known + accepted + 1))}
+    raise NotAsked("no such round was seen")
+
+
+def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Yield (known, gamma, accepted) of every round of a run, and what the cache held when the next one began."""
+    if program.watch is None:
+        raise NotAsked("it cannot be looked into")
+    with program.watch() as watched:
+        seen = watched.run(Sampled(seed))
+        text = (*watched.prompt, *(token for token in seen.new if isinstance(token, int)))
+        known = committed_before(seen.forwards[0], watched.prompt)
+        for before, after in zip(seen.forwards, seen.forwards[1:], strict=False):
+            drafts = drafts_of(before, watched.prompt)
+            accepted = next(
+                (i for i, draft in enumerate(drafts) if text[known + i : known + i + 1] != (draft,)), len(drafts)
+            )
+            yield (known, len(drafts), accepted), after.held
+            known += accepted + 1
+
+
+UNABLE = (NotAsked, EnumerationTooLarge, NeedsValue)
+"""What a side may end with that says nothing about it."""
