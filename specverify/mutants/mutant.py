@@ -24,6 +24,7 @@ from reference import (
 )
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 
 CATEGORIES: dict[str, str] = {
@@ -70,6 +71,8 @@ class Mutant(NamedTuple):
     """Returns the same subject without it, on which the check must hold."""
     parts: Callable[..., Parts | Decoder] | None = None
     """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
+    verifiers: tuple[BareVerifier, BareVerifier] | None = None
+    """Of a verifier ``verify(p, q, draft_tokens)``, or an engine that decides so: the bug and its control, bare."""
     texts: tuple[TextAsked, TextAsked] | None = None
     """Of an engine, or a verifier of logits: the bug and its control, asked for the text of a test vector."""
 

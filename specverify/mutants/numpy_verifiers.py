@@ -25,6 +25,8 @@ from specverify.subjects.processed import Processed
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
+BARE = ("p", "q", "draft_tokens")
+"""The parameters of a verifier of one row."""
 TEXT_GAMMA = 2
 """Drafts of a round, where a text is decoded for a test vector."""
 TRUNCATED: Setting = (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8))
@@ -182,11 +184,11 @@ def planted_verifier(
     The control is the correct verifier of that form. A batch without lengths has to be named by ``make``. ``setting``
     is the only one that a verifier of logits is examined with.
     """
-    taken = set(inspect.signature(verify).parameters)
+    taken = tuple(inspect.signature(verify).parameters)
     form, right = verifier_subject, one_row
     if make is batched_subject or "lengths" in taken:
         form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
-    elif taken & set(PARAMETERS):
+    elif set(taken) & set(PARAMETERS):
         form, right = logits_subject, of_logits
     subject_of = make or (partial(logits_at, setting) if setting else form)
     texts = (partial(text_under, verify), partial(text_under, control or right)) if form is logits_subject else None
@@ -198,6 +200,7 @@ def planted_verifier(
         killed_by,
         open=partial(subject_of, verify, f"mutant:{name}", gammas),
         control=lambda: subject_of(control or right, _name_of(control or right), gammas),
+        verifiers=(verify, control or right) if right is one_row and taken == BARE else None,
         texts=texts,
     )
 

@@ -86,9 +86,17 @@ def small_engine(engine: TableEngine, name: str) -> Subject:
 
 
 def planted_engine(
-    engine: TableEngine, name: str, summary: str, *, category: str, citation: str, killed_by: str, control: TableEngine
+    engine: TableEngine,
+    name: str,
+    summary: str,
+    *,
+    category: str,
+    citation: str,
+    killed_by: str,
+    control: TableEngine,
+    decide: DecideRound | None = None,
 ) -> Mutant:
-    """Return the mutant that is ``engine``, and ``control`` without the bug."""
+    """Return the mutant that is ``engine``, and ``control`` without the bug. ``decide`` decides every round of it."""
     return Mutant(
         name,
         summary,
@@ -97,6 +105,7 @@ def planted_engine(
         killed_by,
         open=lambda: small_engine(engine, f"mutant:{name}"),
         control=lambda: small_engine(control, f"{name} without the bug"),
+        verifiers=decide and (partial(_alone, decide), partial(_alone, decided)),
         texts=(partial(text_asked, engine), partial(text_asked, control)),
     )
 
@@ -116,6 +125,11 @@ def text_asked(
             return tuple(engine(BigramTables(*rows), []))
 
     return program
+
+
+def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Decide one round, as a verifier."""
+    return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
 @contextmanager

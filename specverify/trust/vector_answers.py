@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Site, Task, Tokens, generate, inverse_cdf
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
 from specverify.laws.law import Law
 from specverify.laws.tables import as_float64
 from specverify.mutants import Mutant
+from specverify.mutants.mutant import TextAsked
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
 from specverify.vectors.catalogue import all_vectors
 from specverify.vectors.kinds.boundary import LARGEST, ZERO
@@ -28,6 +31,8 @@ from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000
 """Runs of one law; a larger one is not asked for."""
+LEAST, SMALL = 3, 10
+"""Tokens of a vocabulary: with two, a coin looks like a token; with thousands, rationals take long."""
 SEEDS = range(8)
 """Runs of an engine that is looked into."""
 
@@ -36,7 +41,8 @@ class Asked(NamedTuple):
     """One side, the bug or the control: its subject, its texts, and the algorithm that it should be."""
 
     subject: Subject
-    text: Any
+    text: TextAsked | None
+    verifier: BareVerifier | None
     algorithm: str
 
 
@@ -50,8 +56,8 @@ def sides(mutant: Mutant) -> tuple[Asked, Asked]:
     name = control.name.removeprefix("reference:")
     known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
     algorithm = name if name in known else "speculative-sampling"
-    texts = mutant.texts or (None, None)
-    return Asked(bug, texts[0], algorithm), Asked(control, texts[1], algorithm)
+    texts, verifiers = mutant.texts or (None, None), mutant.verifiers or (None, None)
+    return Asked(bug, texts[0], verifiers[0], algorithm), Asked(control, texts[1], verifiers[1], algorithm)
 
 
 def questions(asked: Asked) -> Iterator[tuple[Vector, Callable[[Asked], Answer]]]:
@@ -73,10 +79,11 @@ def _ways(asked: Asked, vector: Vector) -> Iterator[Callable[[Asked], Answer]]:
             yield partial(_stopped_text, vector)
         elif not vector.inputs["stop"] and asked.subject.stops_at_eos:
             yield from (partial(_stopped, vector, place) for place in variants[:1])
-    elif vector.kind == "verify_chain":
-        yield from (partial(_chain_answer, vector, place) for place in variants)
-    elif vector.kind == "boundary" and asked.subject.intercepted:
-        yield from (partial(_boundary_answer, vector, place) for place in variants)
+    elif vector.kind in {"verify_chain", "boundary"}:
+        if asked.verifier is not None:
+            yield partial(_bare_answer, vector)
+        else:
+            yield from (partial(_round_answer, vector, place) for place in variants)
     elif vector.kind == "cache_lengths" and vector.flags[0] == "target":
         yield from (partial(_cache_answer, vector, program) for program in range(len(asked.subject.programs)))
 
@@ -132,6 +139,7 @@ def _as_answer(law: Law) -> Answer:
 def _text_answer(vector: Vector, asked: Asked) -> Answer:
     inputs = vector.inputs
     target, draft = (by_last_token(inputs[name]) for name in ("target", "draft"))
+    assert asked.text is not None
     program = asked.text(target, draft, {**inputs, "vocabulary": len(inputs["target"])})
     if program is None:
         raise NotAsked("its situation has other models")
@@ -163,6 +171,7 @@ def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
 def _stopped_text(vector: Vector, asked: Asked) -> Answer:
     inputs = vector.inputs
     model, prompt, size = _spelt(inputs)
+    assert asked.text is not None
     program = asked.text(
         model,
         model,
@@ -176,8 +185,8 @@ def _stopped_text(vector: Vector, asked: Asked) -> Answer:
 class Forced:
     """Answers drafts by those of a vector, coins and the token after them by its uniforms.
 
-    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes; what it
-    decides is the next one in the order of the code.
+    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes, stands in
+    the line of the first coin, and asks its uniform once; what it decides is the next one in the order of the code.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
@@ -187,6 +196,7 @@ class Forced:
         self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]
         self._final = Fraction(inputs["final"]) if "final" in inputs else None
         self._flipped = 0
+        self._line: Site = ()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return what the vector says; raises ``NotAsked`` where it says nothing."""
@@ -204,12 +214,21 @@ class Forced:
         named = site[0] in {"accept", "target", "residual", "bonus"}
         if site[0] == "target" and self._uniforms:
             return self._at(self._uniforms, site[1])
-        if site[0] == "accept" if named else len(pmf) == 2:
-            self._flipped += 1
-            return self._at(self._coins, site[1] if named else self._flipped - 1)
+        if named and site[0] == "accept":
+            return self._at(self._coins, site[1])
+        if not named and len(pmf) == 2:
+            return self._next_coin(site)
         if self._final is None:
             raise NotAsked("another draw")
         return self._final
+
+    def _next_coin(self, site: Site) -> Fraction:
+        call, again = site[:2], site[-1]
+        self._line = self._line or call
+        if call != self._line or (isinstance(again, int) and again > 1):
+            raise NotAsked("a uniform that is looked up, and is no coin")
+        self._flipped += 1
+        return self._at(self._coins, self._flipped - 1)
 
     def _at(self, numbers: Sequence[Fraction], place: Any) -> Fraction:
         if not isinstance(place, int) or place >= len(numbers):
@@ -231,33 +250,48 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
     return Task(models[0], models[1], horizon=len(q) + 1)
 
 
-def _chain_answer(vector: Vector, place: int, asked: Asked) -> Answer:
-    inputs = vector.inputs
-    gamma = len(inputs["draft"])
-    if gamma != _options(asked.subject.variants[place]).get("gamma") or len(inputs["p"][0]) < 3 or "keys" in inputs:
-        raise NotAsked("another number of drafts")
-    p = [pmf_of(row) for row in inputs["p"]]
-    if None in inputs["q"]:
-        raise NotAsked("it draws its drafts")
-    decoder = _variant(asked, place).build(_task(asked, _by_rows(p, [pmf_of(row) for row in inputs["q"]])))
-    return _first_round(decoder, Forced(inputs), gamma)
+def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
+    """Return p and q of a vector of ``verify_chain`` or ``boundary``."""
+    if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
+        raise NotAsked("it draws its drafts, from rows of numbers")
+    if "vocabulary" not in inputs:
+        p, q = ([pmf_of(row) for row in inputs[name]] for name in ("p", "q"))
+    else:
+        p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
+    if len(p[0]) < LEAST or not all(0 <= token < len(p[0]) for token in inputs["draft"]):
+        raise NotAsked("a coin could not be told from a token")
+    return p, q
 
 
-def _boundary_answer(vector: Vector, place: int, asked: Asked) -> Answer:
-    """Answer with every uniform of the code at one end, where those of the vector are."""
-    inputs = vector.inputs
-    numbers = {*inputs["coins"], inputs["final"]}
-    ends = {ZERO: 0.0, LARGEST: 1.0}
-    answered = _variant(asked, place).intercepted
+def _end_of(inputs: Mapping[str, Any]) -> float | None:
+    """Return which end all uniforms of the inputs are at, None where they are not."""
+    numbers = {*inputs.get("coins", ()), inputs.get("final")}
+    return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
+
+
+def _round_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by a decoder's first round: drafts forced, other draws by the uniforms, or all of them at one end."""
+    inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
-    if len(numbers) > 1 or not numbers <= set(ends) or answered is None or inputs["vocabulary"] > 8:
-        raise NotAsked("uniforms in between")
-    if gamma != _options(asked.subject.variants[place]).get("gamma") or "nan" in str(inputs):
+    if gamma > _options(variant).get("gamma", 0) or inputs.get("vocabulary", 0) > SMALL:
         raise NotAsked("another number of drafts")
-    p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
-    forced = partial(answered.answered, forced_uniform=ends[numbers.pop()])
-    decoder = answered.build(_task(asked, _by_rows(p, q)), forced)
-    return _first_round(decoder, Forced(inputs), gamma)
+    task = _task(asked, _by_rows(*_given_rows(inputs)))
+    end = _end_of(inputs) if vector.kind == "boundary" else None
+    if end is None or variant.intercepted is None:
+        return _first_round(variant.build(task), Forced(inputs), gamma)
+    forced = partial(variant.intercepted.answered, forced_uniform=end)
+    return _first_round(variant.intercepted.build(task, forced), Forced(inputs), gamma)
+
+
+def _bare_answer(vector: Vector, asked: Asked) -> Answer:
+    """Answer by one call of a verifier."""
+    inputs = vector.inputs
+    rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
+    end = _end_of(inputs) if vector.kind == "boundary" else None
+    assert asked.verifier is not None
+    with answered_everywhere(Forced(inputs), end):
+        tokens = [int(token) for token in asked.verifier(*rows, np.array(inputs["draft"]))]
+    return {"accepted": len(tokens) - 1, "tokens": tokens}
 
 
 def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:

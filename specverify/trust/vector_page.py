@@ -24,7 +24,7 @@ my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
 ```
 
-Numbers are strings, `"3/8"`, so that every language reads them exactly. Uniforms are dyadic, of 24 bits at most: float32
+Numbers are strings, `"3/8"`, so that every language reads them exactly. Uniforms are dyadic, of 24 bits: float32
 holds them. They lie well inside the interval that decides, but in `boundary`, where all numbers are dyadic and float32
 is exact. A correct program in float32 answers every vector of a convention that it has. All answers are computed from
 `reference/`, in rationals. The format is that of `schema.json`, version {FORMAT_VERSION}; the id of a vector stays what

@@ -1,7 +1,8 @@
 """``boundary``: one verification at the ends of what floats and uniforms can be. Rows are sparse: token -> probability.
 
 All numbers are dyadic and float32 holds them, and the products and sums that decide, exactly: a correct program in
-float32 gives these answers. Conventions are ``inverse-cdf``'s of ``verify_chain``.
+float32 gives these answers. Where a row is of equal parts (``of-3-equal``), sums are rounded: the last token is meant.
+Conventions are ``inverse-cdf``'s of ``verify_chain``.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ def _largest() -> Iterator[Vector]:
     yield _vector("largest-final-bonus", bonus, "largest-uniform", "padded-vocabulary")
     residual = _given([HALVES, EVEN], [{1: "1/4", 3: "3/4"}], [3], ["1/2"], LARGEST)
     yield _vector("largest-final-residual", residual, "largest-uniform", "residual-floor")
+    for parts in (3, 7, 10):
+        equal: Row = dict.fromkeys(range(parts), f"1/{parts}")
+        inputs = _given([equal, equal], [equal], [0], [ZERO], LARGEST, parts)
+        yield _vector(f"largest-final-of-{parts}-equal", inputs, "largest-uniform", "padded-vocabulary")
     for name, row in (("even", EVEN), ("halves", HALVES), ("point", {2: "1"})):
         inputs = _given([row, EVEN], [row], [2], [LARGEST], "3/8")
         yield _vector(f"largest-coin-equal-{name}", inputs, "coin", "low-precision")
