@@ -263,6 +263,13 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     return p, q
 
 
+def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
+    """Raise ``NotAsked`` unless every coin can fall either way: the first question of foreign code is one then."""
+    for i, token in enumerate(inputs["draft"]):
+        if not 0 < p[i][token] < q[i][token]:
+            raise NotAsked("a coin that is not asked for")
+
+
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
     """Return which end all uniforms of the inputs are at, None where they are not."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
@@ -278,6 +285,8 @@ def _round_answer(vector: Vector, place: int, asked: Asked) -> Answer:
     task = _task(asked, _by_rows(*_given_rows(inputs)))
     end = _end_of(inputs) if vector.kind == "boundary" else None
     if end is None or variant.intercepted is None:
+        if variant.intercepted is not None:
+            _check_coins(inputs, *_given_rows(inputs))
         return _first_round(variant.build(task), Forced(inputs), gamma)
     forced = partial(variant.intercepted.answered, forced_uniform=end)
     return _first_round(variant.intercepted.build(task, forced), Forced(inputs), gamma)
@@ -288,6 +297,8 @@ def _bare_answer(vector: Vector, asked: Asked) -> Answer:
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
     end = _end_of(inputs) if vector.kind == "boundary" else None
+    if end is None:
+        _check_coins(inputs, *_given_rows(inputs))
     assert asked.verifier is not None
     with answered_everywhere(Forced(inputs), end):
         tokens = [int(token) for token in asked.verifier(*rows, np.array(inputs["draft"]))]

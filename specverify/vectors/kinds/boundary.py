@@ -77,7 +77,7 @@ def _largest() -> Iterator[Vector]:
     yield _vector("largest-final-residual", residual, "largest-uniform", "residual-floor")
     for parts in (3, 7, 10):
         equal: Row = dict.fromkeys(range(parts), f"1/{parts}")
-        inputs = _given([equal, equal], [equal], [0], [ZERO], LARGEST, parts)
+        inputs = _given([equal, equal], [equal], [0], [LARGEST], LARGEST, parts)
         yield _vector(f"largest-final-of-{parts}-equal", inputs, "largest-uniform", "padded-vocabulary")
     for name, row in (("even", EVEN), ("halves", HALVES), ("point", {2: "1"})):
         inputs = _given([row, EVEN], [row], [2], [LARGEST], "3/8")
