@@ -78,8 +78,8 @@ def _no_end() -> Iterator[Vector]:
 def _least() -> Iterator[Vector]:
     """Yield end tokens before the least length, which counts tokens and not rounds."""
     for cuts in ((3, 6), (1, 2, 6)):
-        for least in (1, 3, 4):
-            inputs = {"rounds": _cut((1, 2, 0, 2, 1, 2), cuts), "eos": [2], "stop": [], "max_new": 6, "min_new": least}
+        for least in (2, 3, 4):
+            inputs = {"rounds": _cut((1, 2, 0, 1, 0, 1), cuts), "eos": [2], "stop": [], "max_new": 6, "min_new": least}
             answers = {"end-does-not-count": token_by_token(inputs, kept=True), "end-is-refused": REFUSED}
             yield by_convention(
                 f"end/least{least}-cut{_word(cuts)}", KIND, inputs, answers, ENDS, notes=("least-length",)
