@@ -69,7 +69,11 @@ const GAMMA = 2;
 
 function lawOfText(inputs) {
   const [target, draft] = [inputs.target, inputs.draft].map((rows) => rows.map((row) => row.map(rational)));
-  const at = (text) => (text.length ? text[text.length - 1] : inputs.prompt[inputs.prompt.length - 1]);
+  const at = (text) => {
+    const all = [...inputs.prompt, ...text];
+    if (inputs.context === "last token") return all[all.length - 1];
+    return all.reduce((total, token, i) => total + (i + 1) * token, 0) % target.length;
+  };
   const law = new Map();
   const commit = (text, added, mass) => {
     let all = text;

@@ -116,7 +116,7 @@ def text_asked(
     """Return the decode of a test vector's text; None where the engine has another prompt, length or vocabulary."""
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size
-    if asked != (PROMPT, HORIZON, 3) or inputs["eos"] or inputs.get("parameters"):
+    if asked != (PROMPT, HORIZON, 3) or inputs["context"] != "last token" or inputs["eos"] or inputs.get("parameters"):
         return None
 
     def program(draws: Draws) -> Tokens:

@@ -26,7 +26,7 @@ from specverify.subjects.subject import EngineProgram, Subject, Variant, committ
 from specverify.vectors.catalogue import all_vectors
 from specverify.vectors.kinds.boundary import LARGEST, ZERO
 from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
-from specverify.vectors.tables import by_last_token, pmf_of, sparse_pmf_of
+from specverify.vectors.tables import pmf_of, sparse_pmf_of
 from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000
@@ -138,9 +138,10 @@ def _as_answer(law: Law) -> Answer:
 
 def _text_answer(vector: Vector, asked: Asked) -> Answer:
     inputs = vector.inputs
-    target, draft = (by_last_token(inputs[name]) for name in ("target", "draft"))
+    task = task_of(inputs)
     assert asked.text is not None
-    program = asked.text(target, draft, {**inputs, "vocabulary": len(inputs["target"])})
+    assert task.draft is not None
+    program = asked.text(task.target, task.draft, {**inputs, "vocabulary": len(inputs["target"][0])})
     if program is None:
         raise NotAsked("its situation has other models")
     return _as_answer(program_law(program, BUDGET))

@@ -92,7 +92,7 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
             "| mutant | what is wrong | first refuted by |",
             "|---|---|---|",
         ]
-        parts += [f"| {row.name} | {_safe(row.summary)} | {_ids(row)} |" for row in group]
+        parts += map(line_of, group)
     return "\n".join([*parts, *_left_out(rows)]) + "\n"
 
 
@@ -144,16 +144,23 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
         "| mutant | what is wrong | vectors asked | the check that sees it |",
         "|---|---|---:|---|",
     ]
-    lines += [f"| {row.name} | {_safe(row.summary)} | {row.asked} | {_words(row.killed_by)} |" for row in quiet]
+    lines += map(line_of, quiet)
     lines += [
         "\n### Not to be asked\n",
         "| mutant | what is wrong | why | the check that sees it |",
         "|---|---|---|---|",
     ]
-    return lines + [
-        f"| {row.name} | {_safe(row.summary)} | {row.shape}: {NO_QUESTION[row.shape]} | {_words(row.killed_by)} |"
-        for row in silent
-    ]
+    return [*lines, *map(line_of, silent)]
+
+
+def line_of(row: VectorRow) -> str:
+    """Return the line of one planted bug."""
+    start = f"| {row.name} | {_safe(row.summary)} |"
+    if row.killers:
+        return f"{start} {_ids(row)} |"
+    if row.asked:
+        return f"{start} {row.asked} | {_words(row.killed_by)} |"
+    return f"{start} {row.shape}: {NO_QUESTION[row.shape]} | {_words(row.killed_by)} |"
 
 
 def _ids(row: VectorRow) -> str:

@@ -85,8 +85,10 @@ def _against(parameters: Parameters, new: Tokens) -> set[int]:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])
     if "grammar" in parameters:
         edges = {(state, token): after for state, token, after in parameters["grammar"]}
-        state = 0
-        for token in new:
+        trigger = parameters.get("trigger")
+        behind = new if trigger is None else new[new.index(trigger) + 1 :] if trigger in new else None
+        state = NO_STATE if behind is None else 0
+        for token in behind or ():
             state = edges.get((state, token), NO_STATE)
         if state != NO_STATE:
             banned |= set(range(parameters["vocabulary"])) - {token for at, token in edges if at == state}

@@ -35,6 +35,19 @@ def by_last_token(rows: Rows) -> LanguageModel:
     return lambda tokens: pmfs[tokens[-1]].copy()
 
 
+def by_all_tokens(rows: Rows) -> LanguageModel:
+    """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
+
+    Every token and its place count, so that a stale, lost or shifted one gives another row.
+    """
+    pmfs = [pmf_of(row) for row in rows]
+    return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
+
+
+CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
+"""What a row of a table depends on -> the model."""
+
+
 def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
     """Return the model whose pmf after ``start + i`` tokens is row i."""
     return lambda tokens: rows[len(tokens) - start]

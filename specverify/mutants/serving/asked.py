@@ -59,7 +59,7 @@ def _prescribed(given: Mapping[str, Any]) -> dict[str, Any]:
         min_new=given.get("min_new", 0),
     )
     edges = tuple((state, token, after) for state, token, after in given.get("grammar", ()))
-    return {"parameters": parameters} | ({"grammar": Grammar(edges)} if edges else {})
+    return {"parameters": parameters} | ({"grammar": Grammar(edges, given.get("trigger"))} if edges else {})
 
 
 def _letters(tokens: list[int]) -> str:

@@ -1,6 +1,6 @@
 """``law_of_round``: the exact law of what a whole round emits, and of whole texts, for enumerators and samplers.
 
-A model is a table: the pmf after a text is the row of its last token. Every algorithm of the registry is asked for the
+A model is a table; ``context`` says which of its rows is the pmf after a text (``tables.CONTEXTS``). Every algorithm of the registry is asked for the
 law of its first round; every lossless decoder for that of the text, which is the target's own, over several rounds.
 """
 
@@ -17,7 +17,7 @@ from specverify.laws.law import target_law
 from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
 from specverify.vectors.processed import processed
 from specverify.vectors.sampled import judged_counts
-from specverify.vectors.tables import by_last_token, row_pairs, rows_of
+from specverify.vectors.tables import CONTEXTS, row_pairs, rows_of
 from specverify.vectors.vector import Answer, Judged, Kind, Outcome, Vector, text, valid
 
 KIND = "law_of_round"
@@ -34,12 +34,14 @@ class Case(NamedTuple):
     prompt: Tokens
     horizon: int
     eos: Tokens = ()
+    context: str = "last token"
 
     @property
     def name(self) -> str:
         """The case in one word."""
         end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
-        return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}"
+        far = "" if self.context == "last token" else "-all"
+        return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
 
 
 ROUNDS = (
@@ -58,9 +60,14 @@ TEXTS = (
     *(Case(shape, 2, (0,), horizon) for shape in ("generic", "zeros") for horizon in (1, 2, 6)),
     *(Case("untied", 3, (prompt,), horizon) for prompt, horizon in ((0, 4), (2, 5))),
     Case("untied", 4, (1, 0), 3),
+    *(Case(shape, 3, (0, 1), 4, context="all tokens") for shape in ("generic", "peaked", "untied")),
+    *(Case(shape, 2, (0, 1, 1, 0, 1), 5, context="all tokens") for shape in ("generic", "untied")),
+    *(Case(shape, 3, (0, 1, 2, 1, 0), 3, context="all tokens") for shape in ("generic", "untied")),
 )
 
 
+ROWS_OF_ALL = 7
+"""Rows of a table that all tokens count for: a prime, so that no place of a token is lost."""
 UNTIED = Case("untied", 3, (0, 1), 3)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "cold": {"temperature": "1/2"},
@@ -78,9 +85,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "allowed": {"allowed": [0, 2], "vocabulary": 3},
     "min-new": {"min_new": 3},
     "grammar": {"grammar": [[0, 0, 1], [0, 1, 0], [1, 2, 2], [1, 1, 0], [2, 0, -1], [2, 1, 2]], "vocabulary": 3},
+    "grammar-after-1": {
+        "grammar": [[0, 0, 1], [0, 1, 0], [1, 2, 2], [1, 1, 0], [2, 0, -1], [2, 1, 2]],
+        "vocabulary": 3,
+        "trigger": 1,
+    },
     "short-grammar": {"grammar": [[0, 0, 1], [0, 1, 1], [1, 2, -1]], "vocabulary": 3},
 }
-"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0."""
+"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0.
+
+It holds from the first new token on, or behind the first ``trigger`` among them."""
 
 
 NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
@@ -94,7 +108,7 @@ def vectors() -> tuple[Vector, ...]:
 
 def task_of(inputs: Mapping[str, Any]) -> Task:
     """Return what is decoded, in rationals."""
-    target, draft = by_last_token(inputs["target"]), by_last_token(inputs["draft"])
+    target, draft = (CONTEXTS[inputs["context"]](inputs[name]) for name in ("target", "draft"))
     return Task(target, draft, eos=tuple(inputs["eos"]), horizon=inputs["horizon"])
 
 
@@ -115,9 +129,11 @@ def options_data(value: Any) -> Any:
 
 
 def _inputs(case: Case, what: str) -> dict[str, Any]:
-    target, draft = row_pairs(case.shape, case.vocabulary, case.vocabulary, KIND)
+    number = case.vocabulary if case.context == "last token" else ROWS_OF_ALL
+    target, draft = row_pairs(case.shape, case.vocabulary, number, KIND)
     return {
         "what": what,
+        "context": case.context,
         "target": rows_of(target),
         "draft": rows_of(draft),
         "prompt": list(case.prompt),
