@@ -218,3 +218,5 @@ def test_numbers_may_be_rounded_and_no_more():
     assert equal_laws(law, {(0,): "333333333/1000000000", (1,): "2/3"}, 2).outcome is Outcome.FAILED
     assert equal_laws(law, {(0,): "1/3", (1,): "two thirds"}, 2).outcome is Outcome.FAILED
     assert equal_laws(law, {(0,): -1 / 3, (1,): 4 / 3}, 2).outcome is Outcome.FAILED
+    for strange in ("1e999999999", "1/0", "-1/3", "nan", "9" * 5000, "1_0", "", 10**400, True, None, [], "\u0663"):
+        assert equal_laws(law, {(0,): strange, (1,): "2/3"}, 2).outcome is Outcome.FAILED

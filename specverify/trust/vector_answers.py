@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Site, Task, Tokens, generate, inverse_cdf
+from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Task, Tokens, generate
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
@@ -23,6 +23,7 @@ from specverify.mutants import Mutant
 from specverify.mutants.mutant import TextAsked
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
+from specverify.trust.vector_draws import Forced, NotAsked
 from specverify.vectors.catalogue import all_vectors
 from specverify.vectors.kinds.boundary import LARGEST, ZERO
 from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
@@ -44,10 +45,6 @@ class Asked(NamedTuple):
     text: TextAsked | None
     verifier: BareVerifier | None
     algorithm: str
-
-
-class NotAsked(Exception):  # noqa: N818 - reads as what it says
-    """The vector cannot be put to the subject."""
 
 
 def sides(mutant: Mutant) -> tuple[Asked, Asked]:
@@ -181,60 +178,6 @@ def _stopped_text(vector: Vector, asked: Asked) -> Answer:
     if program is None:
         raise NotAsked("its situation has other models")
     return {"tokens": list(program(Sampled(0))), "finished": True}
-
-
-class Forced:
-    """Answers drafts by those of a vector, coins and the token after them by its uniforms.
-
-    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes, stands in
-    the line of the first coin, and asks its uniform once; what it decides is the next one in the order of the code.
-    """
-
-    def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """``inputs`` are those of ``verify_chain``."""
-        self._drafts = tuple(inputs["draft"])
-        self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
-        self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]
-        self._final = Fraction(inputs["final"]) if "final" in inputs else None
-        self._flipped = 0
-        self._line: Site = ()
-
-    def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return what the vector says; raises ``NotAsked`` where it says nothing."""
-        if site[0] == "draft":
-            return self._draft(pmf, site)
-        return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]
-
-    def _draft(self, pmf: Pmf, site: Site) -> int:
-        token = self._drafts[site[1]] if isinstance(site[1], int) and site[1] < len(self._drafts) else -1
-        if token < 0 or not pmf[token] > 0:
-            raise NotAsked("another draft")
-        return token
-
-    def _uniform(self, pmf: Pmf, site: Site) -> Fraction:
-        named = site[0] in {"accept", "target", "residual", "bonus"}
-        if site[0] == "target" and self._uniforms:
-            return self._at(self._uniforms, site[1])
-        if named and site[0] == "accept":
-            return self._at(self._coins, site[1])
-        if not named and len(pmf) == 2:
-            return self._next_coin(site)
-        if self._final is None:
-            raise NotAsked("another draw")
-        return self._final
-
-    def _next_coin(self, site: Site) -> Fraction:
-        call, again = site[:2], site[-1]
-        self._line = self._line or call
-        if call != self._line or (isinstance(again, int) and again > 1):
-            raise NotAsked("a uniform that is looked up, and is no coin")
-        self._flipped += 1
-        return self._at(self._coins, self._flipped - 1)
-
-    def _at(self, numbers: Sequence[Fraction], place: Any) -> Fraction:
-        if not isinstance(place, int) or place >= len(numbers):
-            raise NotAsked("another coin")
-        return numbers[place]
 
 
 def _first_round(decoder: Decoder, draws: Draws, gamma: int) -> Answer:

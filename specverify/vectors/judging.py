@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -13,6 +13,10 @@ from specverify.base.arguments import is_number
 from specverify.laws.rounding import FLOAT32, FLOAT64, Rounding, allowed
 from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Result, Vector
 
+RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
+"""How a rational is written."""
+LONGEST, MOST = 1000, 1e9
+"""Digits of a rational, and the largest number that an answer can have."""
 Same = Callable[[Answer, Answer], Judged]
 """``same(expected, answer)``."""
 
@@ -101,15 +105,9 @@ def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) 
 def rational(value: Any) -> Fraction | None:
     """Return a probability given as a string or a number, None for anything else."""
     if isinstance(value, str):
-        try:
-            found = Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            return None
-    elif is_number(value) and math.isfinite(value):
-        found = Fraction(value)
-    else:
-        return None
-    return found if found >= 0 else None
+        return Fraction(value) if len(value) <= LONGEST and RATIONAL.fullmatch(value) else None
+    fine = is_number(value) and 0 <= value <= MOST
+    return Fraction(value) if fine else None
 
 
 def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:

@@ -1,7 +1,8 @@
 """``law_of_round``: the exact law of what a whole round emits, and of whole texts, for enumerators and samplers.
 
-A model is a table; ``context`` says which of its rows is the pmf after a text (``tables.CONTEXTS``). Every algorithm of the registry is asked for the
-law of its first round; every lossless decoder for that of the text, which is the target's own, over several rounds.
+A model is a table; ``context`` says which of its rows is the pmf after a text (``tables.CONTEXTS``). Every algorithm of
+the registry is asked for the law of its first round; every lossless decoder for that of the text, which is the target's
+own, over several rounds.
 """
 
 from __future__ import annotations
