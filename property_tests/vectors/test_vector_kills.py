@@ -14,6 +14,8 @@ from specverify.trust.vector_draws import Forced, NotAsked
 from specverify.trust.vector_kills import vector_row
 from specverify.trust.vector_page import line_of
 from specverify.vectors.catalogue import all_vectors, kind_of
+from specverify.vectors.grading import grade
+from specverify.vectors.results import results_of
 from specverify.vectors.vector import Outcome
 
 pytestmark = pytest.mark.xdist_group("vectors")
@@ -21,6 +23,13 @@ pytestmark = pytest.mark.xdist_group("vectors")
 PAGE = (Path(__file__).parents[2] / "docs" / "vectors.md").read_text("utf-8")
 BY_NAME = {mutant.name: mutant for mutant in mutants()}
 SURE = ("inverted-ratio", "residual-from-target", "inclusive-coin", "bonus-from-row-before", "eos-ignored-in-block")
+
+
+def test_the_answers_on_the_page_are_right():
+    block = PAGE[PAGE.index("```json") + 7 :].partition("```")[0]
+    found = results_of(block, "the example", all_vectors())
+    grades = grade(found.program, [all_vectors()[name] for name in found.answers], found.answers)
+    assert [item.judged.outcome for item in grades.graded] == [Outcome.PASSED] * 2
 
 
 def test_the_page_has_every_planted_bug_once():
