@@ -24,8 +24,8 @@ FLAG = "inverse-cdf"
 ZERO, LARGEST = "0", str(1 - Fraction(1, 2**24))
 """The smallest uniform, and the largest below 1 that float32 holds."""
 Row = Mapping[int, str]
-SIZES = (8191, 8192, 8193)
-"""Around a block of lanes."""
+SIZES = (8191, 8192, 8193, 32770)
+"""Around a block of lanes, and beyond ids of 16 bits."""
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
@@ -135,22 +135,28 @@ def _row(masses: Mapping[int, Fraction]) -> Row:
 
 
 def _large() -> Iterator[Vector]:
-    """Yield vocabularies around a block of lanes: mass in the last one, and none in the padding behind it."""
+    """Yield vocabularies around a block of lanes: mass in the last one, and none in the padding behind it.
+
+    Every coin can fall either way. The last size is one that ids of 16 bits do not hold.
+    """
     for size in SIZES:
         last = size - 1
         ends: Row = {0: "1/2", last: "1/2"}
-        accepts = _given([ends, ends], [ends], [last], ["1/2"], "3/4", size)
-        yield _vector(f"v{size}-draft-and-bonus-at-the-end", accepts, "padded-vocabulary")
-        recovers = _given([{last: "1"}, ends], [{last - 1: "1"}], [last - 1], ["1/2"], "1/2", size)
+        spread: Row = {0: "3/8", last - 1: "1/8", last: "1/2"}
+        recovers = _given([spread, ends], [{last - 1: "1"}], [last - 1], ["1/2"], "3/4", size)
         yield _vector(f"v{size}-recovery-at-the-end", recovers, "padded-vocabulary", "residual")
-        first = _given([{0: "1"}, ends], [{last: "1"}], [last], [ZERO], LARGEST, size)
-        yield _vector(f"v{size}-recovery-at-the-start", first, "padded-vocabulary", "zero-coin")
+    for size in SIZES[:-1]:
+        last = size - 1
+        ends, likely, unlikely = {0: "1/2", last: "1/2"}, {0: "1/4", last: "3/4"}, {0: "3/4", last: "1/4"}
+        accepts = _given([unlikely, ends], [ends], [last], ["1/4"], "3/4", size)
+        yield _vector(f"v{size}-draft-and-bonus-at-the-end", accepts, "padded-vocabulary")
+        first = _given([unlikely, ends], [likely], [last], ["1/2"], LARGEST, size)
+        yield _vector(f"v{size}-recovery-at-the-start", first, "padded-vocabulary", "residual")
         edge: Row = {min(8190, last): "1/4", last - 2: "3/4"} if last != 8192 else {8191: "1/4", 8192: "3/4"}
-        block = _given([ends, edge], [ends], [0], [ZERO], LARGEST, size)
+        block = _given([likely, edge], [ends], [0], ["1/4"], LARGEST, size)
         yield _vector(f"v{size}-bonus-at-a-block", block, "padded-vocabulary", "largest-uniform")
-        padded = _given(
-            [{5: "1/2", 7: "1/2"}, {5: "1/2", 7: "1/2"}], [{5: "1/2", 7: "1/2"}], [7], [LARGEST], LARGEST, size
-        )
+        some, other = {5: "1/4", 7: "3/4"}, {5: "3/4", 7: "1/4"}
+        padded = _given([some, some], [other], [5], ["1/8"], LARGEST, size)
         yield _vector(f"v{size}-padding-without-mass", padded, "padded-vocabulary", "largest-uniform")
 
 
