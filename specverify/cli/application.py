@@ -31,6 +31,7 @@ from specverify.cli.sample_command import sample_command
 from specverify.cli.stats_command import stats_command
 from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
 from specverify.cli.trust_commands import alarms_command, mutants_command
+from specverify.cli.vectors_command import vectors_app
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
@@ -128,3 +129,4 @@ app.command("report")(report_command)
 app.command("mutants")(mutants_command)
 app.command("alarms")(alarms_command)
 app.command("stats")(stats_command)
+app.add_typer(vectors_app, name="vectors")

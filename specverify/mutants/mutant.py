@@ -12,6 +12,8 @@ from reference import (
     Decoder,
     Draft,
     Drafter,
+    Draws,
+    LanguageModel,
     Parts,
     Pmf,
     Tokens,
@@ -22,6 +24,7 @@ from reference import (
 )
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 
 CATEGORIES: dict[str, str] = {
@@ -46,6 +49,10 @@ CATEGORIES: dict[str, str] = {
 """The classes of defects, by the letter that ``specverify mutants --class`` takes."""
 
 
+TextAsked = Callable[[LanguageModel, LanguageModel, Mapping[str, Any]], Callable[[Draws], Tokens] | None]
+"""``asked(target, draft, inputs)``: the program whose outcome is the text that a vector describes, if it can be had."""
+
+
 class Mutant(NamedTuple):
     """One planted bug. Its subject claims what the correct one claims, so the suite must refute it."""
 
@@ -64,6 +71,10 @@ class Mutant(NamedTuple):
     """Returns the same subject without it, on which the check must hold."""
     parts: Callable[..., Parts | Decoder] | None = None
     """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
+    verifiers: tuple[BareVerifier, BareVerifier] | None = None
+    """Of a verifier ``verify(p, q, draft_tokens)``, or an engine that decides so: the bug and its control, bare."""
+    texts: tuple[TextAsked, TextAsked] | None = None
+    """Of an engine, or a verifier of logits: the bug and its control, asked for the text of a test vector."""
 
 
 class Control(NamedTuple):

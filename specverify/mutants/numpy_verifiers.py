@@ -6,21 +6,29 @@ A planted verifier is the decision of one row, ``decided``, with another ratio, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from reference import Draws, LanguageModel, Task, Tokens, warped
+from specverify.laws.enumeration import whole_run
 from specverify.mutants.mutant import Mutant
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
+from specverify.subjects.processed import Processed
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
+BARE = ("p", "q", "draft_tokens")
+"""The parameters of a verifier of one row."""
+TEXT_GAMMA = 2
+"""Drafts of a round, where a text is decoded for a test vector."""
 TRUNCATED: Setting = (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8))
 """A setting in which every processor but min-p matters."""
 
@@ -176,13 +184,14 @@ def planted_verifier(
     The control is the correct verifier of that form. A batch without lengths has to be named by ``make``. ``setting``
     is the only one that a verifier of logits is examined with.
     """
-    taken = set(inspect.signature(verify).parameters)
+    taken = tuple(inspect.signature(verify).parameters)
     form, right = verifier_subject, one_row
     if make is batched_subject or "lengths" in taken:
         form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
-    elif taken & set(PARAMETERS):
+    elif set(taken) & set(PARAMETERS):
         form, right = logits_subject, of_logits
     subject_of = make or (partial(logits_at, setting) if setting else form)
+    texts = (partial(text_under, verify), partial(text_under, control or right)) if form is logits_subject else None
     return Mutant(
         name,
         summary,
@@ -191,7 +200,31 @@ def planted_verifier(
         killed_by,
         open=partial(subject_of, verify, f"mutant:{name}", gammas),
         control=lambda: subject_of(control or right, _name_of(control or right), gammas),
+        verifiers=(verify, control or right) if right is one_row and taken == BARE else None,
+        texts=texts,
     )
+
+
+def text_under(
+    verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
+) -> Callable[[Draws], Tokens] | None:
+    """Return the decode of a test vector's text under its sampling parameters, by a verifier of logits.
+
+    None where it has other parameters than temperature, top-k, top-p and min-p, or where the text can end early.
+    """
+    given = inputs.get("parameters", {})
+    if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):
+        return None
+    setting = tuple((name, float(Fraction(value))) for name, value in given.items())
+    values: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in setting}
+
+    def under(model: LanguageModel) -> Processed:
+        logits = lru_cache(maxsize=None)(lambda tokens: np.log(model(tokens).astype(np.float64)))
+        return Processed(logits, warped(logits, **values))
+
+    task = Task(under(target), under(draft), horizon=inputs["horizon"])
+    decoder = variant_at(verify, TEXT_GAMMA, setting).build(task)
+    return whole_run(decoder, tuple(inputs["prompt"]))
 
 
 def _name_of(verify: BareVerifier) -> str:

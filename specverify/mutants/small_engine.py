@@ -6,13 +6,14 @@ decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Draws, Tokens
+from reference import Claim, Draws, LanguageModel, Tokens
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import decided, drawn
@@ -85,9 +86,17 @@ def small_engine(engine: TableEngine, name: str) -> Subject:
 
 
 def planted_engine(
-    engine: TableEngine, name: str, summary: str, *, category: str, citation: str, killed_by: str, control: TableEngine
+    engine: TableEngine,
+    name: str,
+    summary: str,
+    *,
+    category: str,
+    citation: str,
+    killed_by: str,
+    control: TableEngine,
+    decide: DecideRound | None = None,
 ) -> Mutant:
-    """Return the mutant that is ``engine``, and ``control`` without the bug."""
+    """Return the mutant that is ``engine``, and ``control`` without the bug. ``decide`` decides every round of it."""
     return Mutant(
         name,
         summary,
@@ -96,7 +105,31 @@ def planted_engine(
         killed_by,
         open=lambda: small_engine(engine, f"mutant:{name}"),
         control=lambda: small_engine(control, f"{name} without the bug"),
+        verifiers=decide and (partial(_alone, decide), partial(_alone, decided)),
+        texts=(partial(text_asked, engine), partial(text_asked, control)),
     )
+
+
+def text_asked(
+    engine: TableEngine, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
+) -> Callable[[Draws], Tokens] | None:
+    """Return the decode of a test vector's text; None where the engine has another prompt, length or vocabulary."""
+    size = inputs["vocabulary"]
+    asked = tuple(inputs["prompt"]), inputs["horizon"], size
+    if asked != (PROMPT, HORIZON, 3) or inputs["context"] != "last token" or inputs["eos"] or inputs.get("parameters"):
+        return None
+
+    def program(draws: Draws) -> Tokens:
+        rows = [np.array([model((token,)) for token in range(size)], dtype=np.float64) for model in (target, draft)]
+        with answered_everywhere(draws):
+            return tuple(engine(BigramTables(*rows), []))
+
+    return program
+
+
+def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Decide one round, as a verifier."""
+    return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
 @contextmanager

@@ -26,4 +26,5 @@ MUTANT = planted_engine(
     "romsto/Speculative-Decoding speculative_decoding.py:143 at db7db67",
     killed_by="support_at_boundary_draws",
     control=engine_of(),
+    decide=decide,
 )

@@ -29,4 +29,5 @@ MUTANT = planted_engine(
     citation="SGLang PR #30822",
     killed_by="support_at_boundary_draws",
     control=engine_of(),
+    decide=decide,
 )

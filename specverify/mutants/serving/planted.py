@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from specverify.mutants.mutant import Mutant
+from specverify.mutants.serving.asked import text_asked
 from specverify.mutants.serving.parts import CORRECT
 from specverify.mutants.serving.situations import SITUATIONS
 from specverify.mutants.serving.subject import drafting_subject, serving_subject
@@ -34,7 +35,7 @@ def in_situation(
         partial(serving_subject, CORRECT._replace(**parts), setup),
         partial(serving_subject, CORRECT, setup),
         f"correct serving engine, {situation}",
-    )
+    )._replace(texts=(partial(text_asked, CORRECT._replace(**parts), setup), partial(text_asked, CORRECT, setup)))
 
 
 def in_drafting(

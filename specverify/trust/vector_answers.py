@@ -1,0 +1,281 @@
+"""Planted bugs asked the questions of test vectors: what each can be asked, and what it says.
+
+A decoder is given the models of a vector and enumerated; or its drafts are forced, and its other draws answered by the
+vector's uniforms. An engine is asked for texts, and looked into for the lengths of its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Task, Tokens, generate
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
+from specverify.laws.law import Law
+from specverify.laws.tables import as_float64
+from specverify.mutants import Mutant
+from specverify.mutants.mutant import TextAsked
+from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
+from specverify.trust.vector_draws import Forced, NotAsked
+from specverify.vectors.catalogue import all_vectors
+from specverify.vectors.kinds.boundary import LARGEST, ZERO
+from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
+from specverify.vectors.tables import pmf_of, sparse_pmf_of
+from specverify.vectors.vector import Answer, Vector
+
+BUDGET = 20_000
+"""Runs of one law; a larger one is not asked for."""
+LEAST, SMALL = 3, 10
+"""Tokens of a vocabulary: with two, a coin looks like a token; with thousands, rationals take long."""
+SEEDS = range(8)
+"""Runs of an engine that is looked into."""
+
+
+class Asked(NamedTuple):
+    """One side, the bug or the control: its subject, its texts, and the algorithm that it should be."""
+
+    subject: Subject
+    text: TextAsked | None
+    verifier: BareVerifier | None
+    algorithm: str
+
+
+def sides(mutant: Mutant) -> tuple[Asked, Asked]:
+    """Return the bug and its control."""
+    bug, control = mutant.open(), mutant.control()
+    name = control.name.removeprefix("reference:")
+    known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
+    algorithm = name if name in known else "speculative-sampling"
+    texts, verifiers = mutant.texts or (None, None), mutant.verifiers or (None, None)
+    return Asked(bug, texts[0], verifiers[0], algorithm), Asked(control, texts[1], verifiers[1], algorithm)
+
+
+def questions(asked: Asked) -> Iterator[tuple[Vector, Callable[[Asked], Answer]]]:
+    """Yield every vector that may be put to a side, with how it answers; kind after kind."""
+    for vector in all_vectors().values():
+        for answer in _ways(asked, vector):
+            yield vector, answer
+
+
+def _ways(asked: Asked, vector: Vector) -> Iterator[Callable[[Asked], Answer]]:
+    variants = range(len(asked.subject.variants))
+    if vector.kind == "law_of_round":
+        if asked.text is not None and vector.group.endswith((LOSSLESS, PROCESSED)):
+            yield partial(_text_answer, vector)
+        elif vector.flags[0] in (LOSSLESS, asked.algorithm):
+            yield from (partial(_law_answer, vector, place) for place in variants)
+    elif vector.kind == "stop" and not vector.inputs.get("min_new"):
+        if asked.text is not None:
+            yield partial(_stopped_text, vector)
+        elif not vector.inputs["stop"] and asked.subject.stops_at_eos:
+            yield from (partial(_stopped, vector, place) for place in variants[:1])
+    elif vector.kind in {"verify_chain", "boundary"}:
+        if asked.verifier is not None:
+            yield partial(_bare_answer, vector)
+        else:
+            yield from (partial(_round_answer, vector, place) for place in variants)
+    elif vector.kind == "cache_lengths" and vector.flags[0] == "target":
+        yield from (partial(_cache_answer, vector, program) for program in range(len(asked.subject.programs)))
+
+
+def _variant(asked: Asked, place: int) -> Variant:
+    variant = asked.subject.variants[place]
+    if variant.process is not None:
+        raise NotAsked("it processes the models by itself")
+    return variant
+
+
+def _task(asked: Asked, task: Task) -> Task:
+    if asked.subject.rational:
+        return task
+    assert task.draft is not None
+    return task._replace(target=as_float64(task.target), draft=as_float64(task.draft))
+
+
+def _law_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by the law of a round, or of a text, of a variant at the vector's models."""
+    inputs, variant = vector.inputs, _variant(asked, place)
+    if inputs.get("options") is not None and inputs["options"] != _options(variant):
+        raise NotAsked("another option")
+    if inputs["eos"] and not asked.subject.stops_at_eos:
+        raise NotAsked("it knows no end of sequence")
+    task, prompt = _task(asked, task_of(inputs)), tuple(inputs["prompt"])
+    decoder = (variant.remembered or variant.build)(task)
+    if inputs["what"] == "round":
+        state = decoder.init(prompt)
+        return _as_answer(program_law(lambda draws: decoder.step(draws, state)[1].tokens, BUDGET))
+    return _as_answer(decoder_law(decoder, prompt, BUDGET))
+
+
+def _options(variant: Variant) -> dict[str, Any]:
+    """Return the options that a variant was built with, as vectors write them; those of its label, of a verifier."""
+    keywords = getattr(variant.build, "keywords", {})
+    if keywords:
+        return {name: options_data(value) for name, value in keywords.items()}
+    words = dict(word.split("=") for word in variant.label.split() if "=" in word)
+    return {name: int(value) for name, value in words.items() if value.isdecimal()}
+
+
+def _as_answer(law: Law) -> Answer:
+    if law.missing:
+        raise NotAsked("too many paths")
+    rows = [
+        {"tokens": list(tokens), "probability": str(mass) if isinstance(mass, (Fraction, int)) else float(mass)}
+        for tokens, mass in law.probabilities.items()
+    ]
+    return {"law": rows}
+
+
+def _text_answer(vector: Vector, asked: Asked) -> Answer:
+    inputs = vector.inputs
+    task = task_of(inputs)
+    assert asked.text is not None
+    assert task.draft is not None
+    program = asked.text(task.target, task.draft, {**inputs, "vocabulary": len(inputs["target"][0])})
+    if program is None:
+        raise NotAsked("its situation has other models")
+    return _as_answer(program_law(program, BUDGET))
+
+
+def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
+    """Return the model that says the text of a ``stop`` vector for certain, the prompt, and the vocabulary."""
+    text = tuple(token for tokens in inputs["rounds"] for token in tokens)
+    size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
+    if inputs["max_new"] > len(text):
+        raise NotAsked("the text is shorter than its length")
+
+    def model(tokens: Tokens) -> Pmf:
+        place = min(len(tokens) - len(prompt), len(text) - 1)
+        return np.array([Fraction(int(token == text[place])) for token in range(size)], dtype=object)
+
+    return model, prompt, size
+
+
+def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by decoding a text that target and draft agree on: every draft is accepted, whatever the rounds are."""
+    model, prompt, _ = _spelt(vector.inputs)
+    task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
+    decoder = _variant(asked, place).build(_task(asked, task))
+    return {"tokens": list(generate(decoder, prompt, Sampled(0)).tokens), "finished": True}
+
+
+def _stopped_text(vector: Vector, asked: Asked) -> Answer:
+    inputs = vector.inputs
+    model, prompt, size = _spelt(inputs)
+    assert asked.text is not None
+    program = asked.text(
+        model,
+        model,
+        {"prompt": prompt, "vocabulary": size, "horizon": inputs["max_new"], **inputs},
+    )
+    if program is None:
+        raise NotAsked("its situation has other models")
+    return {"tokens": list(program(Sampled(0))), "finished": True}
+
+
+def _first_round(decoder: Decoder, draws: Draws, gamma: int) -> Answer:
+    _, done = decoder.step(draws, decoder.init((0,)))
+    if len(done.draft) != gamma:
+        raise NotAsked("another number of drafts")
+    return {"accepted": done.accepted, "tokens": list(done.tokens)}
+
+
+def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
+    """Return the task whose first round has these rows, behind a prompt of one token."""
+    rows = [[*side, *[side[-1]] * 2] for side in (p, q)]
+    models = [lambda tokens, side=side: side[min(len(tokens) - 1, len(side) - 1)] for side in rows]
+    return Task(models[0], models[1], horizon=len(q) + 1)
+
+
+def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
+    """Return p and q of a vector of ``verify_chain`` or ``boundary``."""
+    if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
+        raise NotAsked("it draws its drafts, from rows of numbers")
+    if "vocabulary" not in inputs:
+        p, q = ([pmf_of(row) for row in inputs[name]] for name in ("p", "q"))
+    else:
+        p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
+    if len(p[0]) < LEAST or not all(0 <= token < len(p[0]) for token in inputs["draft"]):
+        raise NotAsked("a coin could not be told from a token")
+    return p, q
+
+
+def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
+    """Raise ``NotAsked`` unless every coin can fall either way: the first question of foreign code is one then."""
+    for i, token in enumerate(inputs["draft"]):
+        if not 0 < p[i][token] < q[i][token]:
+            raise NotAsked("a coin that is not asked for")
+
+
+def _end_of(inputs: Mapping[str, Any]) -> float | None:
+    """Return which end all uniforms of the inputs are at, None where they are not."""
+    numbers = {*inputs.get("coins", ()), inputs.get("final")}
+    return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
+
+
+def _round_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by a decoder's first round: drafts forced, other draws by the uniforms, or all of them at one end."""
+    inputs, variant = vector.inputs, _variant(asked, place)
+    gamma = len(inputs["draft"])
+    if gamma > _options(variant).get("gamma", 0) or inputs.get("vocabulary", 0) > SMALL:
+        raise NotAsked("another number of drafts")
+    task = _task(asked, _by_rows(*_given_rows(inputs)))
+    end = _end_of(inputs) if vector.kind == "boundary" else None
+    if end is None or variant.intercepted is None:
+        if variant.intercepted is not None:
+            _check_coins(inputs, *_given_rows(inputs))
+        return _first_round(variant.build(task), Forced(inputs), gamma)
+    forced = partial(variant.intercepted.answered, forced_uniform=end)
+    return _first_round(variant.intercepted.build(task, forced), Forced(inputs), gamma)
+
+
+def _bare_answer(vector: Vector, asked: Asked) -> Answer:
+    """Answer by one call of a verifier."""
+    inputs = vector.inputs
+    rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
+    end = _end_of(inputs) if vector.kind == "boundary" else None
+    if end is None:
+        _check_coins(inputs, *_given_rows(inputs))
+    assert asked.verifier is not None
+    with answered_everywhere(Forced(inputs), end):
+        tokens = [int(token) for token in asked.verifier(*rows, np.array(inputs["draft"]))]
+    return {"accepted": len(tokens) - 1, "tokens": tokens}
+
+
+def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+    """Answer by what an engine's passes held, where one of its rounds was the vector's."""
+    program = asked.subject.programs[place]
+    wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
+    for seed in SEEDS:
+        for (known, gamma, accepted), held in _rounds_seen(program, seed):
+            if (known, gamma, accepted) == wanted:
+                return {"keep": held, "unfed": list(range(held, known + accepted + 1))}
+    raise NotAsked("no such round was seen")
+
+
+def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Yield (known, gamma, accepted) of every round of a run, and what the cache held when the next one began."""
+    if program.watch is None:
+        raise NotAsked("it cannot be looked into")
+    with program.watch() as watched:
+        seen = watched.run(Sampled(seed))
+        text = (*watched.prompt, *(token for token in seen.new if isinstance(token, int)))
+        known = committed_before(seen.forwards[0], watched.prompt)
+        for before, after in zip(seen.forwards, seen.forwards[1:], strict=False):
+            drafts = drafts_of(before, watched.prompt)
+            accepted = next(
+                (i for i, draft in enumerate(drafts) if text[known + i : known + i + 1] != (draft,)), len(drafts)
+            )
+            yield (known, len(drafts), accepted), after.held
+            known += accepted + 1
+
+
+UNABLE = (NotAsked, EnumerationTooLarge, NeedsValue)
+"""What a side may end with that says nothing about it."""

@@ -1,0 +1,67 @@
+"""Draws answered as a test vector says, for programs that ask for them by name and for other people's code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from reference import Pmf, Site, inverse_cdf
+
+
+class NotAsked(Exception):  # noqa: N818 - reads as what it says
+    """The vector cannot be put to the subject."""
+
+
+class Forced:
+    """Answers drafts by those of a vector, coins and the token after them by its uniforms.
+
+    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes, stands in
+    the line of the first coin, and asks its uniform once; what it decides is the next one in the order of the code.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        """``inputs`` are those of ``verify_chain``."""
+        self._drafts = tuple(inputs["draft"])
+        self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
+        self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]
+        self._final = Fraction(inputs["final"]) if "final" in inputs else None
+        self._flipped = 0
+        self._line: Site = ()
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return what the vector says; raises ``NotAsked`` where it says nothing."""
+        if site[0] == "draft":
+            return self._draft(pmf, site)
+        return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]
+
+    def _draft(self, pmf: Pmf, site: Site) -> int:
+        token = self._drafts[site[1]] if isinstance(site[1], int) and site[1] < len(self._drafts) else -1
+        if token < 0 or not pmf[token] > 0:
+            raise NotAsked("another draft")
+        return token
+
+    def _uniform(self, pmf: Pmf, site: Site) -> Fraction:
+        named = site[0] in {"accept", "target", "residual", "bonus"}
+        if site[0] == "target" and self._uniforms:
+            return self._at(self._uniforms, site[1])
+        if named and site[0] == "accept":
+            return self._at(self._coins, site[1])
+        if not named and len(pmf) == 2:
+            return self._next_coin(site)
+        if self._final is None:
+            raise NotAsked("another draw")
+        return self._final
+
+    def _next_coin(self, site: Site) -> Fraction:
+        call, again = site[:2], site[-1]
+        self._line = self._line or call
+        if call != self._line or (isinstance(again, int) and again > 1):
+            raise NotAsked("a uniform that is looked up, and is no coin")
+        self._flipped += 1
+        return self._at(self._coins, self._flipped - 1)
+
+    def _at(self, numbers: Sequence[Fraction], place: Any) -> Fraction:
+        if not isinstance(place, int) or place >= len(numbers):
+            raise NotAsked("another coin")
+        return numbers[place]

@@ -1,0 +1,96 @@
+"""Which planted bugs the test vectors refute: every vector that can be put to a bug, until one of its kind is failed.
+
+A vector counts against a bug only where the same program without the bug answers it right. So nothing is killed by a
+vector that was not meant for it, and a vector that its control fails is no question to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from specverify.base.parallel import in_parallel
+from specverify.mutants import Mutant, mutants
+from specverify.trust.vector_answers import UNABLE, Asked, questions, sides
+from specverify.vectors.catalogue import kind_of
+from specverify.vectors.vector import Answer, Outcome, Vector
+
+ENOUGH = 3
+"""Vectors of a group that a control fails, before the rest of the group is passed over."""
+
+
+class VectorRow(NamedTuple):
+    """One planted bug: which vector of each kind refutes it first, and how many it was asked."""
+
+    name: str
+    summary: str
+    category: str
+    citation: str
+    killed_by: str
+    """The check that sees it."""
+    killers: tuple[str, ...]
+    """The first vector of every kind that it fails and its control answers right."""
+    asked: int
+    """Vectors that it answered."""
+    shape: str
+    """What it is: what can be asked of it follows from that."""
+
+
+def vector_row(name: str) -> VectorRow:
+    """Return what the vectors say of one mutant."""
+    mutant = next(item for item in mutants() if item.name == name)
+    bug, control = sides(mutant)
+    killers: dict[str, str] = {}
+    asked = 0
+    tired: dict[str, int] = {}
+    for vector, answer in questions(bug):
+        if vector.kind in killers or tired.get(vector.group, 0) >= ENOUGH:
+            continue
+        said = _outcome(vector, answer, bug)
+        if said is None:
+            continue
+        if said is Outcome.FAILED and _outcome(vector, answer, control) is not Outcome.PASSED:
+            tired[vector.group] = tired.get(vector.group, 0) + 1
+            continue
+        asked += 1
+        if said is Outcome.FAILED:
+            killers[vector.kind] = vector.id
+    return VectorRow(
+        mutant.name,
+        mutant.summary,
+        mutant.category,
+        mutant.citation,
+        mutant.killed_by,
+        tuple(killers.values()),
+        asked,
+        shape_of(mutant, bug),
+    )
+
+
+def _outcome(vector: Vector, answer: Callable[[Asked], Answer], side: Asked) -> Outcome | None:
+    """Return what an answer is worth; a bug that raises has failed, and None means that it cannot be asked."""
+    try:
+        said = answer(side)
+    except UNABLE:
+        return None
+    except Exception:  # noqa: BLE001 - whatever a bug raises is an answer that is not right
+        return Outcome.FAILED
+    return kind_of(vector).judge(vector, said).outcome
+
+
+def shape_of(mutant: Mutant, bug: Asked) -> str:
+    """Return in words what a bug is planted in."""
+    subject = bug.subject
+    if subject.calls:
+        return "a verifier at a vocabulary of its own"
+    if subject.programs:
+        return "an engine" if mutant.texts else "an engine of its own"
+    return "a verifier" if subject.intercepted else "a decoder"
+
+
+def vector_rows(jobs: int, progress: Callable[[str], None] = lambda name: None) -> Iterator[VectorRow]:
+    """Yield the rows of all mutants, on ``jobs`` processes; ``progress`` is told each that is done."""
+    names = [mutant.name for mutant in mutants()]
+    works = [partial(vector_row, name) for name in names]
+    yield from in_parallel(works, jobs, lambda index: progress(names[index]))

@@ -1,0 +1,38 @@
+"""All kinds of vectors, and all vectors by their ids."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from specverify.vectors.kinds.boundary import BOUNDARY
+from specverify.vectors.kinds.cache_lengths import CACHE
+from specverify.vectors.kinds.law_of_round import LAW
+from specverify.vectors.kinds.stop import STOP
+from specverify.vectors.kinds.tree import TREE
+from specverify.vectors.kinds.verify_chain import CHAIN
+from specverify.vectors.kinds.warp import WARP
+from specverify.vectors.vector import Kind, Vector
+
+KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
+
+
+@cache
+def all_vectors() -> dict[str, Vector]:
+    """Return every vector by its id, kind after kind. Raises ``ValueError`` where two have the same."""
+    found: dict[str, Vector] = {}
+    for kind in KINDS:
+        for vector in kind.vectors():
+            if vector.id in found:
+                raise ValueError(f"two vectors are called {vector.id!r}, expected another id for each")
+            found[vector.id] = vector
+    return found
+
+
+def kind_of(vector: Vector) -> Kind:
+    """Return the kind of a vector."""
+    return next(kind for kind in KINDS if kind.name == vector.kind)
+
+
+def groups() -> tuple[str, ...]:
+    """Return the groups of all vectors, in order."""
+    return tuple(dict.fromkeys(vector.group for vector in all_vectors().values()))

@@ -1,0 +1,84 @@
+"""Vectors as JSON files: one a kind, one vector a line, and the schemas beside them. The same every time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.conventions import said
+from specverify.vectors.notes import NOTES
+from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Result, Vector
+
+SCHEMAS = ("schema.json", "results.schema.json")
+"""Of the vectors, and of the answers to them."""
+
+
+def exported() -> dict[str, str]:
+    """Return file name -> text of everything that is exported."""
+    return {f"{kind.name}.json": kind_text(kind) for kind in KINDS} | {name: schema_text(name) for name in SCHEMAS}
+
+
+def export(folder: Path) -> tuple[Path, ...]:
+    """Write the files into a folder, which is made if it is not there; return them. Raises ``OSError``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in exported().items():
+        (folder / name).write_text(text, "utf-8")
+        written.append(folder / name)
+    return tuple(written)
+
+
+def schema_text(name: str) -> str:
+    """Return the text of a schema."""
+    return files("specverify.vectors").joinpath(name).read_text("utf-8")
+
+
+def kind_text(kind: Kind) -> str:
+    """Return the file of a kind: what it is, then a vector a line."""
+    mine = [vector for vector in all_vectors().values() if vector.kind == kind.name]
+    head = json.dumps(_head(kind, mine), indent=1, ensure_ascii=False).removesuffix("\n}")
+    lines = ",\n".join("  " + json.dumps(vector_data(vector), ensure_ascii=False) for vector in mine)
+    return f'{head},\n "vectors": [\n{lines}\n ]\n}}\n'
+
+
+def vector_data(vector: Vector) -> dict[str, Any]:
+    """Return a vector as JSON."""
+    data: dict[str, Any] = {
+        "id": vector.id,
+        "kind": vector.kind,
+        "result": vector.result.value,
+        "flags": list(vector.flags),
+        "notes": list(vector.notes),
+        "inputs": dict(vector.inputs),
+    }
+    return data | _WRITTEN[vector.result](vector)
+
+
+def _head(kind: Kind, mine: list[Vector]) -> Mapping[str, Any]:
+    flags = dict.fromkeys(
+        flag for vector in mine for flag in (*vector.flags, *(b.flag for b in vector.expected)) if flag
+    )
+    notes = dict.fromkeys(note for vector in mine for note in vector.notes)
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": kind.name,
+        "summary": kind.summary,
+        "answer": dict(kind.fields),
+        "flags": {flag: said(flag) for flag in flags},
+        "notes": {note: NOTES[note]._asdict() for note in notes},
+    }
+
+
+_WRITTEN: dict[Result, Callable[[Vector], dict[str, Any]]] = {
+    Result.VALID: lambda vector: {"expected": dict(vector.expected[0].answer)},
+    Result.ACCEPTABLE: lambda vector: {
+        "acceptable": [{"flag": branch.flag, "answer": dict(branch.answer)} for branch in vector.expected]
+    },
+    Result.INVALID: lambda vector: {"must_not": [dict(answer) for answer in vector.must_not]},
+}
+"""Result -> what is said of right and wrong answers."""

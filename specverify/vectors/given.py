@@ -1,0 +1,76 @@
+"""Draws whose random numbers are given: what makes of an algorithm of ``reference`` a function that vectors can state.
+
+A site convention says which random number decides what. ``GivenUniforms`` answers by inverse cdf, one uniform for each
+coin and one for the token after them; ``GivenKeys`` lets the coins fall so, and takes the token by an exponential race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from reference import Draws, Pmf, Site, inverse_cdf
+
+UNASKED = Fraction(0)
+"""The uniform of a decision that is certain: it does not matter."""
+FINEST = 24
+"""Bits of a uniform: float32 holds them all."""
+
+
+class GivenUniforms:
+    """Answers every draw by inverse cdf from the uniform of its site."""
+
+    def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
+        """``uniform(site)`` is in [0, 1)."""
+        self._uniform = uniform
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome whose interval of the cumulative pmf holds the site's uniform."""
+        return inverse_cdf(pmf, self._uniform(site))  # type: ignore[arg-type]  # rationals are compared exactly
+
+
+class GivenKeys:
+    """Lets coins fall by uniforms, and draws tokens as the argmin of ``key / probability`` (an exponential race).
+
+    With keys E_v ~ Exp(1) the argmin of E_v / p_v has the law p; ``-log E_v`` is Gumbel noise, and the argmax of
+    ``log p_v - log E_v`` is the same token.
+    """
+
+    def __init__(self, coins: Draws, keys: Sequence[Fraction]) -> None:
+        """``keys`` are positive, one a token."""
+        self._coins, self._keys = coins, keys
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return what the coin shows, or the token that wins the race."""
+        if site[0] == "accept":
+            return self._coins.categorical(pmf, site)
+        return race(pmf, self._keys)[0]
+
+
+def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
+    """Return the winner, and by which factor it is ahead of the second (0 where it is alone)."""
+    times = sorted((key / mass, token) for token, (key, mass) in enumerate(zip(keys, weights, strict=True)) if mass > 0)
+    return times[0][1], times[1][0] / times[0][0] if len(times) > 1 else Fraction(0)
+
+
+def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fraction:
+    """Return a short dyadic number well inside ``[low, high)``, at about the share ``towards`` of it.
+
+    It keeps a sixteenth of the interval from either end, so that no rounding of a correct program decides. Raises
+    ``ValueError`` where ``FINEST`` bits do not do.
+    """
+    low, high = Fraction(low), Fraction(high)
+    spare = (high - low) / 16
+    wanted = low + (high - low) * towards
+    for bits in range(1, FINEST + 1):
+        found = Fraction(round(wanted * 2**bits), 2**bits)
+        if low + spare <= found <= high - spare:
+            return found
+    raise ValueError(f"no number of {FINEST} bits lies well inside {low} to {high}, expected a wider interval")
+
+
+def uniform_for(weights: Sequence[Any], outcome: int, towards: Fraction = Fraction(1, 2)) -> Fraction:
+    """Return a uniform that inverse cdf takes to ``outcome``, far from every decision."""
+    before = sum((Fraction(mass) for mass in weights[:outcome]), start=Fraction(0))
+    return uniform_in(before, before + Fraction(weights[outcome]), towards)

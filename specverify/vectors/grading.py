@@ -1,0 +1,88 @@
+"""What the answers of a program are worth: vector by vector, group by group, and whether its conventions agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from specverify.vectors.catalogue import kind_of
+from specverify.vectors.conventions import family_of
+from specverify.vectors.vector import Answer, Judged, Outcome, Vector
+
+UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
+
+
+class Graded(NamedTuple):
+    """One vector, the answer to it, and what that is worth."""
+
+    vector: Vector
+    answer: Answer | None
+    judged: Judged
+
+
+class Convention(NamedTuple):
+    """What a program does where there is a choice."""
+
+    family: str
+    flags: tuple[str, ...]
+    """The flags that fit all its answers; none where it mixes two."""
+    examples: Mapping[str, str]
+    """Flag -> a vector whose answer takes it and another one's does not."""
+    vectors: int
+    """How many answers tell."""
+
+
+class Grades(NamedTuple):
+    """Everything that is known of a program."""
+
+    program: str
+    graded: tuple[Graded, ...]
+    conventions: tuple[Convention, ...]
+
+    def counted(self, group: str | None = None) -> Counter[Outcome]:
+        """Return how many answers are worth what, in a group or in all."""
+        return Counter(item.judged.outcome for item in self.graded if group is None or item.vector.group == group)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that were asked for, in order."""
+        return tuple(dict.fromkeys(item.vector.group for item in self.graded))
+
+    @property
+    def failures(self) -> tuple[Graded, ...]:
+        """Every wrong answer, in order."""
+        return tuple(item for item in self.graded if item.judged.outcome is Outcome.FAILED)
+
+    @property
+    def mixed(self) -> tuple[Convention, ...]:
+        """The choices that were not made once."""
+        return tuple(item for item in self.conventions if not item.flags)
+
+
+def grade(program: str, vectors: Sequence[Vector], answers: Mapping[str, Answer]) -> Grades:
+    """Judge the answers to ``vectors``; what is not answered is never a pass."""
+    graded = tuple(_graded(vector, answers.get(vector.id)) for vector in vectors)
+    return Grades(program, graded, _conventions(graded))
+
+
+def _graded(vector: Vector, answer: Answer | None) -> Graded:
+    return Graded(vector, answer, UNANSWERED if answer is None else kind_of(vector).judge(vector, answer))
+
+
+def _conventions(graded: Sequence[Graded]) -> tuple[Convention, ...]:
+    taken: dict[str, list[Graded]] = {}
+    for item in graded:
+        if item.judged.flags:
+            taken.setdefault(family_of(item.judged.flags[0]), []).append(item)
+    return tuple(_convention(family, items) for family, items in taken.items())
+
+
+def _convention(family: str, items: Sequence[Graded]) -> Convention:
+    """Return the flags that fit all answers; where none does, an answer for each that one alone fits best."""
+    fitting = Counter(flag for item in items for flag in item.judged.flags)
+    flags = tuple(flag for flag, number in fitting.items() if number == len(items))
+    if flags:
+        return Convention(family, flags, {}, len(items))
+    examples = {item.judged.flags[0]: item.vector.id for item in reversed(items)}
+    return Convention(family, (), dict(sorted(examples.items())), len(items))

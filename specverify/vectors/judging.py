@@ -1,0 +1,154 @@
+"""Answers beside what is expected: exactly, as rows of probabilities, as laws, and what must not come out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from reference import Tokens
+from reference.arguments import shown
+from specverify.base.arguments import is_number
+from specverify.laws.rounding import FLOAT32, FLOAT64, Rounding, allowed
+from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Result, Vector
+
+RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
+"""How a rational is written."""
+LONGEST, MOST = 1000, 1e9
+"""Digits of a rational, and the largest number that an answer can have."""
+Same = Callable[[Answer, Answer], Judged]
+"""``same(expected, answer)``."""
+
+
+def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
+    """Return what an answer is worth: a branch of the vector, a refusal, or what must not come out."""
+    refused = answer == REFUSED
+    if vector.result is Result.INVALID:
+        return _judged_invalid(vector, answer, refused=refused)
+    if refused:
+        taken = tuple(branch.flag for branch in vector.expected if branch.answer == REFUSED)
+        return _passed(*taken) if taken else Judged(Outcome.FAILED, "it refuses an input that is right")
+    found = [(branch.flag, same(branch.answer, answer)) for branch in vector.expected if branch.answer != REFUSED]
+    fits = tuple(flag for flag, judged in found if judged.outcome is Outcome.PASSED)
+    return _passed(*filter(None, fits)) if fits else min((judged for _, judged in found), key=_rank)
+
+
+def _rank(judged: Judged) -> int:
+    return _RANK[judged.outcome]
+
+
+def judged_exactly(vector: Vector, answer: Answer) -> Judged:
+    """Judge an answer that must be equal, field by field."""
+    return judged_by(equal_fields, vector, answer)
+
+
+def judged_as_row(vector: Vector, answer: Answer) -> Judged:
+    """Judge a pmf: strings are rationals and must be equal, numbers may be rounded."""
+    return judged_by(equal_rows, vector, answer)
+
+
+def equal_fields(expected: Answer, answer: Answer) -> Judged:
+    """Return whether every expected field is there and equal."""
+    for field, value in expected.items():
+        if field not in answer:
+            return Judged(Outcome.NOT_ANSWERED, f"the answer has no {field}")
+        if type(answer[field]) is not type(value) or answer[field] != value:
+            return Judged(Outcome.FAILED, f"{field} is {shown(answer[field])}, expected {shown(value)}")
+    return _passed()
+
+
+def equal_rows(expected: Answer, answer: Answer) -> Judged:
+    """Return whether two rows of probabilities are equal, as rationals or within rounding."""
+    row, wanted = answer.get("pmf"), expected["pmf"]
+    if not isinstance(row, list):
+        return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")
+    if len(row) != len(wanted):
+        return Judged(Outcome.FAILED, f"the pmf has {len(row)} entries, expected {len(wanted)}")
+    return equal_laws(dict(enumerate(wanted)), dict(enumerate(row)), decisions=1)
+
+
+def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) -> Judged:
+    """Return whether two laws are equal: as rationals where all are strings, else within rounding.
+
+    A distance beyond what rounding does in float32 is a failure; one within what it does in float64 is a pass; between
+    the two nothing is known.
+    """
+    values: dict[Any, Fraction] = {}
+    for outcome, mass in found.items():
+        value = rational(mass)
+        if value is None:
+            return Judged(Outcome.FAILED, f"the probability of {_said(outcome)} is {shown(mass)}, no probability")
+        values[outcome] = value
+    wanted = {outcome: Fraction(mass) for outcome, mass in expected.items()}
+    none = Fraction(0)
+    apart = {key: values.get(key, none) - wanted.get(key, none) for key in values.keys() | wanted.keys()}
+    distance = sum((abs(value) for value in apart.values()), start=none) / 2
+    if distance == 0:
+        return _passed()
+    coarse, fine = (_bound(epsilon, decisions, len(wanted)) for epsilon in (FLOAT32, FLOAT64))
+    exact = all(isinstance(mass, str) for mass in found.values())
+    if not exact and distance <= fine:
+        return _passed()
+    if not exact and distance <= coarse:
+        said = f"a distance of {float(distance):.1g} may be rounding: answer in rationals or float64"
+        return Judged(Outcome.UNDECIDED, said)
+    worst = max(apart, key=lambda outcome: (abs(apart[outcome]), repr(outcome)))
+    shown_value = found.get(worst, 0)
+    return Judged(
+        Outcome.FAILED,
+        f"{_said(worst)} has probability {shown_value}, expected {expected.get(worst, '0')}; "
+        f"total variation {float(distance):.3g}",
+    )
+
+
+def rational(value: Any) -> Fraction | None:
+    """Return a probability given as a string or a number, None for anything else."""
+    if isinstance(value, str):
+        return Fraction(value) if len(value) <= LONGEST and RATIONAL.fullmatch(value) else None
+    fine = is_number(value) and 0 <= value <= MOST
+    return Fraction(value) if fine else None
+
+
+def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
+    """Return tokens -> what stands at ``value``; None where the rows have another shape, or name tokens twice."""
+    if not isinstance(rows, list):
+        return None
+    found: dict[Tokens, Any] = {}
+    for row in rows:
+        if not isinstance(row, Mapping) or set(row) != {"tokens", value} or not isinstance(row["tokens"], list):
+            return None
+        tokens = tuple(row["tokens"])
+        if not all(type(token) is int for token in tokens) or tokens in found:
+            return None
+        found[tokens] = row[value]
+    return found
+
+
+def _bound(epsilon: float, decisions: int, support: int) -> Fraction:
+    return Fraction(allowed(Rounding(epsilon, decisions, decisions * support, decisions, support), epsilon))
+
+
+def _judged_invalid(vector: Vector, answer: Answer, *, refused: bool) -> Judged:
+    if refused:
+        return _passed()
+    if not vector.must_not:
+        return Judged(Outcome.FAILED, f"it answers {shown(answer)}, expected a refusal")
+    for forbidden in vector.must_not:
+        missing = [field for field in forbidden if field not in answer]
+        if missing:
+            return Judged(Outcome.NOT_ANSWERED, f"the answer has no {missing[0]}")
+        if all(answer[field] == value for field, value in forbidden.items()):
+            return Judged(Outcome.FAILED, f"it answers {shown(dict(forbidden))}, which must not come out")
+    return _passed()
+
+
+def _passed(*flags: str) -> Judged:
+    return Judged(Outcome.PASSED, flags=flags)
+
+
+def _said(outcome: Any) -> str:
+    return f"token {outcome}" if isinstance(outcome, int) else f"the text {list(outcome)}"
+
+
+_RANK = {Outcome.PASSED: 0, Outcome.UNDECIDED: 1, Outcome.FAILED: 2, Outcome.NOT_ANSWERED: 3}

@@ -1,0 +1,1 @@
+"""The kinds of vectors, one file each, ending in a ``Kind``."""

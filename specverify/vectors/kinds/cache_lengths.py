@@ -1,0 +1,57 @@
+"""``cache_lengths``: after a round, how many entries each cache keeps, and which known tokens it has not been fed.
+
+A round starts with ``known`` tokens; the target's cache lacks the last of them, and is fed it and the drafts. The
+drafter has been fed all but its own last draft, or holds ``held`` entries where the round was not an ordinary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reference import keep_lengths, tokens_to_feed
+from specverify.vectors.judging import judged_exactly
+from specverify.vectors.vector import Answer, Kind, Vector, valid
+
+KIND = "cache_lengths"
+TARGET, DRAFT = "target", "draft"
+MOST_KNOWN, MOST_GAMMA = 6, 4
+NOTES = {TARGET: ("rollback", "cache-length"), DRAFT: ("draft-cache",)}
+
+
+def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
+    """Return what ``reference`` says to the inputs."""
+    known, accepted = inputs["known"], inputs["accepted"]
+    keep: int = getattr(keep_lengths(known, inputs["gamma"], accepted, inputs.get("held")), flag)
+    return {"keep": keep, "unfed": list(tokens_to_feed(tuple(range(known + accepted + 1)), keep))}
+
+
+def vectors() -> tuple[Vector, ...]:
+    """Return all of them."""
+    return tuple(vector for flag in (TARGET, DRAFT) for vector in _of_cache(flag))
+
+
+def _of_cache(flag: str) -> Iterator[Vector]:
+    for known in range(1, MOST_KNOWN + 1):
+        for gamma in range(MOST_GAMMA + 1):
+            for accepted in range(gamma + 1):
+                for held in _held(flag, known, gamma):
+                    inputs = {"cache": flag, "known": known, "gamma": gamma, "accepted": accepted, **held}
+                    name = f"{flag}/" + "-".join(f"{word}{value}" for word, value in list(inputs.items())[1:])
+                    yield valid(name, KIND, inputs, answer_of(flag, inputs), flag, notes=NOTES[flag])
+
+
+def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
+    """Return what the drafter's cache may hold: after an ordinary round, and where it fell behind."""
+    if flag == TARGET:
+        return [{}]
+    return [{"held": held} for held in sorted({max(known + gamma - 1, 0), max(known - 2, 0)})]
+
+
+CACHE = Kind(
+    KIND,
+    "entries kept after a round, and positions of known tokens that are not in the cache",
+    vectors,
+    {"keep": "entries kept", "unfed": "positions of known tokens that the next pass is fed first"},
+    judged_exactly,
+)

@@ -1,0 +1,227 @@
+"""``law_of_round``: the exact law of what a whole round emits, and of whole texts, for enumerators and samplers.
+
+A model is a table; ``context`` says which of its rows is the pmf after a text (``tables.CONTEXTS``). Every algorithm of
+the registry is asked for the law of its first round; every lossless decoder for that of the text, which is the target's
+own, over several rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from reference import ALGORITHMS, Algorithm, Claim, Task, Tokens
+from reference.models import draft_model
+from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.law import target_law
+from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
+from specverify.vectors.processed import processed
+from specverify.vectors.sampled import judged_counts
+from specverify.vectors.tables import CONTEXTS, row_pairs, rows_of
+from specverify.vectors.vector import Answer, Judged, Kind, Outcome, Vector, text, valid
+
+KIND = "law_of_round"
+LOSSLESS = "any lossless decoder"
+PROCESSED = "sampling parameters"
+ROUND, TEXT = "round", "text"
+
+
+class Case(NamedTuple):
+    """Models and limits."""
+
+    shape: str
+    vocabulary: int
+    prompt: Tokens
+    horizon: int
+    eos: Tokens = ()
+    context: str = "last token"
+
+    @property
+    def name(self) -> str:
+        """The case in one word."""
+        end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
+        far = "" if self.context == "last token" else "-all"
+        return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
+
+
+ROUNDS = (
+    Case("generic", 2, (0, 1, 0), 5),
+    Case("zeros", 3, (0, 1, 0), 4),
+    Case("untied", 3, (0, 2, 0), 4),
+    Case("generic", 3, (1, 2), 4),
+)
+BIASED_TEXTS = (Case("generic", 2, (0, 1), 5), Case("generic", 3, (0, 1, 0), 3))
+"""Several rounds of what is not lossless."""
+SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
+TEXTS = (
+    *(Case(shape, 2, (0, 1, 0), 4) for shape in SHAPES),
+    *(Case(shape, 3, prompt, 3) for shape in SHAPES for prompt in ((0,), (0, 2, 0))),
+    *(Case(shape, 3, (0, 1), 4, eos) for shape in ("generic", "peaked", "equal") for eos in ((2,), (0, 1))),
+    *(Case(shape, 2, (0,), horizon) for shape in ("generic", "zeros") for horizon in (1, 2, 6)),
+    *(Case("untied", 3, (prompt,), horizon) for prompt, horizon in ((0, 4), (2, 5))),
+    Case("untied", 4, (1, 0), 3),
+    *(Case(shape, 3, (0, 1), 4, context="all tokens") for shape in ("generic", "peaked", "untied")),
+    *(Case(shape, 2, (0, 1, 1, 0, 1), 5, context="all tokens") for shape in ("generic", "untied")),
+    *(Case(shape, 3, (0, 1, 2, 1, 0), 3, context="all tokens") for shape in ("generic", "untied")),
+)
+
+
+ROWS_OF_ALL = 7
+"""Rows of a table that all tokens count for: a prime, so that no place of a token is lost."""
+UNTIED = Case("untied", 3, (0, 1), 3)
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "cold": {"temperature": "1/2"},
+    "greedy": {"temperature": "0"},
+    "top-k": {"top_k": 2},
+    "top-p": {"top_p": "3/5"},
+    "min-p": {"min_p": "11/20"},
+    "cold-top-k": {"temperature": "1/2", "top_k": 2},
+    "cold-top-p": {"temperature": "1/2", "top_p": "3/4"},
+    "presence": {"presence": "1/2"},
+    "frequency": {"frequency": "1/3"},
+    "penalties": {"presence": "1/2", "frequency": "1/3"},
+    "bias": {"bias": {"0": "5"}},
+    "bad-words": {"bad_words": [[1, 2], [2, 0, 1], [0, 0]]},
+    "allowed": {"allowed": [0, 2], "vocabulary": 3},
+    "min-new": {"min_new": 3},
+    "grammar": {"grammar": [[0, 0, 1], [0, 1, 0], [1, 2, 2], [1, 1, 0], [2, 0, -1], [2, 1, 2]], "vocabulary": 3},
+    "grammar-after-1": {
+        "grammar": [[0, 0, 1], [0, 1, 0], [1, 2, 2], [1, 1, 0], [2, 0, -1], [2, 1, 2]],
+        "vocabulary": 3,
+        "trigger": 1,
+    },
+    "short-grammar": {"grammar": [[0, 0, 1], [0, 1, 1], [1, 2, -1]], "vocabulary": 3},
+}
+"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0.
+
+It holds from the first new token on, or behind the first ``trigger`` among them."""
+
+
+NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
+"""Parameter -> the note of its vectors, where it is not that of all."""
+
+
+def vectors() -> tuple[Vector, ...]:
+    """Return all of them."""
+    return (*map(_of_text, TEXTS), *_of_parameters(), *(vector for row in ALGORITHMS for vector in _of_algorithm(row)))
+
+
+def task_of(inputs: Mapping[str, Any]) -> Task:
+    """Return what is decoded, in rationals."""
+    target, draft = (CONTEXTS[inputs["context"]](inputs[name]) for name in ("target", "draft"))
+    return Task(target, draft, eos=tuple(inputs["eos"]), horizon=inputs["horizon"])
+
+
+def law_data(law: Mapping[Tokens, Any]) -> Answer:
+    """Return a law as an answer, in the order of its outcomes."""
+    mean = sum(len(tokens) * mass for tokens, mass in law.items())
+    rows = [{"tokens": list(tokens), "probability": text(law[tokens])} for tokens in sorted(law)]
+    return {"law": rows, "expected_tokens": text(mean)}
+
+
+def options_data(value: Any) -> Any:
+    """Return an option of an algorithm as JSON: rationals are strings, tuples lists."""
+    if isinstance(value, Fraction):
+        return text(value)
+    if isinstance(value, Mapping):
+        return {name: options_data(item) for name, item in value.items()}
+    return list(map(options_data, value)) if isinstance(value, (tuple, list, frozenset)) else value
+
+
+def _inputs(case: Case, what: str) -> dict[str, Any]:
+    number = case.vocabulary if case.context == "last token" else ROWS_OF_ALL
+    target, draft = row_pairs(case.shape, case.vocabulary, number, KIND)
+    return {
+        "what": what,
+        "context": case.context,
+        "target": rows_of(target),
+        "draft": rows_of(draft),
+        "prompt": list(case.prompt),
+        "horizon": case.horizon,
+        "eos": list(case.eos),
+    }
+
+
+def _of_text(case: Case) -> Vector:
+    inputs = _inputs(case, TEXT)
+    answer = law_data(target_law(task_of(inputs), case.prompt))
+    return valid(f"text/{case.name}", KIND, inputs, answer, LOSSLESS, notes=("several-rounds", "round", "proposal"))
+
+
+def _of_parameters() -> Iterator[Vector]:
+    """Yield texts under sampling parameters, of rows without ties and thresholds that nothing hits."""
+    for name, parameters in PARAMETERS.items():
+        for case in (UNTIED, UNTIED._replace(horizon=4, prompt=(0,))):
+            case = case._replace(eos=(1,)) if "min_new" in parameters else case  # noqa: PLW2901 - the same, ended
+            inputs = _inputs(case, TEXT) | {"parameters": parameters}
+            task = task_of(inputs)
+            model = processed(task.target, parameters, case.prompt, case.eos)
+            answer = law_data(target_law(task._replace(target=model), case.prompt))
+            notes = [note for word, note in NOTES_OF.items() if word in parameters] or ["parameters"]
+            yield valid(f"{TEXT}/{name}-{case.name}", KIND, inputs, answer, PROCESSED, notes=notes)
+
+
+def _of_algorithm(row: Algorithm) -> Iterator[Vector]:
+    asked = [(ROUND, case) for case in ROUNDS]
+    if Claim.LOSSLESS not in row.claims:
+        asked += [(TEXT, case) for case in BIASED_TEXTS]
+    for what, case in asked:
+        for number, options in enumerate(row.examples):
+            inputs = _inputs(case, what) | {"algorithm": row.name, "options": options_data(options)}
+            law = LAWS[what](row, options, task_of(inputs), case.prompt)
+            name = f"{row.name}/{what}-{case.name}-o{number}"
+            yield valid(name, KIND, inputs, law_data(law), row.name, notes=("round",))
+
+
+def round_law(decoder: Any, prompt: Tokens) -> Mapping[Tokens, Any]:
+    """Return the law of the tokens of a decoder's first round."""
+    state = decoder.init(prompt)
+    return program_law(lambda draws: decoder.step(draws, state)[1].tokens).probabilities
+
+
+def _round_law(row: Algorithm, options: Any, task: Task, prompt: Tokens) -> Mapping[Tokens, Any]:
+    return round_law(row.build(task._replace(draft=draft_model(task)), **options), prompt)
+
+
+def _text_law(row: Algorithm, options: Any, task: Task, prompt: Tokens) -> Mapping[Tokens, Any]:
+    return decoder_law(row.build(task, **options), prompt).probabilities
+
+
+LAWS = {ROUND: _round_law, TEXT: _text_law}
+"""Whose law is asked for -> how it is computed."""
+
+
+def judge(vector: Vector, answer: Answer) -> Judged:
+    """Judge a law, or counts of samples of it."""
+    return judged_by(_same, vector, answer)
+
+
+def _same(expected: Answer, answer: Answer) -> Judged:
+    wanted = {tuple(item["tokens"]): item["probability"] for item in expected["law"]}
+    if "counts" in answer:
+        return judged_counts({tokens: Fraction(mass) for tokens, mass in wanted.items()}, answer["counts"])
+    if "law" not in answer:
+        return Judged(Outcome.NOT_ANSWERED, "the answer has neither law nor counts")
+    found = rows_by_tokens(answer["law"], "probability")
+    if found is None:
+        said = "the law is no list of different {tokens, probability}"
+        return Judged(Outcome.FAILED, said)
+    same = equal_laws(wanted, found, decisions=3 * max(map(len, wanted)))
+    if same.outcome is not Outcome.PASSED or answer.get("expected_tokens") is None:
+        return same
+    mean = equal_laws({"mean": expected["expected_tokens"]}, {"mean": answer["expected_tokens"]}, decisions=24)
+    return same if mean.outcome is Outcome.PASSED else Judged(mean.outcome, "expected_tokens does not fit the law")
+
+
+LAW = Kind(
+    KIND,
+    "the law of what a round emits, or a whole text",
+    vectors,
+    {
+        "law": "[{tokens, probability}], rationals as strings, or numbers of float64",
+        "counts": "instead of it, [{tokens, count}] of independent samples",
+        "expected_tokens": "the mean length, if it is known",
+    },
+    judge,
+)

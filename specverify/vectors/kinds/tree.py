@@ -1,0 +1,200 @@
+"""``tree``: who sees what in the one pass over a tree of drafts, and which path of it is accepted.
+
+Nodes hang from ``parents`` (-1: the last known token), which is fed in front of them. Rows of p: the root's first, then
+one a node. Siblings are tried in node order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from reference import Draft, Draws, Pmf, Site, Tokens, Verified, one_hot
+from reference.kv_cache import tree_mask
+from reference.trees import children, path_tokens, position_ids, regular_tree, retrieve_indices
+from reference.verifiers.recursive_rejection import recursive_rejection
+from specverify.laws.paths import paths
+from specverify.vectors.given import UNASKED, GivenUniforms, uniform_for
+from specverify.vectors.judging import judged_exactly
+from specverify.vectors.tables import pmf_of, row_pairs, rows_of, support_of
+from specverify.vectors.vector import Answer, Kind, Vector, text, valid
+
+KIND = "tree"
+LAYOUT, GREEDY, RECURSIVE = "layout", "greedy", "recursive-rejection"
+Inputs = Mapping[str, Any]
+TREES: tuple[Tokens, ...] = (
+    (),
+    (-1,),
+    (-1, 0, 1),
+    (-1, -1),
+    (-1, -1, 0, 1),
+    (-1, 0, 0, -1, 3),
+    (-1, -1, 1, 0, 2, 2),
+    regular_tree((2, 2, 1)),
+    regular_tree((3, 1)),
+)
+"""Chains, brothers, and trees whose nodes stand in no order of depth."""
+UNASKED_COIN = Fraction(1, 64)
+"""The coin of a sibling that nobody may try: it would accept."""
+
+
+def layout_of(inputs: Inputs) -> Answer:
+    """Return mask, positions and paths of a tree behind ``known`` tokens."""
+    parents, known = tuple(inputs["parents"]), inputs["known"]
+    mask = np.asarray(tree_mask(parents, known), dtype=int)
+    return {
+        "mask": ["".join(map(str, row)) for row in mask.tolist()],
+        "positions": position_ids(parents, known).tolist(),
+        "paths": retrieve_indices(parents).tolist(),
+    }
+
+
+def accepted_of(inputs: Inputs, draws: Draws) -> Answer:
+    """Return what recursive rejection emits, and the nodes of the accepted path, whose cache entries are kept."""
+    verified = verified_by(inputs, draws)
+    kept = verified.tokens[: verified.accepted]
+    return {"accepted": verified.accepted, "tokens": list(verified.tokens), "path": list(_path(inputs, kept))}
+
+
+def verified_by(inputs: Inputs, draws: Draws) -> Verified:
+    """Return what recursive rejection emits."""
+    return recursive_rejection(draws, _target(inputs), (), draft_of(inputs))
+
+
+def draft_of(inputs: Inputs) -> Draft:
+    """Return the tree of the inputs; without q every node is a point mass."""
+    rows = inputs.get("q") or [None] * len(inputs["tokens"])
+    return Draft(
+        tuple(inputs["tokens"]), tuple(inputs["parents"]), tuple(None if row is None else pmf_of(row) for row in rows)
+    )
+
+
+def _target(inputs: Inputs) -> Any:
+    draft = draft_of(inputs)
+    rows: dict[Tokens, Pmf] = {(): pmf_of(inputs["p"][0])}
+    rows |= {path_tokens(draft, node): pmf_of(inputs["p"][1 + node]) for node in range(len(draft.tokens))}
+    return rows.__getitem__
+
+
+def _path(inputs: Inputs, kept: Tokens) -> Tokens:
+    path: Tokens = ()
+    for token in kept:
+        at = path[-1:] or (-1,)
+        path += (next(node for node in children(inputs["parents"], at) if inputs["tokens"][node] == token),)
+    return path
+
+
+def draws_of(inputs: Inputs) -> Draws:
+    """Return the draws that the coins and the final uniform of the inputs make."""
+
+    def uniform(site: Site) -> Fraction:
+        if site[0] == "accept":
+            return Fraction(inputs["coins"][site[1]][site[2]]) if "coins" in inputs else UNASKED
+        return Fraction(inputs.get("final", UNASKED))
+
+    return GivenUniforms(uniform)
+
+
+def vectors() -> tuple[Vector, ...]:
+    """Return all of them."""
+    return (*_layouts(), *_greedy(), *_recursive())
+
+
+def _layouts() -> Iterator[Vector]:
+    for number, parents in enumerate(TREES):
+        for known in (1, 4):
+            inputs = {"parents": list(parents), "known": known}
+            name = f"{LAYOUT}/tree{number}-known{known}"
+            yield valid(name, KIND, inputs, layout_of(inputs), LAYOUT, notes=("tree-position",))
+
+
+def _greedy() -> Iterator[Vector]:
+    """Yield every path of every tree as the one that the target's argmax follows, up to each of its nodes."""
+    for number, parents in enumerate(TREES[1:], start=1):
+        tokens = _sibling_tokens(parents)
+        for last in range(-1, len(parents)):
+            path = {last, *_ancestors(parents, last)}
+            rows = [_row_to(parents, tokens, node, path) for node in range(-1, len(parents))]
+            inputs = {"parents": list(parents), "tokens": list(tokens), "p": rows_of(rows)}
+            answer = accepted_of(inputs, draws_of(inputs))
+            notes = ("tree-path", "siblings")
+            yield valid(f"{GREEDY}/tree{number}-to{last + 1}", KIND, inputs, answer, GREEDY, notes=notes)
+
+
+def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
+    """Return the point mass on the child of ``node`` that is on the path, or on a token that no child has."""
+    below = [child for child in children(parents, (node,)) if child in path]
+    like = pmf_of(["1"] + ["0"] * 4)
+    return one_hot(tokens[below[0]] if below else 4, like)
+
+
+def _ancestors(parents: Sequence[int], node: int) -> set[int]:
+    found = set()
+    while node >= 0:
+        node = parents[node]
+        found.add(node)
+    return found
+
+
+def _sibling_tokens(parents: Sequence[int]) -> Tokens:
+    """Return tokens 0 to 3 that differ between siblings, and repeat elsewhere."""
+    return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
+
+
+def _recursive() -> Iterator[Vector]:
+    """Yield every path of recursive rejection through small trees of drafts that were drawn with replacement."""
+    for number, parents in ((3, TREES[3]), (4, TREES[4]), (8, TREES[8])):
+        for shape in ("generic", "zeros", "disjoint"):
+            p, q = row_pairs(shape, 4, 1 + len(parents), KIND)
+            rows = [q[1 + parent] for parent in parents]
+            tokens = _drawn(parents, rows)
+            if tokens is None:
+                continue
+            given = {"parents": list(parents), "tokens": list(tokens), "p": rows_of(p), "q": rows_of(rows)}
+            for way in paths(lambda draws, given=given: verified_by(given, draws)):  # type: ignore[misc]
+                inputs = given | _numbers(parents, way.decisions)
+                answer = accepted_of(inputs, draws_of(inputs))
+                word = "".join(map(str, answer["tokens"])) + "-n" + "".join(map(str, answer["path"]))
+                name = f"{RECURSIVE}/{shape}-tree{number}-e{word}"
+                yield valid(name, KIND, inputs, answer, RECURSIVE, notes=("siblings", "tree-path", "residual"))
+
+
+def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
+    """Return a token for every node that its row can have drawn, different among siblings; None if there is none."""
+    tokens: Tokens = ()
+    for node, row in enumerate(rows):
+        taken = {tokens[other] for other in children(parents[:node], (parents[node],))}
+        free = [token for token in support_of(row) if token not in taken]
+        if not free:
+            return None
+        tokens += (free[-1],)
+    return tokens
+
+
+def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
+    """Return coins ``[depth][sibling]`` and a final uniform that lead along the decisions."""
+    found = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
+    widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
+    levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))
+    coins = [[text(found.get(("accept", depth, k), UNASKED_COIN)) for k in range(widest)] for depth in range(levels)]
+    last = next((uniform for site, uniform in found.items() if site[0] != "accept"), UNASKED)
+    return {"coins": coins, "final": text(last)}
+
+
+TREE = Kind(
+    KIND,
+    "mask, positions and paths of a tree of drafts, and which path is accepted",
+    vectors,
+    {
+        "mask": "a string of 0 and 1 a row: the root and the nodes, to known tokens and nodes",
+        "positions": "position of every row",
+        "paths": "rows from the root to every leaf, depth first, padded with -1",
+        "accepted": "how many drafts are accepted",
+        "tokens": "these and the token after them",
+        "path": "their nodes",
+    },
+    judged_exactly,
+)

@@ -1,0 +1,231 @@
+"""``verify_chain``: one verification of a chain of drafts, every random number given.
+
+For each convention, rows in several shapes, drafts from them, and every path that the verifier can take from there: its
+uniforms lie well inside the intervals that lead along the path. Behind a rejection stand coins that would accept.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from reference import Draft, Draws, Pmf, Site, Tokens, Verified, Verifier, chain
+from reference.algorithms.typical_acceptance import typical_threshold
+from reference.pmf import point_on_argmax
+from reference.verifiers.accept_or_replace import accept_or_replace
+from reference.verifiers.block_verification import block_verification
+from reference.verifiers.greedy_match import greedy_match
+from reference.verifiers.sample_and_match import sample_and_match
+from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.laws.paths import paths
+from specverify.vectors.given import UNASKED, GivenKeys, GivenUniforms, race, uniform_for
+from specverify.vectors.judging import judged_exactly
+from specverify.vectors.tables import by_position, pmf_of, row_pairs, rows_of, support_of
+from specverify.vectors.vector import Answer, Kind, Vector, text, texts, valid
+
+KIND = "verify_chain"
+ACCEPTING, REJECTING = Fraction(1, 64), Fraction(61, 64)
+"""Coins that nobody may look at."""
+TOWARDS = (Fraction(1, 2), Fraction(1, 8), Fraction(7, 8))
+"""Where in its interval a uniform lies, in turn."""
+Inputs = Mapping[str, Any]
+
+
+class Convention(NamedTuple):
+    """How a verifier uses its random numbers."""
+
+    flag: str
+    verifier: Callable[[Inputs], Verifier]
+    draws: Callable[[Inputs], Draws]
+    numbers: Callable[[dict[Site, Fraction], int, random.Random, Sequence[tuple[Any, int]]], dict[str, Any]]
+    """``numbers(by site, gamma, rng, [(weights, outcome) of the last draw])``: the random numbers of the inputs."""
+    notes: tuple[str, ...]
+    deterministic: bool = False
+    parameters: Mapping[str, str] = {}
+
+
+def answer_of(convention: Convention, inputs: Inputs) -> Answer:
+    """Return what ``reference`` says to the inputs."""
+    verified = verified_by(convention.verifier(inputs), inputs, convention.draws(inputs))
+    return {"accepted": verified.accepted, "tokens": list(verified.tokens)}
+
+
+def verified_by(verify: Verifier, inputs: Inputs, draws: Draws) -> Verified:
+    """Return what a verifier emits, given draws."""
+    return verify(draws, by_position([pmf_of(row) for row in inputs["p"]]), (), draft_of(inputs))
+
+
+def draft_of(inputs: Inputs) -> Draft:
+    """Return the drafts of the inputs."""
+    pmfs = tuple(None if row is None else pmf_of(row) for row in inputs["q"])
+    return chain(tuple(inputs["draft"]), pmfs)
+
+
+def uniform_of(inputs: Inputs) -> Callable[[Site], Fraction]:
+    """Return which uniform of the inputs decides at a site."""
+
+    def uniform(site: Site) -> Fraction:
+        if site[0] == "accept":
+            return Fraction(inputs["coins"][site[1]]) if "coins" in inputs else UNASKED
+        if site[0] == "target":
+            return Fraction(inputs["uniforms"][site[1]])
+        return Fraction(inputs.get("final", UNASKED))
+
+    return uniform
+
+
+def _by_uniforms(inputs: Inputs) -> Draws:
+    return GivenUniforms(uniform_of(inputs))
+
+
+def _by_keys(inputs: Inputs) -> Draws:
+    return GivenKeys(_by_uniforms(inputs), [Fraction(key) for key in inputs["keys"]])
+
+
+def _coins(found: dict[Site, Fraction], gamma: int, unasked: Fraction = ACCEPTING) -> list[str]:
+    return [text(found.get(("accept", i), unasked)) for i in range(gamma)]
+
+
+def _last(found: dict[Site, Fraction]) -> str:
+    return text(next((uniform for site, uniform in found.items() if site[0] != "accept"), UNASKED))
+
+
+def _coins_and_final(found: dict[Site, Fraction], gamma: int, *_: Any) -> dict[str, Any]:
+    return {"coins": _coins(found, gamma), "final": _last(found)}
+
+
+def _block_coins(found: dict[Site, Fraction], gamma: int, *_: Any) -> dict[str, Any]:
+    return {"coins": _coins(found, gamma, REJECTING), "final": _last(found)}
+
+
+def _coins_and_keys(found: dict[Site, Fraction], gamma: int, rng: random.Random, final: Any) -> dict[str, Any]:
+    ((weights, outcome),) = final
+    keys: list[Fraction] = []
+    while not keys or race(weights, keys)[0] != outcome or 0 < race(weights, keys)[1] < Fraction(9, 8):
+        keys = [Fraction(rng.randint(1, 160), 32) for _ in weights]
+    return {"coins": _coins(found, gamma), "keys": texts(keys)}
+
+
+def _row_uniforms(found: dict[Site, Fraction], gamma: int, *_: Any) -> dict[str, Any]:
+    return {"uniforms": [text(found.get(("target", i), Fraction(1, 2))) for i in range(gamma + 1)]}
+
+
+def _none(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _typical(inputs: Inputs) -> Verifier:
+    epsilon, delta = float(Fraction(inputs["epsilon"])), float(Fraction(inputs["delta"]))
+    return accept_or_replace(
+        lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
+        lambda p, q, token: point_on_argmax(p),
+        bonus=point_on_argmax,
+    )
+
+
+_USUAL = ("residual", "residual-row", "bonus", "coin", "after-a-rejection", "reused-uniform")
+CONVENTIONS = (
+    Convention("inverse-cdf", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, _USUAL),
+    Convention("exponential-race", lambda _: speculative_sampling, _by_keys, _coins_and_keys, _USUAL),
+    Convention(
+        "point-mass-drafts", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, ("proposal", "coin"), True
+    ),
+    Convention("block-verification", lambda _: block_verification, _by_uniforms, _block_coins, ("block", "residual")),
+    Convention("sample-and-match", lambda _: sample_and_match, _by_uniforms, _row_uniforms, ("argmax", "bonus"), True),
+    Convention("greedy", lambda _: greedy_match, _by_uniforms, _none, ("argmax", "bonus"), True),
+    Convention(
+        "typical-acceptance",
+        _typical,
+        _by_uniforms,
+        _none,
+        ("coin", "argmax"),
+        parameters={"epsilon": "23/64", "delta": "3/4"},
+    ),
+)
+SIZES = ((1, 3), (2, 3), (3, 4))
+"""(gamma, vocabulary)."""
+ON_REJECTION, ON_BONUS = frozenset({"residual", "residual-row", "after-a-rejection"}), frozenset({"bonus"})
+"""Notes of vectors in which a draft is rejected, or none is."""
+CLEAR = 1e-3
+"""How far from every threshold a probability is at least: the threshold is a logarithm, which floats round."""
+SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
+
+
+def vectors() -> tuple[Vector, ...]:
+    """Return all of them."""
+    found: dict[str, Vector] = {}
+    for convention in CONVENTIONS:
+        for gamma, vocabulary in SIZES[:2] if convention.deterministic else SIZES:
+            for shape in SHAPES:
+                found |= {vector.id: vector for vector in _of_shape(convention, shape, gamma, vocabulary)}
+    return tuple(found.values())
+
+
+def _of_shape(convention: Convention, shape: str, gamma: int, vocabulary: int) -> Iterator[Vector]:
+    p, q = row_pairs(shape, vocabulary, gamma + 1, KIND)
+    for draft in _drafts(q[:gamma]):
+        given: dict[str, Any] = {"p": rows_of(p), "q": rows_of(q[:gamma]), "draft": list(draft)}
+        if convention.deterministic:
+            given["q"] = [None] * gamma
+        given |= convention.parameters
+        if convention.numbers is _none and not _clear(given, p):
+            continue
+        for place, path in enumerate(_ways(convention, given)):
+            rng = random.Random(f"{convention.flag}/{shape}/{draft}/{place}")  # noqa: S311 - no secrets
+            inputs = given | _numbers(convention, path, gamma, rng)
+            answer = answer_of(convention, inputs)
+            name = f"{convention.flag}/{shape}-g{gamma}-d{_joined(draft)}-e{_joined(answer['tokens'])}"
+            other = ON_BONUS if answer["accepted"] < gamma else ON_REJECTION
+            notes = [note for note in convention.notes if note not in other]
+            yield valid(name, KIND, inputs, answer, convention.flag, notes=notes)
+
+
+def _ways(convention: Convention, inputs: Inputs) -> list[Any]:
+    """Return the decisions of every path of the verifier."""
+    verify = convention.verifier(inputs)
+    return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
+
+
+def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
+    """Return whether every probability is well above or below its threshold, where there is one, and no argmax tied."""
+    if any(row.tolist().count(row.max()) > 1 for row in p):
+        return False
+    if "epsilon" not in inputs:
+        return True
+    bounds = [typical_threshold(row, float(Fraction(inputs["epsilon"])), float(Fraction(inputs["delta"]))) for row in p]
+    return all(abs(float(mass) - bound) > CLEAR for row, bound in zip(p, bounds, strict=True) for mass in row)
+
+
+def _numbers(convention: Convention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
+    """Return random numbers that lead along the decisions."""
+    found = {
+        step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
+        for place, step in enumerate(decisions)
+        if 0 < step.weights[step.outcome] < 1 or step.site[0] == "accept"
+    }
+    final = [(step.weights, step.outcome) for step in decisions[-1:]]
+    return convention.numbers(found, gamma, rng, final)
+
+
+def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
+    """Return drafts that q can have drawn: each token once in every position at least, where that is possible."""
+    supports = [support_of(row) for row in q]
+    most = max(map(len, supports))
+    return list(
+        dict.fromkeys(tuple(tokens[(k + i) % len(tokens)] for i, tokens in enumerate(supports)) for k in range(most))
+    )
+
+
+def _joined(tokens: Sequence[int]) -> str:
+    return "".join(map(str, tokens))
+
+
+CHAIN = Kind(
+    KIND,
+    "one verification of a chain of drafts, all random numbers given",
+    vectors,
+    {"accepted": "how many drafts are accepted", "tokens": "these and the token after them"},
+    judged_exactly,
+)

@@ -1,0 +1,53 @@
+"""Counts of samples beside an exact law: planned before the first of them, with a false-alarm rate of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from reference import Tokens
+from specverify.vectors.judging import rows_by_tokens
+from specverify.vectors.vector import Judged, Outcome
+
+ALARM, MISS = 1e-9, 1e-2
+"""Of one vector: a thousand of them accuse a right sampler with probability 1e-6 at most."""
+DETECT = 0.05
+"""The total variation that counts must be able to show; fewer samples decide nothing."""
+
+
+def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
+    """Return whether counts of independent samples fit a law.
+
+    A text that the law gives probability 0 refutes at once. Otherwise a chi-square test at ``ALARM``; what passes it
+    is a pass only if a law at a total variation of ``DETECT`` would have failed it, but for a chance of ``MISS``.
+    """
+    from specverify.statistics.calibration import calibrated_level  # noqa: PLC0415 - scipy, where something is sampled
+    from specverify.statistics.goodness_of_fit import (  # noqa: PLC0415 - as above
+        detectable_total_variation,
+        goodness_of_fit,
+        samples_for,
+    )
+
+    counts = _counts(rows)
+    if counts is None:
+        return Judged(Outcome.FAILED, "the counts are no list of different {tokens, count}, whole numbers >= 0")
+    if not any(counts.values()):
+        return Judged(Outcome.NOT_ANSWERED, "the counts hold no sample")
+    masses = {tokens: float(mass) for tokens, mass in law.items()}
+    fit, level = goodness_of_fit(counts, masses), calibrated_level(ALARM)
+    if fit.unsupported:
+        return Judged(Outcome.FAILED, f"the text {list(fit.unsupported[0])} was sampled, and has probability 0")
+    if fit.p_value <= level:
+        said = f"{fit.samples} samples are at a total variation of {fit.tv_observed:.3g}: p-value {fit.p_value:.1g}"
+        return Judged(Outcome.FAILED, said)
+    if detectable_total_variation(masses, fit.samples, level, MISS) > DETECT:
+        needed = samples_for(masses, DETECT, level, MISS)
+        return Judged(Outcome.UNDECIDED, f"{fit.samples} samples are too few, expected {needed} or more")
+    return Judged(Outcome.PASSED)
+
+
+def _counts(rows: Any) -> dict[Tokens, int] | None:
+    found = rows_by_tokens(rows, "count")
+    fine = found is not None and all(type(count) is int and count >= 0 for count in found.values())
+    return found if fine else None

@@ -1,0 +1,80 @@
+"""Models as tables that a JSON file can hold: rows of rationals, by the last token."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Tokens, as_pmf
+from specverify.laws.tables import SHAPES, Weights, rational_pmf
+from specverify.vectors.vector import texts
+
+Rows = Sequence[Sequence[str]]
+
+
+def pmf_of(row: Sequence[str]) -> Pmf:
+    """Return a row of strings as an object array of ``Fraction``."""
+    return as_pmf([Fraction(mass) for mass in row])
+
+
+def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
+    """Return a row given by its positive entries, token -> probability."""
+    pmf = np.array([Fraction(0)] * vocabulary, dtype=object)
+    for token, mass in row.items():
+        pmf[int(token)] = Fraction(mass)
+    return pmf
+
+
+def by_last_token(rows: Rows) -> LanguageModel:
+    """Return the model whose pmf after a text is the row of its last token."""
+    pmfs = [pmf_of(row) for row in rows]
+    return lambda tokens: pmfs[tokens[-1]].copy()
+
+
+def by_all_tokens(rows: Rows) -> LanguageModel:
+    """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
+
+    Every token and its place count, so that a stale, lost or shifted one gives another row.
+    """
+    pmfs = [pmf_of(row) for row in rows]
+    return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
+
+
+CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
+"""What a row of a table depends on -> the model."""
+
+
+def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
+    """Return the model whose pmf after ``start + i`` tokens is row i."""
+    return lambda tokens: rows[len(tokens) - start]
+
+
+def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """All tokens possible under both, and no two of a row equally likely."""
+    p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
+    return p, q
+
+
+ROWS = SHAPES | {untied.__name__: untied}
+"""Shape -> weights of one row of p and of q."""
+
+
+def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
+    """Return ``number`` rows of p and of q in a shape of ``ROWS``; the numbers are small."""
+    rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
+    pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]
+    return [rational_pmf(p) for p, _ in pairs], [rational_pmf(q) for _, q in pairs]
+
+
+def support_of(pmf: Pmf) -> Tokens:
+    """Return the tokens of positive probability."""
+    return tuple(token for token, mass in enumerate(pmf.tolist()) if mass > 0)
+
+
+def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
+    """Return pmfs as rows of strings."""
+    return [texts(pmf.tolist()) for pmf in pmfs]

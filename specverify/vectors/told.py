@@ -1,0 +1,107 @@
+"""Grades in words: a table of groups, the first failures as Let and Then, the conventions, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from specverify.vectors.conventions import said
+from specverify.vectors.grading import Convention, Graded, Grades
+from specverify.vectors.notes import NOTES
+from specverify.vectors.vector import FORMAT_VERSION, Outcome
+
+FIRST, OF_A_GROUP = 6, 2
+"""Failures that are told, and those of one group."""
+LONGEST = 160
+MOST_NOTES = 2
+COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_ANSWERED)
+
+
+def table_rows(grades: Grades) -> list[tuple[str, ...]]:
+    """Return a row for every group that has an answer: its name, and how many are worth what."""
+    rows = []
+    for group in grades.groups:
+        counts = grades.counted(group)
+        if counts[Outcome.NOT_ANSWERED] < counts.total():
+            rows.append((group, *(str(counts[column] or "") for column in COLUMNS)))
+    return rows
+
+
+def unanswered_groups(grades: Grades) -> list[str]:
+    """Return the groups without any answer, those of one kind together where there are many."""
+    found = [
+        group for group in grades.groups if grades.counted(group)[Outcome.NOT_ANSWERED] == grades.counted(group).total()
+    ]
+    of_kind = Counter(group.split("/")[0] for group in found)
+    many = [f"{number} groups of {kind}" for kind, number in of_kind.items() if number > 9]
+    return [*(group for group in found if of_kind[group.split("/")[0]] <= 9), *many]
+
+
+def told_failures(grades: Grades) -> Iterator[str]:
+    """Yield the first failures, each as something that a stranger can check."""
+    told: Counter[str] = Counter()
+    for item in grades.failures:
+        told[item.vector.group] += 1
+        if told[item.vector.group] <= OF_A_GROUP and sum(min(n, OF_A_GROUP) for n in told.values()) <= FIRST:
+            yield "\n".join(_failure(item))
+
+
+def convention_lines(grades: Grades) -> Iterator[str]:
+    """Yield what the program does where there is a choice."""
+    for item in grades.conventions:
+        yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
+
+
+def _mixed(item: Convention) -> str:
+    seen = ", ".join(f"{flag} at {vector}" for flag, vector in item.examples.items())
+    return f"{item.family}: two conventions are mixed: {seen}"
+
+
+def summary(grades: Grades) -> str:
+    """Return the counts in one line."""
+    counts = grades.counted()
+    words = [f"{counts[column]} {column}" for column in COLUMNS if counts[column]]
+    mixed = f", {len(grades.mixed)} conventions mixed" if grades.mixed else ""
+    return f"{', '.join(words) or 'nothing was asked'}{mixed}"
+
+
+def grades_data(grades: Grades) -> dict[str, Any]:
+    """Return everything as JSON-able data."""
+    return {
+        "format": "specverify vector grades",
+        "format_version": FORMAT_VERSION,
+        "program": grades.program,
+        "counts": _counts(grades, None),
+        "groups": {group: _counts(grades, group) for group in grades.groups},
+        "conventions": [
+            {"family": item.family, "flags": list(item.flags), "mixed": dict(item.examples)}
+            for item in grades.conventions
+        ],
+        "not_passed": [
+            {"id": item.vector.id, "outcome": item.judged.outcome.value, "reason": item.judged.reason}
+            for item in grades.graded
+            if item.judged.outcome is not Outcome.PASSED
+        ],
+    }
+
+
+def _counts(grades: Grades, group: str | None) -> dict[str, int]:
+    counts = grades.counted(group)
+    return {column.value: counts[column] for column in COLUMNS}
+
+
+def _failure(item: Graded) -> Iterator[str]:
+    yield item.vector.id
+    for place, (name, value) in enumerate(item.vector.inputs.items()):
+        yield f"  {'Let' if place == 0 else '':<5} {name} = {_short(value)}"
+    yield f"  Then  {item.judged.reason}"
+    for place, note in enumerate(item.vector.notes[:MOST_NOTES]):
+        found = NOTES[note]
+        yield f"  {'As' if place == 0 else '':<5} {note}: {found.text} ({found.citations[0]})"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value).replace('"', "")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

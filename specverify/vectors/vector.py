@@ -1,0 +1,122 @@
+"""The shape of a test vector: what is given, what must come out, and which conventions that depends on.
+
+Numbers are strings: ``"3/8"`` is the rational, so that every language reads it exactly. Lists are lists of token ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+FORMAT, FORMAT_VERSION = "specverify vectors", 1
+RESULTS_FORMAT = "specverify vector results"
+
+Answer: TypeAlias = Mapping[str, Any]
+"""JSON-able: what a program says to one vector."""
+
+REFUSED: Answer = {"refused": True}
+"""The answer of a program that does not take the input, and says so."""
+
+
+class Result(StrEnum):
+    """What a vector asks for, in the words of Wycheproof."""
+
+    VALID = "valid"
+    """One answer is right."""
+    ACCEPTABLE = "acceptable"
+    """Several are, one for each convention; a program must keep to one of them."""
+    INVALID = "invalid"
+    """The input must be refused, or else an answer must not come out."""
+
+
+class Branch(NamedTuple):
+    """A right answer, and the convention under which it is; the empty word where there is no choice."""
+
+    flag: str
+    answer: Answer
+
+
+class Vector(NamedTuple):
+    """One question to a program."""
+
+    id: str
+    """``kind/...``; it stays the same when vectors are added."""
+    kind: str
+    inputs: Mapping[str, Any]
+    expected: tuple[Branch, ...]
+    """One for a valid vector, two or more for an acceptable one, none for an invalid one."""
+    result: Result = Result.VALID
+    flags: tuple[str, ...] = ()
+    """Conventions under which it is asked; the first one names its group."""
+    notes: tuple[str, ...] = ()
+    """Keys of ``notes.NOTES``: the classes of bugs that it exposes."""
+    must_not: tuple[Answer, ...] = ()
+    """For an invalid vector: answers that must not come out. Without any, only a refusal is right."""
+
+    @property
+    def group(self) -> str:
+        """What is counted together: the kind, and its first flag."""
+        return "/".join((self.kind, *self.flags[:1]))
+
+
+class Outcome(StrEnum):
+    """What an answer is worth. Only one of these is a pass."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    """Too coarse or too few to tell."""
+    NOT_ANSWERED = "not answered"
+
+
+class Judged(NamedTuple):
+    """What one answer is worth, and why."""
+
+    outcome: Outcome
+    reason: str = ""
+    flags: tuple[str, ...] = ()
+    """The conventions that the answer fits, where there is a choice."""
+
+
+class Kind(NamedTuple):
+    """One kind of vectors: how they are made and how answers to them are judged."""
+
+    name: str
+    summary: str
+    vectors: Callable[[], tuple[Vector, ...]]
+    fields: Mapping[str, str]
+    """Field of an answer -> what stands there."""
+    judge: Callable[[Vector, Answer], Judged]
+
+
+def text(value: Any) -> str:
+    """Return a rational as a string; every float is one."""
+    return str(Fraction(value))
+
+
+def texts(row: Any) -> list[str]:
+    """Return a row of rationals as strings."""
+    return [text(value) for value in row]
+
+
+def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
+    """Return the vector with one right answer."""
+    return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), Result.VALID, flags, tuple(notes))
+
+
+def by_convention(
+    name: str, kind: str, inputs: Mapping[str, Any], answers: Mapping[str, Answer], *flags: str, notes: Any = ()
+) -> Vector:
+    """Return the vector whose answer depends on a convention: flag -> answer. Valid if all of them agree."""
+    different = list(answers.values())
+    if all(answer == different[0] for answer in different):
+        return valid(name, kind, inputs, different[0], *flags, notes=notes)
+    branches = tuple(Branch(flag, answer) for flag, answer in answers.items())
+    return Vector(f"{kind}/{name}", kind, inputs, branches, Result.ACCEPTABLE, flags, tuple(notes))
+
+
+def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
+    """Return the vector whose input must be refused, or which must not be answered so."""
+    return Vector(f"{kind}/{name}", kind, inputs, (), Result.INVALID, flags, tuple(notes), tuple(must_not))
