@@ -5,39 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reference import softmax
 from specverify.base.verdict import Status
 from specverify.statistics.coarsening import bounding, coarsenings
 from specverify.testing import check_sampler
-
-V, TOKENS, TV = 128_256, 30, 0.01
-P = softmax(4.0 * np.random.default_rng(0).standard_normal(V))
-Q = softmax(np.log(P) + np.random.default_rng(1).standard_normal(V))
-ORDER = np.argsort(-P)
-
-
-def moved(tokens, gain):
-    """Return P with ``TV`` more (or less) on the tokens, in proportion to what the others have."""
-    law = P.copy()
-    here = P[tokens].sum()
-    law[tokens] = P[tokens] * (1 - TV / here) if not gain else P[tokens] + TV / len(tokens)
-    rest = np.ones(V, bool)
-    rest[tokens] = False
-    law[rest] *= (1 - law[tokens].sum()) / law[rest].sum()
-    return law
-
-
-PLANTED = {
-    "thirty rare ones anywhere come too often": moved(np.random.default_rng(2).choice(V, TOKENS, replace=False), True),
-    "the last ids come too often": moved(np.arange(V - TOKENS, V), True),
-    "thirty likely ones come too rarely": moved(ORDER[40 : 40 + TOKENS], False),
-}
-
-
-def sampler_of(law):
-    edges = np.cumsum(law)
-    edges /= edges[-1]
-    return lambda seed, n: np.searchsorted(edges, np.random.default_rng(seed).random(n), side="right")
+from specverify.trust.large_vocabulary import PLANTED, RIGHT, TV, P, Q, accepted, sampler_of, table, told
 
 
 @pytest.mark.thorough(keep=3)
@@ -81,3 +52,18 @@ def test_an_impossible_token_has_no_cell():
     assert whole.labels.tolist() == [-1, 0, -1, 1]
     bound, unseen, _ = bounding(law, 100)
     assert (bound.labels.tolist(), unseen) == ([-1, 0, -1, 1], 0.0)
+
+
+@pytest.mark.thorough
+def test_vllm_s_statistics_stand_beside_the_verdicts():
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table().splitlines()[2:]]
+    assert [line[0] for line in lines] == [RIGHT, *PLANTED]
+    assert [line[1] for line in lines] == ["holds", "refuted", "refuted", "refuted"]
+    assert lines[0][3:] == ["accepts"] * 4
+
+
+def test_what_alarms_on_the_law_itself_is_told():
+    law = PLANTED["the last ids come too often"]
+    assert told("vLLM V1", law, 384) == "alarms, and on the law itself"
+    assert told("vLLM V2 wide", law, 384) == "accepts"
+    assert not accepted("vLLM V2 wide", PLANTED["thirty likely ones come too rarely"], 400_000)

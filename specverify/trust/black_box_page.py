@@ -15,6 +15,7 @@ from specverify.base.verdict import Status
 from specverify.run.samplers import SamplingPlan, sampled_verdicts
 from specverify.statistics.e_processes import log_e_value
 from specverify.subjects.sampler import Sampler
+from specverify.trust import large_vocabulary
 from specverify.trust.black_box_mutants import MUTANTS, Bug, P, counts, decode
 from specverify.trust.calibrate import Calibration
 from specverify.trust.existing_tests import flashinfer_cosine, pytorch_two_samples
@@ -98,7 +99,7 @@ def _calibrated(name: str, item: Calibration) -> str:
     return f"| {name} | {item.rate:.3f} ({item.low:.3f} to {item.high:.3f}) | {half.accepted:.3f} | {garbage} |"
 
 
-TABLES: Final = {"bugs": mutant_table, "calibration": calibration_table}
+TABLES: Final = {"bugs": mutant_table, "large": large_vocabulary.table, "calibration": calibration_table}
 
 
 def with_tables(page: str) -> str:

@@ -1,0 +1,96 @@
+"""Thirty tokens of 128 256 that come too often or too rarely, and which statistics see it.
+
+The total variation is 0.01, on tokens that are one in four thousand: too many tokens for each to be counted by itself.
+``check_sampler`` looks at them in ways chosen before the data; beside it stand the statistics by which vLLM tests its
+rejection samplers (``trust.peers``), on samples of the same sampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from reference import Tokens, softmax
+from specverify.base.verdict import Status
+from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.subjects.sampler import Sampler
+from specverify.trust.peers import PEERS
+
+Array = np.ndarray[Any, np.dtype[Any]]
+V: Final = 128_256
+TOKENS: Final = 30
+TV: Final = 0.01
+P: Final = softmax(4.0 * np.random.default_rng(0).standard_normal(V))
+Q: Final = softmax(np.log(P) + np.random.default_rng(1).standard_normal(V))
+"""The draft: what p is compared with where tokens are put together by p/q."""
+PLAN: Final = SamplingPlan(tolerance=0.04, most_samples=400_000)
+STATISTICS: Final = {"pooled L2": "vLLM V1", "chi-square": "vLLM V2 wide"}
+MORE: Final = 10
+"""How many times the samples the other statistics are given as well."""
+
+
+def moved(tokens: Array, *, more: bool) -> Array:
+    """Return P with ``TV`` more, or less, on the tokens, in proportion to what the others have."""
+    law: Array = P.copy()
+    here = P[tokens].sum()
+    law[tokens] = P[tokens] + TV / len(tokens) if more else P[tokens] * (1 - TV / here)
+    rest = np.ones(V, bool)
+    rest[tokens] = False
+    law[rest] *= (1 - law[tokens].sum()) / law[rest].sum()
+    return law
+
+
+PLANTED: Final[Mapping[str, Array]] = {
+    "thirty rare ones anywhere come too often": moved(
+        np.random.default_rng(2).choice(V, TOKENS, replace=False), more=True
+    ),
+    "the last ids come too often": moved(np.arange(V - TOKENS, V), more=True),
+    "thirty likely ones come too rarely": moved(np.argsort(-P)[40 : 40 + TOKENS], more=False),
+}
+RIGHT: Final = "the law itself"
+
+
+def sampler_of(law: Array) -> Callable[[int, int], Array]:
+    """Return the sampler ``(seed, number)`` -> tokens ``[number]`` of a law ``[vocabulary]``."""
+    edges = np.cumsum(law)
+    edges /= edges[-1]
+    return lambda seed, number: np.searchsorted(edges, np.random.default_rng(seed).random(number), side="right")
+
+
+def table() -> str:
+    """Return what ``check_sampler`` says of each law, and what vLLM's statistics say of as many samples and more."""
+    heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
+    lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
+    for name, law in {RIGHT: P, **PLANTED}.items():
+        status, samples = judged(law)
+        said = (told(peer, law, samples * times) for peer in STATISTICS.values() for times in (1, MORE))
+        lines.append(f"| {name} | {status.value} | {samples} | {' | '.join(said)} |")
+    return "\n".join(lines)
+
+
+def judged(law: Array) -> tuple[Status, int]:
+    """Return the verdict of ``check_sampler`` on samples of ``law``, against P, and the samples it took."""
+    verdicts = sampled_verdicts(Sampler("it", sampler_of(law)), PLAN, law=P, draft=Q)
+    fit = next(verdict for verdict in verdicts if verdict.check == "samples_fit_law")
+    return fit.status, fit.figures["samples"]
+
+
+def told(peer: str, law: Array, samples: int) -> str:
+    """Return what a statistic of another project says of so many samples of ``law``, and of as many of P."""
+    if accepted(peer, law, samples):
+        return "accepts"
+    return "alarms" if accepted(peer, P, samples) else "alarms, and on the law itself"
+
+
+def accepted(peer: str, law: Array, samples: int) -> bool:
+    """Return whether a statistic of another project accepts so many samples of ``law`` as samples of P."""
+    statistic = next(item for item in PEERS if item.name == peer)
+    return statistic.accepts(partial(_blocks, law, 1), P, samples, np.random.default_rng(3))
+
+
+def _blocks(law: Array, seed: int, number: int) -> Mapping[Tokens, int]:
+    counts = np.bincount(sampler_of(law)(seed, number), minlength=V)
+    return {(int(token),): int(counts[token]) for token in np.flatnonzero(counts)}
