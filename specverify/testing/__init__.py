@@ -25,6 +25,8 @@ from specverify.subjects.made_engine import EngineScenario, Made
 from specverify.subjects.observer import Observer
 from specverify.subjects.recorded_calls import BatchedCall, Call, LogitsCall
 from specverify.subjects.subject import UnusableSubject
+from specverify.testing.caches import check_cache
+from specverify.testing.drafters import check_drafter
 from specverify.testing.engines import check_engine
 from specverify.testing.items import parametrize_with_checks
 from specverify.testing.judged import (
@@ -51,7 +53,9 @@ __all__ = [
     "SpeculationWarning",
     "UnusableSubject",
     "calibrate",
+    "check_cache",
     "check_decoder",
+    "check_drafter",
     "check_engine",
     "check_kernel",
     "check_sampler",

@@ -26,6 +26,7 @@ from specverify.testing.judged import (
     check_subject,
     examined,
     fault_of,
+    offered,
     settle,
     tell,
 )
@@ -66,8 +67,9 @@ class CheckOfSubject(NamedTuple):
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[Judging]) -> Verdict | None:
-        """Run the check. ``more`` are common options that the plugin of pytest shares among tests: alarm, timeout."""
+        """Run the check. ``more`` are common options in the place of those of its subject."""
         __tracebackhide__ = True
+        more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
         verdict = _verdict(self.examinee, plan, self.check)
         if verdict is not None and _left_to_a_sample(plan, verdict):

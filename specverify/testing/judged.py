@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Unpack
 
-from specverify.base.arguments import argument_error
+from specverify.base.arguments import SECONDS, argument_error
 from specverify.base.verdict import Status, Verdict
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
@@ -25,6 +25,9 @@ from specverify.testing.told import each_said_once, told, without_false_replay
 GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
 heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
 """Who is told of every verdict beside the caller, as the plugin of pytest is."""
+NOTHING: Judging = {}
+offered: ContextVar[Judging] = ContextVar("offered", default=NOTHING)
+"""The share of a time limit and of an alarm that a run of many tests leaves to this one."""
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
@@ -79,7 +82,8 @@ def judge(plan: Plan) -> Sequence[Verdict]:
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
-    for verdict in plan.examine(names, seconds_of(plan.how), known):
+    seconds = min(seconds_of(plan.how), offered.get().get("timeout", SECONDS))
+    for verdict in plan.examine(names, seconds, known):
         if verdict.status is not Status.NOT_APPLICABLE:
             yield without_false_replay(verdict, replays=plan.replays)
 
