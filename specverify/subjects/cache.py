@@ -53,10 +53,8 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
             raise
         except Exception as error:
             if number == 1:
-                raise UnusableSubject(
-                    f"its first operation, {name} {given}, raised {type(error).__name__}: {error}"
-                ) from error
-            return Difference(done, f"it raised {type(error).__name__}: {error}")
+                raise UnusableSubject(f"its first operation, {name} {given}, raised {_said(error)}") from error
+            return Difference(done, f"it raised {_said(error)}")
         if held != expected:
             return Difference(done, f"it holds {held}, expected {expected}")
         if told not in (None, len(expected)):
@@ -78,6 +76,10 @@ def _after(cache: CacheUnderTest, made: Any, expected: Tokens, name: str, given:
 def _or_itself(answer: Any, made: Any) -> Any:
     """Return what an operation returned if it is a cache of the same kind, else the cache that it changed."""
     return answer if isinstance(answer, type(made)) else made
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _held(cache: CacheUnderTest, made: Any) -> Tokens:
@@ -118,7 +120,7 @@ def _possible(operations: Sequence[Operation]) -> bool:
 
 
 def short_sequences(longest: int, names: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of up to ``longest`` operations, short ones first: tokens appended, the last ones cropped."""
+    """Yield every sequence of up to ``longest`` operations, short ones first: appends, and crops of the last."""
 
     def beginning(done: tuple[Operation, ...], held: int, token: int, more: int) -> Iterator[tuple[Operation, ...]]:
         if not more:
