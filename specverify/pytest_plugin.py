@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -193,10 +192,12 @@ def _warn_of_unmatched(config: pytest.Config, known: Iterable[str], items: Seque
     for name in known:
         file = name.partition("::")[0]
         if name not in ids and (file in files or not (config.rootpath / file).exists()):
-            from specverify.testing.judged import SpeculationWarning  # noqa: PLC0415 - only where it is used
-
             given = config.getoption("--specverify-xfails")
-            warnings.warn(f"{given} names {name}, which is no test", SpeculationWarning, stacklevel=2)
+            said = pytest.PytestWarning(f"{given} names {name}, which is no test")
+            try:
+                config.issue_config_time_warning(said, stacklevel=2)
+            except pytest.PytestWarning:  # warnings are errors here
+                raise pytest.UsageError(str(said)) from None
 
 
 def _probability(text: str) -> float:

@@ -132,18 +132,16 @@ def _maker(item: Any, how: Judging) -> Callable[..., Plan]:
     """Return what makes the plan of a subject in the list."""
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
-    given: partial[Any] = item if isinstance(item, partial) else partial(item)
-    planned = planned_by(given.func)
-    if planned is None:
-        planned = planned_by(check_subject if isinstance(item, Subject) else check_decoder)
-        given = partial(check_decoder, item)
-    assert planned is not None
-    return partial(_plan_of, planned, given.args, {**how, **given.keywords})
+    given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
+    if isinstance(item, partial) and planned_by(item.func) is not None:
+        given = item
+    return partial(_plan_of, planned_by(given.func), given.args, {**how, **given.keywords})
 
 
 def _plan_of(
-    planned: Callable[..., Plan], args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[Judging]
+    planned: Callable[..., Plan] | None, args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[Judging]
 ) -> Plan:
+    assert planned is not None
     return planned(*args, **shared(given, more))
 
 
