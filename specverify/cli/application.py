@@ -12,6 +12,7 @@ import typer
 
 from specverify.base.arguments import check_count, check_seconds
 from specverify.cli.campaign_command import campaign_command
+from specverify.cli.init_command import init_command
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
@@ -119,6 +120,7 @@ def prove(
     raise typer.Exit(status[found.status])
 
 
+app.command("init")(init_command)
 app.command("verify")(verify_command)
 app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)
