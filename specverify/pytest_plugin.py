@@ -144,13 +144,14 @@ def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[st
         counts = Counter({"holds": "held"}.get(row[2], row[2]) for row in mine)
         said = ", ".join(f"{number} {status}" for status, number in counts.items())
         seen = [row[3] for row in mine if row[3] is not None]
-        lines.append(f"{subject:<{width}}  {said}{f'; samples would show a TV of {max(seen):.3g}' if seen else ''}")
+        lines.append(f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}")
     return lines
 
 
 def _row(verdict: Verdict) -> tuple[str, str, str, float | None]:
     figures = verdict.figures
-    seen = figures.get("tv_detectable", figures.get("tv_at_most"))
+    held = verdict.claim == "lossless" and verdict.status == "holds"
+    seen = figures.get("tv_detectable", figures.get("tv_at_most")) if held else None
     return verdict.subject, verdict.check, verdict.status.value, None if seen is None else float(seen)
 
 

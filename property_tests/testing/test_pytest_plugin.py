@@ -103,7 +103,7 @@ def test_the_alarm_is_shared_among_the_tests_that_sample(run):
         "--specverify-alarm", "1e-3", "-rP", "-k", "share or coins or law_is_target",
     )  # fmt: skip
     result.assert_outcomes(passed=6, deselected=5)
-    result.stdout.fnmatch_lines(["{'alarm': 0.00025}", "test_it:coins * 4 held; samples would show a TV of 0.*"])
+    result.stdout.fnmatch_lines(["{'alarm': 0.00025}", "test_it:coins * 4 held; samples see a TV of 0.*"])
 
 
 def test_what_the_budget_does_not_reach_is_undecided(run):

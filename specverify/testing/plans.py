@@ -207,7 +207,10 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 
 
 def name_of(function: Any) -> str:
-    """Return where a function is from, as the command line names it."""
+    """Return where a function is from, as the command line names it; of a partial, what is given in it too."""
+    if isinstance(function, functools.partial):
+        given = [*map(repr, function.args), *(f"{name}={value!r}" for name, value in function.keywords.items())]
+        return f"{name_of(function.func)}({', '.join(given)})"
     return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', function)}"
 
 

@@ -49,7 +49,7 @@ def _replays(verdict: Verdict) -> bool:
     example = verdict.counterexample
     if example is None or not is_external(verdict.subject):
         return True
-    if "<" in verdict.subject or verdict.subject.rpartition("=")[2].startswith("__main__:"):
+    if "<" in verdict.subject or "(" in verdict.subject or verdict.subject.rpartition("=")[2].startswith("__main__:"):
         return False
     try:
         named_by(example.again, find_subject)
