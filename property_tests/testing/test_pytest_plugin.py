@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from own_run import run_in
 
 MODULE = '''
 import numpy as np
@@ -36,63 +37,63 @@ FAILS = "test_it.py::test_it[wrong-law_is_target]"
 
 
 @pytest.fixture
-def run(pytester):
-    """Run pytest on one file with the plugin, in this process."""
+def run(tmp_path):
+    """Run pytest on one file with the plugin."""
 
     def of(text, *options, xfails=None):
-        pytester.makepyfile(test_it=text)
+        (tmp_path / "test_it.py").write_text(text, "utf-8")
         if xfails is not None:
-            (pytester.path / "xfails.txt").write_text(xfails, "utf-8")
+            (tmp_path / "xfails.txt").write_text(xfails, "utf-8")
             options = (*options, "--specverify-xfails", "xfails.txt")
-        return pytester.runpytest_inprocess("-p", "specverify.pytest_plugin", "-p", "no:cacheprovider", *options)
+        return run_in(tmp_path, *options)
 
     return of
 
 
 def test_one_item_a_subject_and_check_is_found_by_k(run):
     result = run(TEST, "--collect-only", "-q", "-k", "wrong and law_is_target")
-    assert result.stdout.lines[0] == FAILS
-    result.stdout.fnmatch_lines(["1/4 tests collected*"])
+    assert result.out.splitlines()[0] == FAILS
+    assert result.shows("1/4 tests collected*")
 
 
 def test_a_failure_is_the_counterexample_alone_and_the_summary_counts(run):
     result = run(TEST)
-    result.assert_outcomes(passed=2, failed=2)
-    told = result.stdout.str()
+    assert result.outcomes == dict(passed=2, failed=2)
+    told = result.out
     assert "test_it:wrong: law is target - refuted: LOSSLESS" in told
     assert "def test_it" not in told
     assert "judged.py" not in told
-    result.stdout.fnmatch_lines(["*= specverify =*", "test_it:right  2 held", "test_it:wrong  2 refuted"])
+    assert result.shows("*= specverify =*", "test_it:right  2 held", "test_it:wrong  2 refuted")
 
 
 def test_expected_failures_are_strict(run):
     reasons = "expected_failures={'law_is_target': 'draws from q', 'greedy_is_argmax': 'too'}"
-    run(TEST.replace("checks=[", f"{reasons}, checks=[").replace("[right, wrong]", "[wrong]")).assert_outcomes(
+    assert run(TEST.replace("checks=[", f"{reasons}, checks=[").replace("[right, wrong]", "[wrong]")).outcomes == dict(
         xfailed=2
     )
     result = run(TEST.replace("checks=[", f"{reasons}, checks=[").replace("[right, wrong]", "[right]"))
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*XPASS(strict)*draws from q*"])
+    assert result.outcomes == dict(failed=2)
+    assert result.shows("*XPASS(strict)*draws from q*")
 
 
 def test_known_failures_stand_in_a_file(run):
     known = f"# of ours\n\n{FAILS} # draws from q\ntest_it.py::test_it[wrong-greedy_is_argmax]  # too\n"
-    run(TEST, xfails=known).assert_outcomes(passed=2, xfailed=2)
+    assert run(TEST, xfails=known).outcomes == dict(passed=2, xfailed=2)
 
 
 def test_a_known_failure_that_passes_fails_and_one_that_is_no_test_warns(run):
     known = "test_it.py::test_it[right-law_is_target] # not so\ntest_it.py::test_gone # renamed\nother.py::a # later\n"
     result = run(TEST, "-k", "right", "-W", "always", xfails=known)
-    result.assert_outcomes(passed=1, failed=1, deselected=2, warnings=2)
-    result.stdout.fnmatch_lines(["*xfails.txt names test_it.py::test_gone, which is no test*"])
+    assert {"passed": 1, "failed": 1, "deselected": 2}.items() <= result.outcomes.items()
+    assert result.shows("*xfails.txt names test_it.py::test_gone, which is no test*")
 
 
 def test_an_unusable_subject_is_no_refutation_and_no_known_failure(run):
     text = TEST.replace("[right, wrong]", "[broken]").replace(", 'greedy_is_argmax'", "")
     result = run(text, xfails="test_it.py::test_it[broken-law_is_target] # known\n")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["test_it:broken: law_is_target is unusable: it returned NoneType, expected *"])
-    assert "SpeculationRefuted" not in result.stdout.str()
+    assert result.outcomes == dict(failed=1)
+    assert result.shows("test_it:broken: law_is_target is unusable: it returned NoneType, expected *")
+    assert "SpeculationRefuted" not in result.out
 
 
 def test_the_alarm_is_shared_among_the_tests_that_sample(run):
@@ -102,21 +103,21 @@ def test_the_alarm_is_shared_among_the_tests_that_sample(run):
         + "\ndef test_share():\n    from specverify.testing.judged import offered\n    print(offered.get())\n",
         "--specverify-alarm", "1e-3", "-rP", "-k", "share or coins or law_is_target",
     )  # fmt: skip
-    result.assert_outcomes(passed=6, deselected=5)
-    result.stdout.fnmatch_lines(["{'alarm': 0.00025}", "test_it:coins * 4 held; samples see a TV of 0.*"])
+    assert result.outcomes == dict(passed=6, deselected=5)
+    assert result.shows("{'alarm': 0.00025}", "test_it:coins * 4 held; samples see a TV of 0.*")
 
 
 def test_what_the_budget_does_not_reach_is_undecided(run):
     result = run(TEST, "--specverify-budget", "1e-6")
-    result.assert_outcomes(failed=4)
-    result.stdout.fnmatch_lines(["not run: the 1e-06 s of --specverify-budget were over"])
+    assert result.outcomes == dict(failed=4)
+    assert result.shows("not run: the 1e-06 s of --specverify-budget were over")
 
 
 def test_a_check_that_is_called_by_itself_is_counted_too(run):
     call = "def test_one():\n    check_decoder(right, quick=True)\n"
     result = run(f"{MODULE}\nfrom specverify.testing import check_decoder\n{call}")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["test_it:right  6 held"])
+    assert result.outcomes == dict(passed=1)
+    assert result.shows("test_it:right  6 held")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +130,8 @@ def test_a_check_that_is_called_by_itself_is_counted_too(run):
 )
 def test_an_option_that_cannot_be(run, options, sentence):
     result = run("def test_it(): pass", *options)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert sentence in result.stderr.str()
+    assert result.code == pytest.ExitCode.USAGE_ERROR
+    assert sentence in result.err
 
 
 @pytest.mark.parametrize(
@@ -139,8 +140,8 @@ def test_an_option_that_cannot_be(run, options, sentence):
 )
 def test_a_file_that_cannot_be(run, known, sentence):
     result = run("def test_it(): pass", xfails=known)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert sentence in result.stderr.str()
+    assert result.code == pytest.ExitCode.USAGE_ERROR
+    assert sentence in result.err
 
 
 def test_who_does_not_use_it_imports_nothing():
