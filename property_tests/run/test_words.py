@@ -11,7 +11,9 @@ from reference import ALGORITHMS
 from specverify.checks import CHECKS
 from specverify.cli import app, word_commands
 from specverify.mutants import CATEGORIES
+from specverify.run import verify
 from specverify.run.explain import explained, glossary
+from specverify.run.verify import verify_subject
 
 
 def run(*arguments):
@@ -93,3 +95,16 @@ def test_a_report_on_standard_output_is_json_alone():
     assert json.loads(result.stdout)["verdicts"]
     assert "1 holds" in result.stderr
     assert "1 holds" in run("verify", "reference:egag", "--check", "greedy_is_argmax").stdout
+
+
+def test_an_interrupt_leaves_what_is_known(monkeypatch):
+    def interrupted(subject, *given):
+        found = verify_subject(subject, *given)
+        yield next(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "verify_subject", interrupted)
+    result = run("verify", "reference:egag", "--jobs", "1", "--check", "law_is_target", "--check", "greedy_is_argmax")
+    assert result.exit_code == 3
+    assert "holds  law_is_target" in result.stdout
+    assert "specverify: interrupted, 1 of the checks have no verdict" in result.stderr

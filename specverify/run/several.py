@@ -145,6 +145,8 @@ class Workers:
         self._all: list[Worker] = []
         self._idle: list[Worker] = []
         self._holding: dict[str, Worker] = {}
+        self.known: dict[str, list[Verdict]] = {}
+        """The verdicts so far, by subject: what an interrupt leaves."""
 
     def __enter__(self) -> Self:
         return self
@@ -199,6 +201,7 @@ class Workers:
                 elif isinstance(answer, Verdict):
                     waiting = [check for check in waiting if check.name != answer.check]
                     progress.done(1, f"{subject.name} {answer.check}")
+                    self.known.setdefault(subject.name, []).append(answer)
                     yield answer
                 else:
                     stopped = answer
