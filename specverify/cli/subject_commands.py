@@ -97,6 +97,8 @@ def verify_command(
                 verdicts += mine
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
+    for file in workers.printed:
+        errors.print(f"what was printed meanwhile is in {file}", markup=False, soft_wrap=True, highlight=False)
     if json_file is not None:
         write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:

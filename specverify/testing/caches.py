@@ -35,7 +35,7 @@ def check_cache(
     shares nothing that can change. A function may change the cache or return another one of its type.
 
     Every order of four small operations is tried, and rounds of speculation until the cache is full. For keys and
-    values write a token's id into them, and read it back: ``docs/pytest.md`` has one of transformers.
+    values write a token's id into them, and read it back: ``docs/pytest.md`` has an example.
     """
     check_callable(make, "what makes the cache", arguments=0)
     given = {"append": append, "crop": crop, "read": read, "length": length, "fork": fork}
