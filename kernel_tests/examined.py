@@ -14,7 +14,7 @@ BOUNDARY, ROUNDED = "support_at_boundary_draws", "support_at_rounded_rows"
 
 def refuted(kernel: Any, **options: Any) -> dict[str, str]:
     """Return the statement of every check that refutes; every other must hold. All of it is written out."""
-    verdicts = check_kernel(kernel, library="torch", on_fail=None, seconds=6000, **options)
+    verdicts = check_kernel(kernel, library="torch", on_fail=None, timeout=6000, **options)
     for verdict in verdicts:
         line = f"{verdict.status} {verdict.check} {strength(verdict)}, {scope(verdict)}, {verdict.seconds:.0f} s"
         sys.stdout.write(f"{line}: {verdict.statement}\n")

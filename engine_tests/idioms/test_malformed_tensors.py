@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.testing import UnusableSubject, check_engine
 
 LAW = {(1, 0): 1.0}
 
@@ -26,7 +26,7 @@ LAW = {(1, 0): 1.0}
     ],
 )
 def test_a_tensor_that_holds_no_tokens(answer, sentence):
-    with pytest.raises(SpeculationRefuted) as caught:
+    with pytest.raises(UnusableSubject) as caught:
         check_engine(lambda: answer, LAW)
     assert f"is unusable: {sentence}" in str(caught.value)
 

@@ -88,7 +88,7 @@ def test_a_hundred_million_rows():
         u = kernels.numbers(drafts, seed, offset)
         return kernels.decide(p, q, drafts, u[:, :-1] * (1 + 2.0**-6), u[:, -1])
 
-    options = dict(uniforms="seed", vocabularies=(), gammas=(2,), seconds=3000, library="torch")
+    options = dict(uniforms="seed", vocabularies=(), gammas=(2,), timeout=3000, library="torch")
     right = {verdict.check: verdict for verdict in check_kernel(kernels.keyed, tv=4.5e-4, **options)}
     law = right["samples_fit_law"].figures
     assert law["samples"] >= 10**8

@@ -38,7 +38,7 @@ from specverify.intercept.torch import streams as torch_streams
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
-from specverify.testing import judged
+from specverify.testing import plans
 
 WATCHED = np.random.default_rng(11)
 
@@ -129,8 +129,8 @@ def engines_are_not_asked(patch):
     check = program_is_its_draws.CHECK._replace(obstacle=needs_variants)
     patch.setattr(verify, "PROGRAM_IS_ITS_DRAWS", check)
     for names in ("CHECKS", "EXACT_CHECKS"):
-        others = [item for item in getattr(judged, names) if item.name != check.name]
-        patch.setattr(judged, names, (check, *others))
+        others = [item for item in getattr(plans, names) if item.name != check.name]
+        patch.setattr(plans, names, (check, *others))
 
 
 def generators_are_not_moved(patch):
@@ -200,7 +200,7 @@ def test_a_hole_makes_a_sound_judgement_unsound(monkeypatch, plant, sound):
 IMPORTING = """
 from specverify import testing
 from specverify.subjects import engine
-from specverify.testing import judged
+from specverify.testing import plans
 {plant}
 
 def coin():
@@ -213,7 +213,7 @@ print({{verdict.check: verdict.status.value for verdict in found}}["law_is_targe
 UNREADY = """
 from specverify.checks import program_is_its_draws
 engine._warm = lambda *calls: None
-judged.EXACT_CHECKS = judged.EXACT_CHECKS[1:2]
+plans.EXACT_CHECKS = plans.EXACT_CHECKS[1:2]
 program_is_its_draws.looked_at = lambda run, seed: program_is_its_draws.Found()
 program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.Replays(number)
 """

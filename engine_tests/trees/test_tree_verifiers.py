@@ -147,7 +147,7 @@ def test_a_wrong_batch_is_refuted(name):
 def test_a_right_verifier_holds_under_every_exact_check(name):
     verify, drafts, *same = (RIGHT | RIGHT_BATCHES)[name]
     form = {"form": "batched_tree", "same_tree": same[0]} if same else {"form": "tree"}
-    verdicts = check_verifier(verify, drafts=drafts, seconds=1200, **form)
+    verdicts = check_verifier(verify, drafts=drafts, timeout=1200, **form)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
     assert len(verdicts) == 12 + len(same)
 

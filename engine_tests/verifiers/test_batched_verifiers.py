@@ -19,9 +19,8 @@ from specverify.laws.draws import Tape
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
-from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.testing import UnusableSubject, check_verifier
 
 JOINT, OWN = "rows_are_independent", "law_is_target"
 
@@ -176,5 +175,5 @@ def test_a_failure_on_the_command_line_can_be_repeated():
 
 
 def test_three_lines_in_somebodys_test_file():
-    with pytest.raises(SpeculationRefuted, match="row 1 of 1 emitted 0 tokens"):
+    with pytest.raises(UnusableSubject, match="row 1 of 1 emitted 0 tokens"):
         check_verifier(lambda p, q, draft_tokens: [[]] * len(p), form="batched")

@@ -11,7 +11,7 @@ from reference import softmax, warped
 from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, logits_subject, settings_of
-from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.testing import UnusableSubject, check_verifier
 
 
 def pmfs(logits, temperature=1.0, top_k=None, top_p=1.0):
@@ -185,5 +185,5 @@ def test_the_form_is_told_by_the_names_of_the_parameters():
 
 @pytest.mark.thorough
 def test_one_line_in_somebodys_test_file():
-    with pytest.raises(SpeculationRefuted, match="it emitted 0 tokens, expected 1 to 3: accepted drafts and one more"):
+    with pytest.raises(UnusableSubject, match="it emitted 0 tokens, expected 1 to 3: accepted drafts and one more"):
         check_verifier(lambda target_logits, draft_logits, draft_tokens, temperature: [])

@@ -171,7 +171,7 @@ def test_out_without_numbers_is_unusable_where_numbers_are_promised():
         (plain, {"gammas": ()}, "gammas is (), expected a sequence of at least one"),
         (plain, {"vocabularies": (3,)}, "a vocabulary of (3,) is 3, expected an integer of at least 5"),
         (plain, {"rows": 20}, "rows leave 10 for gamma=2, expected at least 22, which one table takes"),
-        (plain, {"on_fail": "warn"}, "on_fail is 'warn', expected one of 'raise', None"),
+        (plain, {"on_fail": "wran"}, "on_fail is 'wran', expected one of 'raise', 'warn', None"),
         (
             lambda p, q, drafts, lengths, cu_num_draft_tokens, a, f: 0,
             {},

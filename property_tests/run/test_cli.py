@@ -42,11 +42,12 @@ def assert_one_sentence(result):
 
 
 def test_the_list_names_everything():
-    result = run("list")
-    assert result.exit_code == HOLDS
+    result = CliRunner().invoke(app, ["list"])
+    assert (result.exit_code, len(result.output.splitlines())) == (HOLDS, 4)
+    listed = "".join(run("list", kind).output for kind in ("algorithms", "subjects", "checks", "mutants"))
     names = [f"reference:{row.name}" for row in ALGORITHMS] + [f"mutant:{mutant.name}" for mutant in mutants()]
     for name in (*names, *engine_subjects(), *(check.name for check in CHECKS)):
-        assert f"  {name} " in result.output
+        assert f"\n{name} " in f"\n{listed}"
 
 
 def test_the_list_as_json_names_everything_with_its_claims():

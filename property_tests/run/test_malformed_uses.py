@@ -89,7 +89,7 @@ def test_a_name_that_leads_nowhere(name, sentence):
             lambda: check_verifier(always(0), claims=["lossless"]),
             "a claim is 'lossless', expected one of Claim.SUPPORT",
         ),
-        (lambda: check_sampler(malformed.sample, law=HALVES, seconds=0), "seconds is 0, expected a number of seconds"),
+        (lambda: check_sampler(malformed.sample, law=HALVES, timeout=0), "timeout is 0, expected a number of seconds"),
         (lambda: check_sampler(malformed.sample, law="x"), "the law is 'x', expected a mapping from tuples"),
         (lambda: check_sampler(malformed.sample, law=5), "the law is 5, expected a mapping from tuples"),
         (lambda: check_sampler(malformed.sample, law=HALVES, draft=5), "the draft's law is 5, expected a mapping"),
@@ -149,7 +149,7 @@ def test_what_calibrate_takes_for_an_answer():
     ],
 )
 def test_an_answer_that_is_none_is_told_once(call, sentence):
-    with pytest.raises(SpeculationRefuted) as caught:
+    with pytest.raises(UnusableSubject) as caught:
         call()
     told = str(caught.value)
     assert told.count(sentence) == 1
@@ -163,7 +163,7 @@ def test_an_answer_that_is_none_is_told_once(call, sentence):
     "answer", [None, 0, "ab", ["a"], [None], [[0]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
 )
 def test_an_engine_that_returns_no_tokens_is_held_to_be_nothing(answer):
-    with pytest.raises(SpeculationRefuted) as caught:
+    with pytest.raises(UnusableSubject) as caught:
         check_engine(lambda: answer, lambda: answer)
     assert "is unusable: it " in str(caught.value)
     assert "expected" in str(caught.value)

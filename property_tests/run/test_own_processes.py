@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -166,3 +167,15 @@ def test_the_exit_status_is_0_only_where_something_was_examined():
     assert status(Status.REFUTED, Status.UNUSABLE, Status.HOLDS) == UNUSABLE
     for nothing in ((), (Status.NOT_APPLICABLE,), (Status.REFUSED, Status.NOT_APPLICABLE)):
         assert status(*nothing) == UNKNOWN
+
+
+def test_what_a_subject_prints_is_kept_apart(tmp_path, monkeypatch):
+    code = 'def one_round(draws, target, draft, tokens):\n    print("here")\n'
+    code += '    return (draws.categorical(target(tokens), ("target",)),)\n'
+    (tmp_path / "printing.py").write_text(code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["verify", "printing:one_round", "--check", "greedy_is_argmax"])
+    said = re.search(r"what was printed meanwhile is in (\S+)", result.stderr)
+    assert "here" not in result.stdout
+    assert set(Path(said[1]).read_text("utf-8").split()) == {"here"}
+    Path(said[1]).unlink()

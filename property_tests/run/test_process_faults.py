@@ -18,7 +18,7 @@ from specverify.foreign.guard import guarded
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import Subject
-from specverify.testing import SpeculationRefuted, check_decoder, check_subject
+from specverify.testing import SpeculationUndecided, UnusableSubject, check_decoder, check_subject
 
 HERE = r"misbehaving.py:\d+"
 ENDINGS = {
@@ -103,7 +103,7 @@ def test_what_a_right_subject_may_do_once_is_noted_and_holds(name, note, monkeyp
 
 
 def test_a_fault_raises_in_the_ordinary_way():
-    with pytest.raises(SpeculationRefuted, match=r"SystemExit: 0 \(misbehaving.py:\d+\)"):
+    with pytest.raises(UnusableSubject, match=r"SystemExit: 0 \(misbehaving.py:\d+\)"):
         check_decoder(misbehaving.exits)
     check_decoder(misbehaving.right)
 
@@ -176,7 +176,7 @@ def test_a_process_that_nobody_touched_has_not_changed():
 
 def test_a_subject_that_no_check_applies_to_is_not_passed():
     empty = Subject("empty", "nothing to examine", frozenset())
-    with pytest.raises(SpeculationRefuted, match="empty: no check applies to it, so nothing was examined"):
+    with pytest.raises(SpeculationUndecided, match="empty: no check applies to it, so nothing was examined"):
         check_subject(empty)
     assert check_subject(empty, on_fail=None) == []
 

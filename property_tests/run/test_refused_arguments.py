@@ -165,12 +165,15 @@ def engine():
         (lambda: check_verifier(verifier, gammas=(1.5,)), "a gamma of (1.5,) is 1.5, expected an integer"),
         (lambda: check_verifier(verifier, gammas=[True]), "a gamma of (True,) is True, expected an integer"),
         (lambda: check_verifier(verifier, gammas=(1, 1)), "gammas is (1, 1), expected each number of drafts once"),
-        (lambda: check_verifier(verifier, on_fail="warn"), "on_fail is 'warn', expected one of 'raise', None"),
-        (lambda: check_verifier(verifier, on_fail=False), "on_fail is False, expected one of 'raise', None"),
+        (
+            lambda: check_verifier(verifier, on_fail="wran"),
+            "on_fail is 'wran', expected one of 'raise', 'warn', None",
+        ),
+        (lambda: check_verifier(verifier, on_fail=False), "on_fail is False, expected one of 'raise', 'warn', None"),
         (lambda: check_verifier(verifier, sampled=1), "sampled is 1, expected True or False"),
-        (lambda: check_verifier(verifier, seconds=NAN), "seconds is nan, expected a number of seconds"),
+        (lambda: check_verifier(verifier, timeout=NAN), "timeout is nan, expected a number of seconds"),
         (lambda: check_decoder("a:b"), "the decoder is 'a:b', expected something to call"),
-        (lambda: check_decoder(misbehaving.right, seconds=0), "seconds is 0, expected a number of seconds"),
+        (lambda: check_decoder(misbehaving.right, timeout=0), "timeout is 0, expected a number of seconds"),
         (lambda: check_subject(misbehaving.right), "expected a Subject, as specverify.subjects makes them"),
         (lambda: check_engine(verifier, engine), "the call with speculation takes (p, q, draft_tokens), expected"),
         (lambda: check_engine(engine, [0, 1]), "the call without speculation is [0, 1], expected something to call"),
@@ -230,6 +233,6 @@ def test_every_function_is_refused_in_one_sentence(call, sentence):
 
 
 def test_right_arguments_of_every_kind_are_taken():
-    assert check_decoder(ALGORITHMS[0], seconds=600)
+    assert check_decoder(ALGORITHMS[0], timeout=600)
     assert goodness_of_fit({"a": np.int64(50), "b": 50.0}, LAW).samples == 100
     assert partition({"a": Fraction(1, 2), "b": np.float64(0.5)}, 100).cells == 2

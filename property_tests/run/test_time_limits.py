@@ -33,7 +33,7 @@ def in_another_thread(work):
 
 def statements(name, seconds=0.4):
     """Return what every check says of a subject that has little time."""
-    verdicts = check_decoder(getattr(misbehaving, name), on_fail=None, seconds=seconds)
+    verdicts = check_decoder(getattr(misbehaving, name), on_fail=None, timeout=seconds)
     assert {verdict.status for verdict in verdicts} == {Status.UNKNOWN}
     return [verdict.statement for verdict in verdicts]
 
@@ -67,17 +67,17 @@ def test_an_engine_that_loops_has_a_verdict_of_every_check():
         while True:
             pass
 
-    verdicts = check_engine(engine, {(0,): 1.0}, seconds=0.4, on_fail=None)
+    verdicts = check_engine(engine, {(0,): 1.0}, timeout=0.4, on_fail=None)
     assert {verdict.status for verdict in verdicts} == {Status.UNKNOWN}
     said = r"its first decode did not finish within 0.4 s: it was at test_time_limits.py:\d+, and the generators of"
     assert all(re.match(said, verdict.statement) for verdict in verdicts), verdicts
-    unready = check_engine(lambda: [0], engine, seconds=0.4, on_fail=None)
+    unready = check_engine(lambda: [0], engine, timeout=0.4, on_fail=None)
     assert {verdict.status for verdict in unready} == {Status.UNKNOWN}
     assert [verdict.check for verdict in unready] == [verdict.check for verdict in verdicts]
 
 
 def test_a_right_subject_with_time_enough_holds():
-    verdicts = check_decoder(misbehaving.right, seconds=600.0)
+    verdicts = check_decoder(misbehaving.right, timeout=600.0)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 

@@ -8,7 +8,7 @@ from black_boxes import LAW, P, right
 
 from specverify.base.verdict import Status
 from specverify.report.runs.panels import panels_of
-from specverify.testing import SpeculationRefuted, check_sampler
+from specverify.testing import UnusableSubject, check_sampler
 
 Q = P[::-1]
 ACCEPTED = float(np.minimum(P, Q).sum())
@@ -85,7 +85,7 @@ def test_who_tells_nothing_cannot_be_judged_by_it():
     ],
 )
 def test_what_is_no_count_is_refused(answer, said):
-    with pytest.raises(SpeculationRefuted, match=said):
+    with pytest.raises(UnusableSubject, match=said):
         check_sampler(lambda seed, n: answer, law=ONE_TOKEN)
 
 

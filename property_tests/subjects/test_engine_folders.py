@@ -113,7 +113,7 @@ def test_a_bug_planted_in_it_is_refuted(verified):
 
 
 def test_it_is_listed(verified):
-    listed = verified("list").stdout
+    listed = verified("list", "subjects").stdout
     assert re.search(r"toy:short\s.*one token", listed)
     assert "toy:all" in listed
 

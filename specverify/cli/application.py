@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +11,18 @@ import typer
 
 from specverify.base.arguments import check_count, check_seconds
 from specverify.cli.campaign_command import campaign_command
+from specverify.cli.init_command import init_command
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
     UNKNOWN,
     UNUSABLE,
-    MarkdownOption,
     check_folder,
     console,
     errors,
     option,
     stop,
     typed,
-    write_report,
 )
 from specverify.cli.report_command import report_command
 from specverify.cli.sample_command import sample_command
@@ -32,6 +30,7 @@ from specverify.cli.stats_command import stats_command
 from specverify.cli.subject_commands import replay_command, reproduce_command, verify_command
 from specverify.cli.trust_commands import alarms_command, mutants_command
 from specverify.cli.vectors_command import vectors_app
+from specverify.cli.word_commands import explain_command, list_command
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
@@ -57,39 +56,12 @@ def main() -> None:
 @app.callback(invoke_without_command=True)
 def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Decide whether an implementation of speculative decoding is correct."""
+    console.stderr = False  # as --json - left it
     if show:
         from specverify import __version__
 
         console.print(__version__)
         raise typer.Exit(HOLDS)
-
-
-@app.command("list")
-def list_everything(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    markdown: MarkdownOption = None,
-) -> None:
-    """List algorithms with the systems that decode so, engines, checks and mutants."""
-    from reference import ALGORITHMS
-    from specverify.report.systems import algorithms_text, systems_markdown
-    from specverify.run.listing import everything, line_of_row
-
-    if markdown is not None:
-        write_report(markdown, systems_markdown(), "the file of --markdown")
-        return
-    data = everything()
-    if as_json:
-        typer.echo(json.dumps(data, indent=2))
-        return
-    console.print("\n[bold]algorithms[/bold]")
-    console.print(algorithms_text(ALGORITHMS, console.width), soft_wrap=True, markup=False, highlight=False)
-    for title, rows in data.items():
-        if title == "algorithms":
-            continue
-        console.print(f"\n[bold]{title}[/bold]")
-        width = max(len(row["name"]) for row in rows)
-        lines = (f"  {row['name']:<{width}}  {line_of_row(row)}" for row in rows)
-        console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
 
 
 @app.command()
@@ -120,6 +92,9 @@ def prove(
     raise typer.Exit(status[found.status])
 
 
+app.command("init")(init_command)
+app.command("list")(list_command)
+app.command("explain")(explain_command)
 app.command("verify")(verify_command)
 app.command("replay")(replay_command)
 app.command("reproduce")(reproduce_command)

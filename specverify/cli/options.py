@@ -119,8 +119,22 @@ def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
         yield elsewhere or processes(jobs)
 
 
+STANDARD_OUTPUT = Path("-")
+"""``--json -``: the report goes where others read on, what is for eyes to the other stream."""
+
+
+def check_json(file: Path) -> None:
+    """Raise ``ValueError`` unless the file can be written, or is standard output."""
+    console.stderr = file == STANDARD_OUTPUT
+    if file != STANDARD_OUTPUT:
+        check_writable(file, "the file of --json")
+
+
 def write_report(file: Path, text: str, name: str) -> None:
     """Write a report; stops the command, in a sentence, if that fails after all."""
+    if file == STANDARD_OUTPUT:
+        typer.echo(text)
+        return
     try:
         file.write_text(text, "utf-8")
     except OSError as error:
@@ -164,7 +178,7 @@ RunsOption = Annotated[
 ]
 TimeoutOption = Annotated[float, option("Seconds for a subject, all its checks together.", "--timeout", check_seconds)]
 JsonOption = Annotated[
-    Path | None, option("Also write the report to this file.", "--json", check_writable, "the file of --json")
+    Path | None, option("Also write the report to this file; - is standard output.", "--json", check_json)
 ]
 CsvOption = Annotated[
     Path | None, option("Also write the rows to this file.", "--csv", check_writable, "the file of --csv")

@@ -83,17 +83,32 @@ def verify_command(
         each = divide_alarm(alarm, tests).each if tests else alarm
         checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number), timeout)
         verdicts: list[Verdict] = []
-        for subject, mine in zip(listed, _verdicts(workers, listed, checklist, backend), strict=True):
-            print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
-            verdicts += mine
+        waiting, interrupted = list(listed), False
+        try:
+            for subject, mine in zip(listed, _verdicts(workers, listed, checklist, backend), strict=True):
+                print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
+                verdicts, waiting = verdicts + mine, waiting[1:]
+        except KeyboardInterrupt:
+            interrupted = True
+            for subject in waiting:
+                mine = workers.known.get(subject.name, [])
+                if mine:
+                    print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
+                verdicts += mine
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
+    for file in workers.printed:
+        errors.print(f"what was printed meanwhile is in {file}", markup=False, soft_wrap=True, highlight=False)
     if json_file is not None:
         write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
         write_report(
             markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown"
         )
+    if interrupted:
+        stopped = len(listed) * len(checks) - len(verdicts)
+        errors.print(f"specverify: interrupted, {stopped} of the checks have no verdict", markup=False, soft_wrap=True)
+        raise typer.Exit(exit_status(verdicts) or UNKNOWN)
     raise typer.Exit(exit_status(verdicts))
 
 
@@ -217,7 +232,7 @@ def _verdicts(
             yield from workers.examined(listed, checklist._replace(conditions=alone), progress)
             return
         for name, _ in listed:
-            mine = []
+            mine = workers.known.setdefault(name, [])
             for verdict in verify_subject(find_subject(name), checklist, partial(_tell, progress, name)):
                 progress.done(1, f"{name} {verdict.check}")
                 mine.append(verdict)

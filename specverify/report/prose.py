@@ -44,6 +44,8 @@ def scope(verdict: Verdict) -> str:
     """Say what the verdict covers."""
     figures = verdict.figures
     parts = [f"{figures['cases']} cases"] if "cases" in figures else []
+    if figures.get("left_out"):
+        parts.append(f"{figures['left_out']} others left out")
     if figures.get("skipped"):
         parts.append(f"{figures['skipped']} larger ones out of reach path by path")
     if figures.get("rounds_of_two"):

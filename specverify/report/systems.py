@@ -7,10 +7,7 @@ enumerated in rationals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from itertools import zip_longest
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from reference import ALGORITHMS, Algorithm, Claim, LanguageModel, Task, Tokens, as_pmf
@@ -26,9 +23,6 @@ PROMPT: Tokens = (2, 2, 2)
 HORIZON = 3
 """New tokens of one decode: two drafts and the token after them."""
 
-
-FEWEST_LETTERS = 12
-"""Of a column on a narrow terminal."""
 
 COLUMNS = (
     "row",
@@ -98,36 +92,6 @@ def claim(row: Algorithm) -> str:
     weaker = {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in row.claims else set()
     found = [claim.value for claim in Claim if claim in row.claims - weaker]
     return ", ".join(reversed(found)) or "none"
-
-
-def algorithms_text(rows: Sequence[Algorithm], width: int) -> str:
-    """Return the registry in columns, ``width`` wide: what each row is called, claims, and how that is shown.
-
-    It is put together here because a table of rich takes a tenth of the time of the whole list.
-    """
-    cells = [("name", "systems", "claim", "evidence", "paper", "rule"), *map(_cells, rows)]
-    names = max(len(name) for name, *_ in cells)
-    others = max((width - names) // 5 - 2, FEWEST_LETTERS)
-    lines = []
-    for name, *rest in cells:
-        columns = [[name.ljust(names)], *(_wrapped(cell, others) for cell in rest)]
-        blanks = [" " * len(column[0]) for column in columns]
-        lines += [
-            "".join(f"  {text or blank}" for text, blank in zip(texts, blanks, strict=True)).rstrip()
-            for texts in zip_longest(*columns)
-        ]
-    return "\n".join(lines)
-
-
-def _cells(row: Algorithm) -> tuple[str, ...]:
-    training = f"\nneeds training: {row.needs_training}" if row.needs_training else ""
-    systems = ", ".join(row.systems)
-    return f"reference:{row.name}", systems, claim(row), evidence(row), row.paper, row.summary + training
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a text, each filled up to ``width``; at least one."""
-    return [line.ljust(width) for part in text.splitlines() for line in wrap(part, width)] or [" " * width]
 
 
 def systems_markdown() -> str:

@@ -25,7 +25,7 @@ STYLES = {
 
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
     """Print one line per verdict; those that do not apply only when ``every`` is set."""
-    console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}")
+    console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}", highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for verdict in verdicts:
         if verdict.status is Status.NOT_APPLICABLE and not every:
@@ -48,7 +48,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
     """Print every refutation with its counterexample."""
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     for number, verdict in enumerate(refuted, start=1):
-        console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]")
+        console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]", highlight=False)
         console.print(Text(failure(verdict, verdicts)), soft_wrap=True)
 
 
@@ -59,6 +59,8 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, t
         for status in Status
         if any(verdict.status is status for verdict in verdicts) and status is not Status.NOT_APPLICABLE
     ]
-    console.print(f"\n{', '.join(counts) or 'nothing was examined'}")
+    console.print(f"\n{', '.join(counts) or 'nothing was examined'}", highlight=False)
     if tests:
-        console.print(f"false alarms: at most {alarm:g} in this run, over {tests} planned tests; seed {seed}")
+        console.print(
+            f"false alarms: at most {alarm:g} in this run, over {tests} planned tests; seed {seed}", highlight=False
+        )

@@ -51,9 +51,11 @@ def _subjects() -> dict[str, str]:
     return engine_subjects() | tables() | unusable
 
 
-def line_of_row(row: dict[str, Any]) -> str:
-    """Return the line of a row of anything but an algorithm: its summary and what is known of it."""
+def line_of(row: dict[str, Any]) -> str:
+    """Return the line of a row: its summary and what is known of it."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
+    notes += [f"claims {', '.join(row['claims'])}" if row.get("claims") else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]
+    notes += [", ".join(row.get("systems", ()))]
     said = "; ".join(note for note in notes if note)
-    return f"{row['summary']}  [{said}]"
+    return f"{row['summary']}  [{said}]" if said else str(row["summary"])

@@ -35,6 +35,7 @@ from specverify.run.worker import (
     examine,
     load,
     loaded,
+    printed_file,
     replay,
     serve,
 )
@@ -67,6 +68,8 @@ class Worker:
         os.close(handle)
         self.busy = False
         self._report = Path(report)
+        self.printed = printed_file(report)
+        """What its subjects printed; it stays where that is not nothing."""
         self._line, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=serve, args=(theirs, report, dict(os.environ)))
         with _STARTED_ONE_BY_ONE, _current_folder_left_out():
@@ -106,6 +109,8 @@ class Worker:
         self._process.join()
         self._process.close()
         self._report.unlink(missing_ok=True)
+        if self.printed.exists() and not self.printed.stat().st_size:
+            self.printed.unlink()
 
     def _death(self, seconds: float) -> Stopped:
         self._process.join(ENDING)
@@ -145,6 +150,9 @@ class Workers:
         self._all: list[Worker] = []
         self._idle: list[Worker] = []
         self._holding: dict[str, Worker] = {}
+        self._ended_ones: list[Worker] = []
+        self.known: dict[str, list[Verdict]] = {}
+        """The verdicts so far, by subject: what an interrupt leaves."""
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +166,12 @@ class Workers:
                 worker.kill()
         self._pool.shutdown()
         while self._all:
-            self._all.pop().end()
+            self._end(self._all[-1])
+
+    @property
+    def printed(self) -> list[Path]:
+        """The files with what subjects printed, once all have ended."""
+        return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
         """Return what is known of each subject. Raises ``UnusableSubject`` if one of them is none."""
@@ -199,6 +212,7 @@ class Workers:
                 elif isinstance(answer, Verdict):
                     waiting = [check for check in waiting if check.name != answer.check]
                     progress.done(1, f"{subject.name} {answer.check}")
+                    self.known.setdefault(subject.name, []).append(answer)
                     yield answer
                 else:
                     stopped = answer
@@ -222,6 +236,7 @@ class Workers:
     def _end(self, worker: Worker) -> None:
         self._all.remove(worker)
         worker.end()
+        self._ended_ones.append(worker)
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:

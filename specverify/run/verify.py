@@ -36,6 +36,8 @@ class Checklist(NamedTuple):
     conditions: Conditions = Conditions()
     seconds: float = SECONDS
     """Time limit of a subject, for all its checks together."""
+    most_cases: int | None = None
+    """How many cases of each check at most, and a third of them at most; which ones is planned, not timed."""
 
 
 def verify_subject(
@@ -44,10 +46,12 @@ def verify_subject(
     progress: Callable[[str], None] = lambda check: None,
     spent: float = 0.0,
     changes: Changes = NOTHING,
+    known: Mapping[str, Verdict] | None = None,
 ) -> Iterator[Verdict]:
     """Yield the verdict of every check of the checklist, also of those that do not apply.
 
-    ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then.
+    ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then,
+    ``known`` the verdicts that checks have come to before: those are not run again.
     The check that the others rest on is told even if the checklist is without it, where it fails.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
@@ -65,7 +69,8 @@ def verify_subject(
         if verdict is None and stopped:
             verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
-            verdict, last = run_check(subject, check, checklist._replace(seconds=left_until(deadline))), check.name
+            left = checklist._replace(seconds=left_until(deadline))
+            verdict, last = (known or {}).get(check.name) or run_check(subject, check, left), check.name
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
@@ -180,7 +185,7 @@ def _why(subject: Subject, reason: Exception) -> str:
 
 
 def _over_cases(subject: Subject, check: Check, checklist: Checklist) -> Verdict:
-    jobs, cases = checklist.conditions.jobs, check.cases(subject)
+    jobs, (cases, left_out) = checklist.conditions.jobs, _chosen(check.cases(subject), checklist.most_cases)
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
         listed = list(cases)
         found = in_parallel([partial(case.examine, checklist.conditions) for case in listed], jobs)
@@ -194,7 +199,17 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist) -> Verdict
         if examined[-1][1].failed:
             break
     verdict = _judge(subject, check, examined, checklist.conditions)
-    return verdict._replace(figures={**verdict.figures, "skipped": skipped}) if skipped else verdict
+    more = {name: number for name, number in (("skipped", skipped), ("left_out", left_out)) if number}
+    return verdict._replace(figures={**verdict.figures, **more}) if more else verdict
+
+
+def _chosen(cases: Iterable[Case], most: int | None) -> tuple[Iterable[Case], int]:
+    """Return at most so many cases and a third of them, of all sizes but the largest, and how many others there are."""
+    if most is None:
+        return cases, 0
+    listed = list(cases)
+    most = min(most, -(-len(listed) // 3))
+    return [listed[place * len(listed) // most] for place in range(most)], len(listed) - most
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -84,6 +85,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
         os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
     with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
         faulthandler.enable(file)
+        _keep_apart(printed_file(report))
         found_engines()  # looked for once, in nobody's time
         while True:
             request, seconds = line.recv()
@@ -94,6 +96,21 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
                 line.send(Stopped(Status.UNUSABLE, sentence_of(error)))
             faulthandler.cancel_dump_traceback_later()
             line.send(None)
+
+
+def printed_file(report: str) -> Path:
+    """Return where a process keeps what its subjects print, beside the file of its death."""
+    return Path(f"{report}.printed.txt")
+
+
+def _keep_apart(file: Path) -> None:
+    """Let everything that is printed here, by whatever means, go to a file."""
+    opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(opened, stream)
+    os.close(opened)
+    for text in (sys.stdout, sys.stderr):
+        text.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # of the interpreter's own, as they still are
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:

@@ -234,7 +234,11 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
         except TypeError:
             continue
         return shape
-    if len(signature.parameters) == len(("p", "q", "draft_tokens")):
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        pass
+    else:
         return None
     raise UnusableSubject(f"{name} takes {signature}, expected {expected}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from reference import Claim, Tokens
 from specverify.base.arguments import (
@@ -13,14 +13,15 @@ from specverify.base.arguments import (
     check_callable,
     check_law,
 )
-from specverify.base.verdict import Verdict
 from specverify.engines import found_engines
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
-from specverify.testing.judged import SECONDS, OnFail, check_subject, claiming, name_of
+from specverify.testing.judged import judged
+from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
 
 
+@judged
 def check_engine(
     speculative: Callable[..., Any],
     plain: Callable[[], Any] | Mapping[Tokens, float] | None = None,
@@ -29,9 +30,8 @@ def check_engine(
     models: Sequence[Any] = (),
     claims: Collection[Claim] | None = None,
     sampled: bool = False,
-    on_fail: OnFail = "raise",
-    seconds: float = SECONDS,
-) -> Sequence[Verdict]:
+    **how: Unpack[Judging],
+) -> Plan:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
     Both take no arguments and return the new token ids (see ``subjects.engine``). With ``plain`` left out the one
@@ -59,8 +59,7 @@ def check_engine(
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    subject = claiming(subject, claims)
-    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled)
 
 
 def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScenario) -> Any:

@@ -1,136 +1,147 @@
-"""What every function of this package does in the end: run the checks, and raise what is not good."""
+"""What every check function does in the end: run its plan, and raise what is not good."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Literal
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Unpack
 
-from reference import Claim
-from specverify.base.arguments import (
-    argument_error,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_seconds,
-)
-from specverify.base.verdict import Evidence, Status, Verdict
-from specverify.checks import CHECKS, EXACT_CHECKS, Conditions
-from specverify.report.prose import failure
-from specverify.run.catalogue import find_subject, is_external
-from specverify.run.replays import named_by
-from specverify.run.verify import Checklist, verify_subject
+from specverify.base.arguments import SECONDS, argument_error
+from specverify.base.verdict import Status, Verdict
 from specverify.subjects.subject import Subject, UnusableSubject
+from specverify.testing.plans import (
+    DEFAULTS,
+    Judging,
+    Parameters,
+    Plan,
+    full_signature,
+    seconds_of,
+    subject_plan,
+    with_options_checked,
+)
+from specverify.testing.told import each_said_once, told, without_false_replay
 
-OnFail = Literal["raise"] | None
-SECONDS = Checklist(()).seconds
+GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
+heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
+"""Who is told of every verdict beside the caller, as the plugin of pytest is."""
+NOTHING: Judging = {}
+offered: ContextVar[Judging] = ContextVar("offered", default=NOTHING)
+"""The share of a time limit and of an alarm that a run of many tests leaves to this one."""
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
-    """A claim does not hold, or nothing could be said; the message is the report."""
+    """A claim does not hold; the message is the report."""
+
+    __module__ = "specverify.testing"
 
 
-def check_subject(
-    subject: Subject, *, sampled: bool = False, on_fail: OnFail = "raise", seconds: float = SECONDS
-) -> Sequence[Verdict]:
-    """Run every exact check on a subject, and with ``sampled`` the statistical one too.
+class SpeculationUndecided(AssertionError):  # noqa: N818 - as above
+    """Nothing is refuted, and something could not be said; the message says what and why."""
 
-    Raises ``SpeculationRefuted`` if a check refutes, is UNKNOWN or cannot be run, or if none applies, unless
-    ``on_fail`` is None. Where the draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the
-    sample has decided.
+    __module__ = "specverify.testing"
+
+
+class SpeculationWarning(UserWarning):
+    """What would be raised, with ``on_fail="warn"``."""
+
+    __module__ = "specverify.testing"
+
+
+def judged(planned: Callable[Parameters, Plan]) -> Callable[Parameters, Sequence[Verdict]]:
+    """Return the check function of what makes its plan: it judges, with the common options in its signature."""
+    plan = with_options_checked(planned)
+
+    def check(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Sequence[Verdict]:
+        __tracebackhide__ = True
+        return judge(plan(*args, **kwargs))
+
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(check, name, getattr(planned, name))
+    check.__signature__ = full_signature(planned)  # type: ignore[attr-defined]
+    check.plan = plan  # type: ignore[attr-defined]
+    return check
+
+
+def judge(plan: Plan) -> Sequence[Verdict]:
+    """Run a plan and return its verdicts, or raise or warn as it is told.
+
+    Raises ``SpeculationRefuted`` if a check refutes, ``UnusableSubject`` if none does and one cannot be run,
+    ``SpeculationUndecided`` if one is UNKNOWN or none applies.
     """
-    if not isinstance(subject, Subject):
-        raise argument_error("the subject", subject, "a Subject, as specverify.subjects makes them")
-    check_flag(sampled, "sampled")
-    return judged(subject, Checklist(CHECKS if sampled else EXACT_CHECKS, Conditions(), seconds), on_fail)
-
-
-def judged(subject: Subject, plan: Checklist, on_fail: OnFail, *, of_kernel: bool = False) -> Sequence[Verdict]:
-    """Run the plan and raise what is not good. The command line cannot see a failure of a kernel again."""
-    check_choice(on_fail, "on_fail", ("raise", None))
-    check_seconds(plan.seconds, "seconds")
-    verdicts = [
-        _without_replay(verdict) if of_kernel or not _replays(verdict) else verdict
-        for verdict in verify_subject(subject, plan)
-        if verdict.status is not Status.NOT_APPLICABLE
-    ]
-    good = {Status.HOLDS, Status.DECLARED_BIAS}
-    if not of_kernel and any(item.evidence is Evidence.STATISTICAL and item.status in good for item in verdicts):
-        good.add(Status.UNKNOWN)
-    wrong = [verdict for verdict in verdicts if verdict.status not in good]
-    if wrong and on_fail == "raise":
-        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in _each_said_once(wrong)))
-    if not verdicts and on_fail == "raise":
-        raise SpeculationRefuted(f"{subject.name}: no check applies to it, so nothing was examined")
+    __tracebackhide__ = True
+    verdicts: list[Verdict] = []
+    for verdict in examined(plan, tuple(plan.how.get("checks") or plan.checks), {}):
+        verdicts.append(verdict)
+        tell(plan, verdict)
+        if plan.how.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
+            break
+    settle(plan, fault_of(plan, verdicts))
     return verdicts
 
 
-def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
-    """Return the subject held to ``claims``, where there are any."""
-    if claims is None:
-        return subject
-    if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
-        raise argument_error("claims", claims, "a collection of at least one Claim, such as {Claim.LOSSLESS}")
-    for claim in claims:
-        if not isinstance(claim, Claim):
-            raise argument_error("a claim", claim, f"one of {', '.join(f'Claim.{each.name}' for each in Claim)}")
-    return subject._replace(claims=frozenset(claims))
+def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
+    """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
+    seconds = min(seconds_of(plan.how), offered.get().get("timeout", SECONDS))
+    for verdict in plan.examine(names, seconds, known):
+        if verdict.status is not Status.NOT_APPLICABLE:
+            yield without_false_replay(verdict, replays=plan.replays)
 
 
-def name_of(function: Any) -> str:
-    """Return where a function is from, as the command line names it."""
-    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', function)}"
+def tell(plan: Plan, verdict: Verdict) -> None:
+    """Hand a verdict to those who asked for it."""
+    for listener in (plan.how.get("callback"), heard.get()):
+        if listener is not None:
+            listener(verdict)
 
 
-def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return the numbers of drafts to examine a verifier at, as they were given."""
-    if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
-        raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
-    for gamma in gammas:
-        check_integer(gamma, f"a gamma of {tuple(gammas)}")
-    if len(set(gammas)) < len(gammas):
-        raise argument_error("gammas", gammas, "each number of drafts once")
-    return tuple(map(int, gammas))
+def settle(plan: Plan, fault: Exception | None) -> None:
+    """Raise what is not good, or warn, or do neither."""
+    __tracebackhide__ = True
+    on_fail = plan.how.get("on_fail", DEFAULTS["on_fail"])
+    if fault is not None and on_fail == "raise":
+        raise fault
+    if fault is not None and on_fail == "warn":
+        warnings.warn(str(fault), SpeculationWarning, stacklevel=4)
 
 
-def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
-    if verdict.status is Status.REFUTED:
-        said, example = f"{verdict.subject}: {failure(verdict, verdicts)}", verdict.counterexample
-        unnamed = example is not None and not example.again and is_external(verdict.subject)
-        sampled = verdict.evidence is Evidence.STATISTICAL  # the seeds of a sample stand in the call
-        return f"{said}\n  Again run this test: {NO_NAME}" if unnamed and not sampled else said
-    return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
+    """Return what is to be raised of these verdicts, if anything is."""
+    expected = plan.how.get("expected_failures") or {}
+    wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
+    right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}
+    surprising = [_surprise(plan.name, name, why) for name, why in expected.items() if name in right]
+    wrong = [verdict for verdict in wrong if verdict.check not in expected or verdict.status is Status.UNUSABLE]
+    if not verdicts and not (set(plan.how.get("checks") or plan.checks) <= set(expected)):
+        return SpeculationUndecided(f"{plan.name}: no check applies to it, so nothing was examined")
+    if not wrong:
+        return SpeculationUndecided("\n".join(surprising)) if surprising else None
+    statuses = {verdict.status for verdict in wrong}
+    if Status.REFUTED in statuses and plan.refuted_alone:
+        wrong = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
+    said = [told(verdict, verdicts) for verdict in each_said_once(wrong)] + surprising
+    message = "\n\n".join(filter(None, [*said, plan.hint()]))
+    if Status.REFUTED in statuses:
+        return SpeculationRefuted(message)
+    return UnusableSubject(message) if Status.UNUSABLE in statuses else SpeculationUndecided(message)
 
 
-NO_NAME = "specverify replay takes what a module names and the command line makes of it, and this is not such a case"
+def _is_wrong(plan: Plan, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
+    if verdict.status is Status.UNKNOWN and plan.sample_decides:
+        return not any(other.check in plan.statistical and other.status in GOOD for other in verdicts)
+    return verdict.status not in GOOD
 
 
-def _replays(verdict: Verdict) -> bool:
-    """Return whether the command line can see a failure again: not that of a lambda, of a call, of an own gamma."""
-    example = verdict.counterexample
-    if example is None or not is_external(verdict.subject):
-        return True
-    if "<" in verdict.subject or verdict.subject.rpartition("=")[2].startswith("__main__:"):
-        return False
-    try:
-        named_by(example.again, find_subject)
-    except (ValueError, UnusableSubject):
-        return False
-    return True
+def _surprise(name: str, check: str, why: str) -> str:
+    return f"{name}: {check} was expected to fail ({why}) and holds: take it out of expected_failures"
 
 
-def _each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts, those that are unusable for one and the same reason as one."""
-    told: dict[tuple[Status, str], list[Verdict]] = {}
-    for index, verdict in enumerate(wrong):
-        same = verdict.statement if verdict.status is Status.UNUSABLE else str(index)
-        told.setdefault((verdict.status, same), []).append(verdict)
-    return [
-        first._replace(statement=f"{first.statement}{f' ({len(others)} other checks say so too)' if others else ''}")
-        for first, *others in told.values()
-    ]
+@judged
+def check_subject(subject: Subject, *, sampled: bool = False, **how: Unpack[Judging]) -> Plan:
+    """Run every exact check on a subject, and with ``sampled`` the statistical one too.
 
-
-def _without_replay(verdict: Verdict) -> Verdict:
-    example = verdict.counterexample
-    return verdict if example is None else verdict._replace(counterexample=example._replace(again=""))
+    Where the draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the sample has decided.
+    """
+    if not isinstance(subject, Subject):
+        raise argument_error("the subject", subject, "a Subject, as specverify.subjects makes them")
+    return subject_plan(subject, how, sampled=sampled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from reference import Claim
 from specverify.base.arguments import (
@@ -12,17 +12,19 @@ from specverify.base.arguments import (
     check_integer,
     check_seed,
 )
-from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
-from specverify.run.verify import Checklist
 from specverify.subjects.arrays import names_torch
 from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.subject import Subject
-from specverify.testing.judged import SECONDS, OnFail, checked_gammas, claiming, judged, name_of
+from specverify.testing.judged import judged
+from specverify.testing.plans import ALARM, Judging, Plan, checked_gammas, checks_plan, claiming, name_of
+
+QUICK_ROWS = 2**12
 
 
+@judged
 def check_kernel(
     kernel: Callable[..., Any],
     *,
@@ -41,12 +43,10 @@ def check_kernel(
     rows: int = 2**16,
     tv: float = 5e-3,
     rows_per_call: int = 2**18,
-    alarm: float = 1e-6,
     seed: int = 0,
     claims: Collection[Claim] | None = None,
-    on_fail: OnFail = "raise",
-    seconds: float = SECONDS,
-) -> Sequence[Verdict]:
+    **how: Unpack[Judging],
+) -> Plan:
     """Examine a kernel that verifies batches on a device; what it is called with is in ``subjects.kernel``.
 
     ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its
@@ -62,7 +62,7 @@ def check_kernel(
 
     ``gammas`` are the numbers of drafts, ``vocabularies`` sizes beside the 3 of the exact tables; ``rows`` is how many
     rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
-    ``alarm`` is the probability with which a right kernel is refuted by its samples. Raises ``ValueError`` for options
+    With ``quick`` the larger vocabularies are left out and looks are short. Raises ``ValueError`` for options
     or parameters that do not fit each other.
     """
     found = kernel_of(
@@ -83,13 +83,15 @@ def check_kernel(
     check_seed(seed)
     check_integer(rows, "rows")
     check_integer(rows_per_call, "rows_per_call", least=4)
+    if how.get("quick"):
+        sizes, rows = (), min(rows, QUICK_ROWS)
     if found.inside:
-        precision = precision_of(tv, alarm, seed)
+        precision = precision_of(tv, how.get("alarm", ALARM), seed)
         checks = checks_of_samples(found, chosen, sizes, Calls(rows_per_call), precision)
     else:
         checks = checks_of_uniforms(found, chosen, sizes, rows)
     subject = claiming(Subject(found.name, "a batched verification kernel", frozenset(Claim)), claims)
-    return judged(subject, Checklist(checks, Conditions(seed=seed), seconds), on_fail, of_kernel=True)
+    return checks_plan(subject, checks, Conditions(seed=seed), how)._replace(replays=False)
 
 
 def _has_torch(kernel: Any) -> bool:

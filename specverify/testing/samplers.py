@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Unpack
 
-from specverify.base.arguments import argument_error, check_callable, check_choice, check_seconds, is_token, shown
+from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
-from specverify.testing.judged import SECONDS, OnFail, SpeculationRefuted, name_of, told
+from specverify.testing.judged import judged
+from specverify.testing.plans import ALARM, Judging, Plan, name_of
 
+OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
 SampleCall = Callable[..., Any]
 """``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
 
 
+@judged
 def check_sampler(
     sample: SampleCall,
     *,
@@ -27,14 +31,12 @@ def check_sampler(
     draft: Any = None,
     acceptance: Any = None,
     tolerance: float = 0.05,
-    alarm: float = 1e-6,
     most_samples: int | None = None,
     largest_call: int = 4096,
     rounding: float = 1e-6,
     seed: int = 0,
-    on_fail: OnFail = "raise",
-    seconds: float = SECONDS,
-) -> Sequence[Verdict]:
+    **how: Unpack[Judging],
+) -> Plan:
     """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
 
     They are in the order they were drawn in, independent of each other and of those of other seeds: that is judged too,
@@ -57,15 +59,12 @@ def check_sampler(
     holds. ``most_samples``: as many as a right sampler needs to hold, a million at most, if left out; ``largest_call``
     is the largest n. ``rounding`` is how far off the law's probabilities may be, relatively, by floating point.
 
-    Raises ``SpeculationRefuted`` with what was seen if it is refuted or UNKNOWN, unless ``on_fail`` is None;
-    ``ValueError`` for arguments that cannot be.
+    Raises ``ValueError`` for arguments that cannot be.
     """
     check_callable(sample, "sample", arguments=2 if law_after is None else 3)
     if reference is not None:
         check_callable(reference, "reference", arguments=2)
-    check_choice(on_fail, "on_fail", ("raise", None))
-    check_seconds(seconds, "seconds")
-    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, rounding, seed)
+    plan = SamplingPlan(tolerance, how.get("alarm", ALARM), most_samples, largest_call, rounding, seed)
     check_plan(plan)
     name = name_of(sample)
     other = None if reference is None else Sampler(name_of(reference), reference)
@@ -79,12 +78,21 @@ def check_sampler(
 
     if law_after is not None:
         _check_prefixes(law_after, [law, reference, draft])
-    verdicts = _verdicts(name, work, seconds)
-    wrong = [verdict for verdict in verdicts if verdict.status not in (Status.HOLDS, Status.NOT_APPLICABLE)]
-    refuted = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
-    if wrong and on_fail == "raise":  # what is refuted ends the sampling: then the rest is open, and no news
-        raise SpeculationRefuted("\n\n".join(told(verdict, verdicts) for verdict in refuted or wrong))
-    return verdicts
+    names = (
+        *(OF_A_REFERENCE if reference is not None else OF_A_LAW),
+        *(("acceptance_fits_law",) if acceptance is not None else ()),
+        *(("rows_are_independent",) if largest_call > 1 else ()),
+        "calls_are_independent",
+    )
+    return Plan(
+        name,
+        names,
+        partial(_some_verdicts, name, work),
+        how,
+        applicable=names,
+        statistical=frozenset(names),
+        refuted_alone=True,  # what is refuted ends the sampling: then the rest is open, and no news
+    )
 
 
 def _check_prefixes(laws: Any, others: Sequence[Any]) -> None:
@@ -112,14 +120,28 @@ def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, a
     ]
 
 
-def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float) -> Sequence[Verdict]:
+def _some_verdicts(
+    name: str,
+    work: Callable[[], Sequence[Verdict]],
+    names: Collection[str],
+    seconds: float,
+    known: Mapping[str, Verdict],
+) -> Iterable[Verdict]:
+    """Return the verdicts of these names: all come of the same samples."""
+    if set(names) <= set(known):
+        return [known[check] for check in names]
+    return [verdict for verdict in _verdicts(name, work, seconds, next(iter(names))) if verdict.check in names]
+
+
+def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
+    """Return what came of the samples; where nothing did, the first check that was asked for says why."""
     try:
         found = guarded(work, seconds)
     except UnusableSubject as error:
         place = f" ({place_of_error(error.__cause__.__traceback__)})" if error.__cause__ else ""
         said = f"{error}{place}"
-        return [Verdict(name, "samples_fit_law", Status.UNUSABLE, said)]
+        return [Verdict(name, first, Status.UNUSABLE, said)]
     if found.result is not None:
         return found.result
     said = found.ended or f"{seconds:g} s were not enough: {found.out_of_time}"
-    return [Verdict(name, "samples_fit_law", Status.UNUSABLE if found.ended else Status.UNKNOWN, said)]
+    return [Verdict(name, first, Status.UNUSABLE if found.ended else Status.UNKNOWN, said)]

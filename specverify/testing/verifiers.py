@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, get_args
+from functools import partial
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from specverify.base.arguments import (
     check_callable,
     check_choice,
 )
-from specverify.base.verdict import Verdict
 from specverify.foreign.guard import guarded
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
@@ -26,17 +26,11 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.tree_forms import FORMS as TREES
 from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
 from specverify.subjects.tree_verifier import Drafts
-from specverify.testing.judged import (
-    SECONDS,
-    OnFail,
-    SpeculationRefuted,
-    check_subject,
-    checked_gammas,
-    claiming,
-    name_of,
-)
+from specverify.testing.judged import judged
+from specverify.testing.plans import Judging, Plan, checked_gammas, claiming, name_of, seconds_of, subject_plan
 
 
+@judged
 def check_verifier(
     verify: Callable[..., Any],
     *,
@@ -48,9 +42,8 @@ def check_verifier(
     claims: Collection[Claim] | None = None,
     cases: Iterable[AnyCall | HardCall] | None = None,
     sampled: bool = False,
-    on_fail: OnFail = "raise",
-    seconds: float = SECONDS,
-) -> Sequence[Verdict]:
+    **how: Unpack[Judging],
+) -> Plan:
     """Examine a rejection sampler at several gammas, or with several trees, in one of six forms.
 
     ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
@@ -76,7 +69,7 @@ def check_verifier(
         if form is not None or gammas is not None or sampled:
             raise ValueError("cases are given with form, gammas or sampled, expected cases alone: calls tell the form")
         subject = claiming(calls_subject(verify, name_of(verify), _cases(cases)), claims)
-        return check_subject(subject, on_fail=on_fail, seconds=seconds)
+        return subject_plan(subject, how)
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else checked_gammas(gammas), name_of(verify)
@@ -86,28 +79,31 @@ def check_verifier(
     else:
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
         subject = verifier_subject_of(verify, name, form, chosen)
-    subject = claiming(subject, claims)
-    try:
-        return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
-    except SpeculationRefuted as refuted:
-        if form is None and _takes_batches(verify, seconds):
-            said = "\n\nIt fails on a row and answers a batch of one: is it to be given form='batched'?"
-            raise SpeculationRefuted(f"{refuted}{said}") from None
-        raise
+    hint = partial(_batch_hint, verify, seconds_of(how)) if form is None else str
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
 
 
+@judged
 def check_decoder(
     decode: Callable[..., Any] | Algorithm,
     *,
+    claims: Collection[Claim] | None = None,
     sampled: bool = False,
-    on_fail: OnFail = "raise",
-    seconds: float = SECONDS,
-) -> Sequence[Verdict]:
-    """Examine a registry row, one round, or a whole decode (see ``subjects.external``)."""
+    **how: Unpack[Judging],
+) -> Plan:
+    """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
+
+    ``claims`` are what it promises: what its row says, and LOSSLESS of a function, unless told otherwise.
+    """
     if not isinstance(decode, Algorithm):
         check_callable(decode, "the decoder")
     subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, name_of(decode))
-    return check_subject(subject, sampled=sampled, on_fail=on_fail, seconds=seconds)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled)
+
+
+def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
+    batched = _takes_batches(verify, seconds)
+    return "It fails on a row and answers a batch of one: is it to be given form='batched'?" if batched else ""
 
 
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:

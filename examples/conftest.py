@@ -1,0 +1,20 @@
+"""What the tests of this project need beside the examples: patience, and the long ones left to ``--thorough``."""
+
+import pytest
+
+from specverify.testing import plans
+
+LONG = ("huggingface_engine", "rollout", "torch_verifier", "tree_verifier")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine decides nothing."""
+    monkeypatch.setattr(plans, "QUICK_SECONDS", 600.0)
+
+
+def pytest_ignore_collect(collection_path, config: pytest.Config) -> bool | None:
+    """Leave the long examples out of a whole run; one that is named is run."""
+    long = collection_path.stem.removeprefix("test_") in LONG
+    named = any(str(collection_path.name) in argument for argument in config.args)
+    return True if long and not named and not config.getoption("--thorough") else None

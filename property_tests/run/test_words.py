@@ -1,0 +1,110 @@
+"""``list`` and ``explain``, and a report on standard output."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from reference import ALGORITHMS
+from specverify.checks import CHECKS
+from specverify.cli import app, word_commands
+from specverify.mutants import CATEGORIES
+from specverify.run import verify
+from specverify.run.explain import explained, glossary
+from specverify.run.verify import verify_subject
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("kind", word_commands.KINDS)
+def test_in_a_pipe_each_has_one_line(kind):
+    rows = json.loads(run("list", kind, "--json").output)[kind]
+    lines = run("list", kind).output.splitlines()
+    assert [line.split()[0] for line in lines] == [row["name"].split()[0] for row in rows]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_lines_are_as_wide_as_it(width, monkeypatch):
+    monkeypatch.setattr(word_commands, "_width", lambda: width)
+    for kind in ("algorithms", "checks", "mutants"):
+        lines = run("list", kind).output.splitlines()
+        assert max(map(len, lines)) <= width
+    assert max(map(len, run("explain", "support_at_boundary_draws").output.splitlines())) <= 120
+
+
+def test_a_word_finds_what_has_it():
+    assert run("list", "checks", "argmax").output.startswith("greedy_is_argmax ")
+    assert len(run("list", "algorithms", "egag").output.splitlines()) < 10
+    assert "list mutants names" in run("list").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("list", "chekcs"),
+            "the kind is 'chekcs', expected one of 'algorithms', 'subjects', 'checks', 'mutants', did",
+        ),
+        (("list", "checks", "egagg"), "nothing that is listed has 'egagg' in it"),
+        (("list", "algorithms", "egagg"), "nothing that is listed has 'egagg' in it, did you mean egag?"),
+        (("explain", "resdual"), "there is nothing to say of 'resdual', did you mean residual?"),
+        (("explain", "egagg"), "there is nothing to say of 'egagg', did you mean egag?"),
+        (("explain", "law_is_taget"), "did you mean law_is_target?"),
+    ],
+)
+def test_a_word_that_is_none_leads_to_the_nearest(arguments, sentence):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in " ".join(result.stderr.split())
+
+
+def test_every_check_class_algorithm_and_word_is_explained():
+    for check in CHECKS:
+        assert explained(check.name).startswith(f"{check.name}: a check (")
+    for letter, what in CATEGORIES.items():
+        assert f"class {letter} of planted bugs: {what}" in explained(letter)
+    for row in ALGORITHMS:
+        assert row.summary in explained(row.name)
+    for word, text in glossary().items():
+        assert explained(word).startswith(f"{word}: {text}")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("Residual", "max(p - q, 0), normalised"),
+        ("uniforms", "A random number in [0, 1)"),
+        ("reference:egag", "reference:egag: "),
+        ("mutant:residual-from-target", "killed by law_is_target"),
+        ("law is target", "kills "),
+        ("drafts_follow_q", "a check of drafters: each draft is drawn from the q"),
+        ("crops_keep_the_first", "a check of caches: "),
+        ("hf:assisted", "hf:assisted: "),
+    ],
+)
+def test_what_is_said_of_a_word(word, said):
+    assert said in explained(word)
+
+
+def test_a_report_on_standard_output_is_json_alone():
+    result = run("verify", "reference:egag", "--check", "greedy_is_argmax", "--json", "-")
+    assert json.loads(result.stdout)["verdicts"]
+    assert "1 holds" in result.stderr
+    assert "1 holds" in run("verify", "reference:egag", "--check", "greedy_is_argmax").stdout
+
+
+def test_an_interrupt_leaves_what_is_known(monkeypatch):
+    def interrupted(subject, *given):
+        found = verify_subject(subject, *given)
+        yield next(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "verify_subject", interrupted)
+    result = run("verify", "reference:egag", "--jobs", "1", "--check", "law_is_target", "--check", "greedy_is_argmax")
+    assert result.exit_code == 3
+    assert "holds  law_is_target" in result.stdout
+    assert "specverify: interrupted, 1 of the checks have no verdict" in result.stderr

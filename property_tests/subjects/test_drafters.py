@@ -1,0 +1,156 @@
+"""``check_drafter``: a right drafter holds, and each planted bug is refuted by the check that names it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.testing import SpeculationRefuted, UnusableSubject, check_drafter
+
+SIZE = 3
+
+
+def model(tokens):
+    """The draft model: a pmf that depends on all tokens."""
+    weights = np.array([1.0, 2.0, 3.0]) + np.array([sum(tokens), len(tokens), tokens[-1]]) % 4
+    return weights / weights.sum()
+
+
+def drafted(gamma, tokens, q=model, draw=lambda row: int(np.random.choice(SIZE, p=row)), stop=lambda row, token: False):  # noqa: NPY002
+    """Draw up to gamma tokens from q, and report it."""
+    found, rows = [], []
+    while len(found) < gamma:
+        rows.append(q((*tokens, *found)))
+        found.append(draw(rows[-1]))
+        if stop(rows[-1], found[-1]):
+            break
+    return found, np.array(rows)
+
+
+def right(tokens, gamma):
+    """Draw each draft from the model."""
+    return drafted(gamma, tokens)
+
+
+def confident(tokens, gamma):
+    """Stop behind a token that the model is sure of: the token itself is kept."""
+    return drafted(gamma, tokens, stop=lambda row, token: row.max() > 0.5)
+
+
+def greedy(tokens, gamma):
+    """Draft the likeliest, and say that nothing was drawn."""
+    return drafted(gamma, tokens, draw=lambda row: int(row.argmax()))[0], None
+
+
+def cold(tokens, gamma):
+    """Wrong: drafts at temperature 1/2 are reported with q at temperature 1."""
+    return drafted(gamma, tokens, draw=lambda row: int(np.random.choice(SIZE, p=row**2 / (row**2).sum())))  # noqa: NPY002
+
+
+def argmax_with_q(tokens, gamma):
+    """Wrong: the likeliest token, reported as if it had been drawn."""
+    return drafted(gamma, tokens, draw=lambda row: int(row.argmax()))
+
+
+def unlikely_dropped(tokens, gamma):
+    """Wrong: a token that was drawn and is unlikely is taken back."""
+    found, rows = drafted(gamma, tokens, stop=lambda row, token: row[token] < 0.3)
+    keep = len(found) - (rows[-1][found[-1]] < 0.3)
+    return found[:keep], rows[:keep]
+
+
+def shifted(tokens, gamma):
+    """Wrong: the rows of the next positions are reported."""
+    found, rows = drafted(gamma, tokens)
+    return found, np.array([*rows[1:], model((*tokens, *found))])
+
+
+def stale(tokens, gamma):
+    """Wrong in speed alone: the model never sees the last token."""
+    return drafted(gamma, tokens, q=lambda text: model(text[:-1] or text))
+
+
+def unnormalised(tokens, gamma):
+    """Wrong: q is weights."""
+    found, rows = drafted(gamma, tokens)
+    return found, 2 * rows
+
+
+def one_too_many(tokens, gamma):
+    """Wrong: one more than asked for."""
+    return drafted(gamma + 1, tokens)
+
+
+def statuses(propose, **options):
+    return {verdict.check: verdict.status for verdict in check_drafter(propose, on_fail=None, **options)}
+
+
+@pytest.mark.parametrize("propose", [right, confident, greedy])
+def test_a_right_drafter_holds(propose):
+    assert set(statuses(propose, gammas=(1, 2)).values()) == {Status.HOLDS}
+
+
+def test_a_right_drafter_reports_its_model():
+    assert statuses(right, draft=model, gammas=(2,))["q_is_the_models"] is Status.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("propose", "check"),
+    [
+        (cold, "drafts_follow_q"),
+        (argmax_with_q, "drafts_follow_q"),
+        (unlikely_dropped, "drafts_follow_q"),
+        (shifted, "drafts_follow_q"),
+        (unnormalised, "drafts_are_supported"),
+        (one_too_many, "gamma_is_respected"),
+    ],
+)
+def test_a_planted_bug_is_refuted_by_the_check_that_names_it(propose, check):
+    assert statuses(propose, gammas=(1, 2))[check] is Status.REFUTED
+
+
+def test_a_stale_q_is_lossless_and_not_the_models():
+    found = statuses(stale, gammas=(2,), draft=model)
+    assert found["drafts_follow_q"] is Status.HOLDS
+    assert found["q_is_the_models"] is Status.REFUTED
+
+
+def test_the_counterexample_can_be_checked_by_hand():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_drafter(cold, gammas=(1,), prompts=[(0,)], checks=["drafts_follow_q"])
+    told = str(raised.value)
+    assert "q of draft 0 = (0.142857, 0.428571, 0.428571)" in told
+    assert "the drafts should begin (1,) with probability 0.428571, but do with 0.473684" in told
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([0], "it returned [0], expected (draft_tokens, q)"),
+        (([0], [[0.5, 0.5], [0.5, 0.5]]), "it returned 1 drafts and 2 rows of q, expected"),
+        (([2], [[0.5, 0.5]]), "it drafted token 2 of a vocabulary of 2"),
+        (([0], [0.5]), "for q, expected"),
+        ((["a"], None), "it returned ['a'], expected a sequence of new token ids"),
+    ],
+)
+def test_an_answer_that_is_no_draft(answer, sentence):
+    with pytest.raises(UnusableSubject) as raised:
+        check_drafter(lambda tokens, gamma: answer, gammas=(1,))
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: check_drafter(5), "the drafter is 5, expected something to call with 2 arguments"),
+        (lambda: check_drafter(right, prompts=5), "prompts is 5, expected a sequence of prompts"),
+        (lambda: check_drafter(right, prompts=[()]), "a prompt is (), expected a non-empty sequence of token ids"),
+        (lambda: check_drafter(right, draft=5), "draft is 5, expected something to call with 1 argument"),
+        (lambda: check_drafter(right, gamma=2), "check_drafter has no option 'gamma', did you mean gammas?"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=r"\A[^\n]+\Z") as raised:
+        call()
+    assert sentence in str(raised.value)

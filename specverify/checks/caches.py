@@ -1,0 +1,72 @@
+"""What a cache owes to speculation: what was appended, without what was cropped, and nothing of a copy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Case, Check, Conditions
+from specverify.subjects.cache import (
+    CacheUnderTest,
+    Operation,
+    first_difference,
+    short_sequences,
+    smaller,
+    speculative_rounds,
+    told_of,
+)
+from specverify.subjects.subject import KernelSetting, Subject
+
+LONGEST = 4
+"""Operations of the sequences that are tried in every order."""
+ROUNDS = 12
+"""Texts that are decoded until the cache is full."""
+Sequences = Callable[[], Iterable[tuple[Operation, ...]]]
+
+
+def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
+    """Return the checks of a cache."""
+    full = tuple(("append", (token,)) for token in range(cache.capacity))
+    at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)
+    checks = [
+        _check(cache, "appends_are_kept", "what is appended is held, in its order", lambda: (full, at_once)),
+        _check(
+            cache,
+            "crops_keep_the_first",
+            "after a crop the first tokens are held, and what is appended follows them",
+            partial(short_sequences, LONGEST, ("append", "crop")),
+        ),
+        _check(
+            cache,
+            "rounds_leave_what_is_committed",
+            "after each round of speculation the committed tokens are held, up to the capacity",
+            lambda: [speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)],
+        ),
+    ]
+    if cache.fork is not None:
+        forks = partial(short_sequences, LONGEST - 1, ("append", "crop", "fork"))
+        checks.append(_check(cache, "forks_are_apart", "nothing done to a copy is seen in the cache", forks))
+    return tuple(checks)
+
+
+def _check(cache: CacheUnderTest, name: str, summary: str, sequences: Sequences) -> Check:
+    def cases(subject: Subject) -> list[Case]:
+        return [Case(subject, KernelSetting(name), partial(_examine, cache, sequences, summary))]
+
+    return Check(name, summary, None, Evidence.EQUAL, lambda subject: None, cases)
+
+
+def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditions: Conditions) -> Examination:
+    number = operations = 0
+    for sequence in sequences():
+        number, operations = number + 1, operations + len(sequence)
+        found = first_difference(cache, sequence)
+        if found is not None:
+            least = smaller(cache, found)
+            return Examination(
+                f"after {len(least.operations)} operations {least.said}",
+                failed=True,
+                counterexample=Counterexample(("a new cache", *told_of(least.operations)), least.said),
+            )
+    return Examination(f"{summary}: {number} sequences, {operations} operations")

@@ -1,0 +1,151 @@
+"""What a drafter owes whoever verifies its drafts: tokens drawn from the very q it reports, and no more than asked for.
+
+Speculative sampling is lossless only if every token was drawn from the q that its acceptance is computed with
+(2211.17192, Theorem 1). Whether a draft goes on may depend on all that is known before a token is drawn, never on that
+token: one that is dropped after it was drawn leaves the others with another law.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from reference import LanguageModel
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._laws import compare_laws, enumerated
+from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
+from specverify.laws.law import Law
+from specverify.laws.rounding import FLOAT32, of_decision
+from specverify.subjects.proposed import Proposed, reports
+from specverify.subjects.subject import EngineProgram
+
+History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
+"""The tokens before one, and the rows up to its own."""
+
+
+def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
+    """Return the checks of a drafter; ``draft`` is the model whose pmfs it should report, where that is known."""
+    own = (
+        _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
+        _check("drafts_are_supported", "q is a pmf, and gives each draft a positive probability", _supported),
+        _check("gamma_is_respected", "no more than gamma tokens are drafted", _respected),
+    )
+    told = () if draft is None else (_check("q_is_the_models", "q is the draft model's", partial(_the_models, draft)),)
+    return (PROGRAM_IS_ITS_DRAWS, *own, *told)
+
+
+Examine = Callable[[EngineProgram, Law], Examination]
+
+
+def _check(name: str, summary: str, examine: Examine) -> Check:
+    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
+        law = enumerated(program, conditions)
+        if law.missing:
+            said = f"{program.name}: more than {law.runs} drafts are possible, expected a smaller gamma or vocabulary"
+            return Examination(said, unknown=True, rational=False)
+        return examine(program, law)
+
+    cases = cases_of(lambda subject: subject.programs, examined)
+    return Check(name, summary, None, Evidence.EXACT, lambda subject: None, cases)
+
+
+def _follows(program: EngineProgram, law: Law) -> Examination:
+    """Compare, position by position, the law of a token with the q that was reported on the way to it."""
+    longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
+    found = None
+    for place in range(longest):
+        seen, expected = _at(law, place)
+        found = compare_laws(law._replace(probabilities=seen), expected, "what q says")
+        if found.refuted or found.unknown:
+            where = f"draft {place} {program.name}: {found.statement}"
+            example = _off(program, seen, expected) if found.refuted else None
+            return Examination(where, found.refuted, found.unknown, False, example, found.figures)
+    figures = found.figures if found else {"runs": law.runs}
+    return Examination("each draft is drawn from its q", rational=False, figures=figures)
+
+
+def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
+    """Return the law of the token at ``place`` with its history, and what the reported q makes of the histories."""
+    seen: defaultdict[object, float] = defaultdict(float)
+    histories: defaultdict[History, float] = defaultdict(float)
+    for draft, mass in law.probabilities.items():
+        if len(draft.tokens) > place:
+            rows = _rows(draft)[: place + 1]
+            seen[draft.tokens[: place + 1], rows] += float(mass)
+            histories[draft.tokens[:place], rows] += float(mass)
+        else:
+            seen[None] += float(mass)
+    expected: dict[object, float] = {
+        ((*before, token), rows): mass * share
+        for (before, rows), mass in histories.items()
+        for token, share in enumerate(rows[-1])
+        if share > 0
+    }
+    if None in seen:
+        expected[None] = seen[None]
+    return dict(seen), expected
+
+
+def _rows(draft: Proposed) -> tuple[tuple[float, ...], ...]:
+    """Return q of each token: the point mass on it where nothing was drawn."""
+    if draft.rows is not None:
+        return draft.rows
+    size = max(draft.tokens, default=0) + 1
+    return tuple(tuple(float(other == token) for other in range(size)) for token in draft.tokens)
+
+
+def _off(program: EngineProgram, seen: dict[object, float], expected: dict[object, float]) -> Counterexample:
+    worst = max(seen.keys() | expected.keys(), key=lambda key: seen.get(key, 0.0) - expected.get(key, 0.0))
+    assert isinstance(worst, tuple)
+    tokens, rows = worst
+    said = f"the drafts should begin {tokens} with probability {expected.get(worst, 0.0):.6g}"
+    return Counterexample(
+        (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows))),
+        f"{said}, but do with {seen.get(worst, 0.0):.6g}",
+    )
+
+
+def _supported(program: EngineProgram, law: Law) -> Examination:
+    for draft in law.probabilities:
+        for place, (token, row) in enumerate(zip(draft.tokens, _rows(draft), strict=True)):
+            bound = of_decision(FLOAT32, len(row))
+            if min(row) < 0 or not abs(sum(row) - 1) <= bound:
+                return _refuted(program, draft, f"q of draft {place} sums to {sum(row):.6g} and has {min(row):.6g}")
+            if row[token] <= 0:
+                return _refuted(program, draft, f"draft {place} is {token}, and its q gives it probability 0")
+    return Examination("every q is a pmf and gives its draft some probability", figures={"runs": law.runs})
+
+
+def _respected(program: EngineProgram, law: Law) -> Examination:
+    gamma = program.source.gamma
+    for draft in law.probabilities:
+        if len(draft.tokens) > gamma:
+            return _refuted(program, draft, f"{len(draft.tokens)} tokens are drafted, asked for were {gamma} at most")
+    return Examination("never more than gamma tokens are drafted", figures={"runs": law.runs})
+
+
+def _the_models(draft: LanguageModel, program: EngineProgram, law: Law) -> Examination:
+    for found in law.probabilities:
+        for place, (row, wanted) in enumerate(
+            zip(_rows(found), reports(draft, program.source, found.tokens), strict=True)
+        ):
+            size = max(len(row), len(wanted))
+            told, model = (np.pad(values, (0, size - len(values))) for values in (row, wanted))
+            distance = float(np.abs(told - model).sum() / 2)
+            if distance > of_decision(FLOAT32, size):
+                said = f"q of draft {place} is {_shown(row)}, the model's is {_shown(wanted)}: TV = {distance:.6g}"
+                return _refuted(program, found, said)
+    return Examination("every q is the draft model's", rational=False, figures={"runs": law.runs})
+
+
+def _refuted(program: EngineProgram, draft: Proposed, said: str) -> Examination:
+    example = Counterexample((f"propose {program.name}", f"it drafts {draft.tokens}"), said)
+    return Examination(f"{program.name}: {said}", failed=True, rational=False, counterexample=example)
+
+
+def _shown(row: tuple[float, ...] | list[float]) -> str:
+    return "(" + ", ".join(f"{value:.6g}" for value in row) + ")"

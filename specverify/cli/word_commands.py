@@ -1,0 +1,99 @@
+"""The commands that say what there is: ``list`` and ``explain``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from specverify.cli.options import MarkdownOption, stop, write_report
+
+KINDS = ("algorithms", "subjects", "checks", "mutants")
+NARROWEST = 56
+
+
+def list_command(
+    kind: Annotated[str | None, typer.Argument(help="algorithms, subjects, checks or mutants")] = None,
+    word: Annotated[str | None, typer.Argument(help="Only those with this in their line.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: MarkdownOption = None,
+) -> None:
+    """List algorithms with the systems that decode so, subjects of engines, checks or planted bugs, a line each."""
+    from specverify.base.arguments import check_choice
+    from specverify.report.systems import systems_markdown
+    from specverify.run.listing import everything, line_of
+
+    if markdown is not None:
+        write_report(markdown, systems_markdown(), "the file of --markdown")
+        return
+    try:
+        if kind is not None:
+            check_choice(kind, "the kind", KINDS)
+    except ValueError as error:
+        stop(str(error))
+    data = _with_word({kind: everything()[kind]} if kind else everything(), word)
+    if as_json:
+        typer.echo(json.dumps(data, indent=2))
+        return
+    for title, rows in data.items():
+        if kind is None:
+            typer.echo(f"{title}: specverify list {title} names {len(rows)}")
+        else:
+            echo_lines([(row["name"], line_of(row)) for row in rows])
+
+
+def explain_command(
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="A check, a bug class, an algorithm, a word")],
+) -> None:
+    """Say what a check, a class of bugs, an algorithm, a planted bug or a word of the field is."""
+    from specverify.run.explain import explained
+
+    try:
+        said = explained(" ".join(words))
+    except ValueError as error:
+        stop(str(error))
+    for paragraph in said.split("\n"):
+        indent = " " * (len(paragraph) - len(paragraph.lstrip()))
+        typer.echo(_wrapped(paragraph, _width(), indent + "  " * bool(indent)))
+
+
+def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names and what they are: wrapped behind the name on a terminal, a line each where nobody looks."""
+    width, names = _width(), max((len(name) for name, _ in rows), default=0)
+    for name, said in rows:
+        behind = f"{name:<{names}}  {said}".rstrip()
+        if width == 0 or width - names - 2 >= NARROWEST:
+            typer.echo(_wrapped(behind, width, " " * (names + 2)))
+        else:
+            typer.echo(f"{name}\n{_wrapped(f'  {said}', width, '  ')}")
+
+
+def _wrapped(line: str, width: int, indent: str) -> str:
+    """Return a line wrapped between words; as it is where the width is 0."""
+    if len(line) <= width or not width:
+        return line
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "drop_whitespace": True}
+    return "\n".join(textwrap.wrap(line, width, subsequent_indent=indent, replace_whitespace=False, **options))
+
+
+def _width() -> int:
+    """Return the columns of the terminal, or 0 in a pipe, which has none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def _with_word(data: Mapping[str, Any], word: str | None) -> Mapping[str, Any]:
+    """Return the rows that have the word in them; stops where none has."""
+    if word is None:
+        return data
+    kept = {title: [row for row in rows if word.lower() in json.dumps(row).lower()] for title, rows in data.items()}
+    if not any(kept.values()):
+        from specverify.base.arguments import nearest
+
+        names = [row["name"].partition(":")[2] or row["name"] for rows in data.values() for row in rows]
+        stop(f"nothing that is listed has {word!r} in it{nearest(word, names)}")
+    return kept

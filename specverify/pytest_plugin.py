@@ -1,0 +1,219 @@
+"""The plugin of pytest, found by entry point: a share of one alarm, a budget of time, known failures, a summary.
+
+    pytest --specverify-alarm 1e-3 --specverify-budget 300 --specverify-xfails xfails.txt
+
+It imports nothing of specverify until a test has: who does not use it pays for this file alone. ``docs/pytest.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from specverify.base.verdict import Verdict
+    from specverify.testing.plans import Judging
+
+PROPERTY = "specverify"
+"""Under this name a report carries its verdicts, also from one process to another."""
+TOLD = ("SpeculationRefuted", "SpeculationUndecided", "UnusableSubject")
+"""What speaks for itself."""
+spent = pytest.StashKey[float]()
+shares = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("specverify", "correctness of speculative decoding")
+    group.addoption(
+        "--specverify-alarm",
+        type=_probability,
+        metavar="P",
+        help="probability that any right subject is refuted by a sample, shared among the tests that sample",
+    )
+    group.addoption(
+        "--specverify-budget",
+        type=_seconds,
+        metavar="SECONDS",
+        help="time of all tests with verdicts together; what is not reached in it is undecided, and fails",
+    )
+    group.addoption(
+        "--specverify-xfails",
+        metavar="FILE",
+        help="ids of tests that are known to fail, one a line, each with '# why'; one that passes fails",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the known failures, so that a file that is none ends the run before it begins."""
+    _known_failures(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the known failures, before anything is deselected; warn of those that no test matches."""
+    known = _known_failures(config)
+    if not known:
+        return
+    from specverify.testing.items import FAULTS  # noqa: PLC0415 - only where it is used
+
+    for item in items:
+        if item.nodeid in known:
+            item.add_marker(pytest.mark.xfail(reason=known[item.nodeid], strict=True, raises=FAULTS))
+    if getattr(config, "workerinput", {"workerid": "gw0"})["workerid"] == "gw0":
+        _warn_of_unmatched(config, known, items)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Divide the alarm among the tests that sample."""
+    alarm = session.config.getoption("--specverify-alarm")
+    sampling = sum(check.statistical for check in map(_check_of, session.items) if check is not None)
+    if alarm is not None and sampling:
+        session.config.stash[shares] = alarm / sampling
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run a test with its share of the alarm and the time that is left; keep its verdicts."""
+    __tracebackhide__ = True
+    if "specverify.testing.judged" not in sys.modules:
+        yield
+        return
+    from specverify.testing.judged import SpeculationUndecided, heard, offered  # noqa: PLC0415 - it is imported
+
+    found: list[Verdict] = []
+    budget, before = item.config.getoption("--specverify-budget"), item.config.stash.get(spent, 0.0)
+    if budget is not None and before >= budget and _check_of(item) is not None:
+        raise SpeculationUndecided(f"not run: the {budget:g} s of --specverify-budget were over")
+    more: Judging = {} if budget is None else {"timeout": max(budget - before, 1e-3)}
+    if shares in item.config.stash:
+        more["alarm"] = item.config.stash[shares]
+    tokens, started = (heard.set(found.append), offered.set(more)), time.perf_counter()
+    try:
+        yield
+    finally:
+        heard.reset(tokens[0])
+        offered.reset(tokens[1])
+        if found:
+            item.config.stash[spent] = before + time.perf_counter() - started
+            item.user_properties.append((PROPERTY, [_row(verdict) for verdict in found]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Show the counterexample alone where one check of one subject fails: the test's own line says nothing more."""
+    report = yield
+    style = item.config.getoption("tbstyle")
+    shown = style in {"auto", "long", "short"} and report.failed and _check_of(item) is not None
+    if shown and call.excinfo is not None and call.excinfo.typename in TOLD:
+        report.longrepr = call.excinfo.getrepr(style="value")
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say of each subject how many checks held, how many did not, and what its samples could have seen."""
+    rows = [
+        row
+        for reports in list(terminalreporter.stats.values())
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, value in report.user_properties
+        if name == PROPERTY
+        for row in value
+    ]
+    if rows:
+        terminalreporter.section("specverify")
+        for line in summary_lines(rows):
+            terminalreporter.write_line(line)
+
+
+def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[str]:
+    """Return one line a subject, of rows (subject, check, status, total variation that would have been seen)."""
+    subjects = list(dict.fromkeys(row[0] for row in rows))
+    width = min(max(map(len, subjects)), 40)
+    lines = []
+    for subject in subjects:
+        mine = [row for row in rows if row[0] == subject]
+        counts = Counter({"holds": "held"}.get(row[2], row[2]) for row in mine)
+        said = ", ".join(f"{number} {status}" for status, number in counts.items())
+        seen = [row[3] for row in mine if row[3] is not None]
+        lines.append(f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}")
+    return lines
+
+
+def _row(verdict: Verdict) -> tuple[str, str, str, float | None]:
+    figures = verdict.figures
+    held = verdict.claim == "lossless" and verdict.status == "holds"
+    seen = figures.get("tv_detectable", figures.get("tv_at_most")) if held else None
+    return verdict.subject, verdict.check, verdict.status.value, None if seen is None else float(seen)
+
+
+def _check_of(item: pytest.Item) -> Any:
+    """Return what ``parametrize_with_checks`` handed to a test, or None."""
+    if "specverify.testing.items" not in sys.modules:
+        return None
+    from specverify.testing.items import CheckOfSubject  # noqa: PLC0415 - it is imported
+
+    check = getattr(getattr(item, "callspec", None), "params", {}).get("check")
+    return check if isinstance(check, CheckOfSubject) else None
+
+
+def _known_failures(config: pytest.Config) -> dict[str, str]:
+    """Return reasons by id, as the file of the option has them. Raises ``pytest.UsageError`` in one sentence."""
+    given = config.getoption("--specverify-xfails")
+    if given is None:
+        return {}
+    file = config.rootpath / given if (config.rootpath / given).exists() else Path(given)
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise pytest.UsageError(f"--specverify-xfails {given} cannot be read: {error}") from None
+    known: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        name, _, why = (part.strip() for part in line.partition(" # "))
+        if not name or name.startswith("#"):
+            continue
+        if not why or name in known:
+            wanted = "each id once" if name in known else "its reason behind it: ID # why"
+            raise pytest.UsageError(f"line {number} of {given} is {line.strip()!r}, expected {wanted}")
+        known[name] = why
+    return known
+
+
+def _warn_of_unmatched(config: pytest.Config, known: Iterable[str], items: Sequence[pytest.Item]) -> None:
+    """Warn of ids whose file was collected, or is not there, and which are no test of it."""
+    ids, files = {item.nodeid for item in items}, {item.nodeid.partition("::")[0] for item in items}
+    for name in known:
+        file = name.partition("::")[0]
+        if name not in ids and (file in files or not (config.rootpath / file).exists()):
+            given = config.getoption("--specverify-xfails")
+            said = pytest.PytestWarning(f"{given} names {name}, which is no test")
+            try:
+                config.issue_config_time_warning(said, stacklevel=2)
+            except pytest.PytestWarning:  # warnings are errors here
+                raise pytest.UsageError(str(said)) from None
+
+
+def _probability(text: str) -> float:
+    return _number(text, "a probability strictly between 0 and 1", 1.0)
+
+
+def _seconds(text: str) -> float:
+    return _number(text, "a number of seconds above 0", 1e7)
+
+
+def _number(text: str, expected: str, below: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < below:
+        raise argparse.ArgumentTypeError(f"it is {text}, expected {expected}")
+    return value

@@ -1,0 +1,102 @@
+"""What a word is: of the glossary, a check, a class of planted bugs, a bug, an algorithm."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files
+
+from reference import ALGORITHMS
+from specverify.base.arguments import nearest
+from specverify.checks import CHECKS, FILES, Check
+from specverify.checks.caches import checks_of_cache
+from specverify.checks.drafters import checks_of_drafter
+from specverify.mutants import CATEGORIES, mutants
+from specverify.report.systems import claim, evidence
+from specverify.run.catalogue import engine_subjects, tables
+from specverify.subjects.cache import CacheUnderTest
+
+
+@lru_cache(maxsize=1)
+def glossary() -> Mapping[str, str]:
+    """Return the words and what they mean."""
+    return tomllib.loads(files("specverify.run").joinpath("glossary.toml").read_text("utf-8"))
+
+
+def explained(word: str) -> str:
+    """Return what a word is, in every sense it has. Raises ``ValueError`` in one sentence if it has none."""
+    plain = word.strip().lower()
+    senses = [
+        text
+        for sense in (_word, _check, _class, _algorithm, _mutant, _engine)
+        if (text := sense(re.sub(r"[- ]", "_", plain) if sense is _check else plain))
+    ]
+    if not senses:
+        known = [*glossary(), *(check.name for check in CHECKS), *(row.name for row in ALGORITHMS)]
+        hint = nearest(plain, known) or nearest(plain, [mutant.name for mutant in mutants()])
+        raise ValueError(f"there is nothing to say of {word!r}{hint or ' (see: specverify list, specverify explain)'}")
+    return "\n\n".join(senses)
+
+
+def _word(word: str) -> str:
+    text = glossary().get(word) or glossary().get(word.removesuffix("s"))
+    return f"{word}: {text}" if text else ""
+
+
+def _check(name: str) -> str:
+    for check, file in zip(CHECKS, FILES, strict=True):
+        if check.name == name:
+            told = import_module(f"specverify.checks.{file}").__doc__ or ""
+            killed = sum(mutant.killed_by == name for mutant in mutants())
+            about = f"claim {check.claim.value}" if check.claim else "owed by every subject"
+            head = f"{name}: a check ({check.evidence.value}; {about}; kills {killed} planted bugs by name)"
+            return f"{head}\n\n{told.strip()}"
+    others = {check.name: f"{name}: a check of {what}: {check.summary}" for what, check in _of_others()}
+    return others.get(name, "")
+
+
+def _of_others() -> Iterator[tuple[str, Check]]:
+    """Yield the checks of drafters and caches, which have subjects of their own."""
+    cache = CacheUnderTest(list, list.append, list.append, list, fork=list)
+    yield from (("drafters", check) for check in checks_of_drafter(lambda tokens: tokens))
+    yield from (("caches", check) for check in checks_of_cache(cache))
+
+
+def _class(letter: str) -> str:
+    found = next((key for key in CATEGORIES if key.lower() == letter), None)
+    if found is None:
+        return ""
+    planted = [f"  mutant:{mutant.name}  {mutant.summary}" for mutant in mutants() if mutant.category == found]
+    return "\n".join([f"class {found} of planted bugs: {CATEGORIES[found]}", *planted])
+
+
+def _algorithm(name: str) -> str:
+    row = next((row for row in ALGORITHMS if row.name == name.removeprefix("reference:")), None)
+    if row is None:
+        return ""
+    lines = [
+        f"reference:{row.name}: {row.summary}",
+        f"claims: {claim(row)}; shown: {evidence(row)}; paper: {row.paper}",
+    ]
+    if row.systems:
+        lines.append(f"systems: {', '.join(row.systems)}")
+    lines += [f"it is {item.to} where {item.when}" for item in row.reductions]
+    return "\n".join(lines)
+
+
+def _mutant(name: str) -> str:
+    found = next((mutant for mutant in mutants() if mutant.name == name.removeprefix("mutant:")), None)
+    if found is None:
+        return ""
+    return (
+        f"mutant:{found.name}: a planted bug of class {found.category} ({CATEGORIES[found.category]})\n"
+        f"{found.summary}; killed by {found.killed_by}; {found.citation}"
+    )
+
+
+def _engine(name: str) -> str:
+    summary = {**engine_subjects(), **tables()}.get(name)
+    return f"{name}: {summary}" if summary else ""

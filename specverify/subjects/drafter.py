@@ -1,0 +1,84 @@
+"""Somebody's drafter: what it proposes, and the pmfs that it says its tokens were drawn from.
+
+    propose(tokens, gamma) -> (draft_tokens, q)
+
+``tokens`` is the tuple of all tokens so far; ``draft_tokens`` are at most ``gamma`` token ids, and ``q``
+``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None where nothing is drawn. It draws from torch,
+NumPy or ``random``, and is enumerated as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from reference import Draws, Tokens
+from reference.arguments import shown
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.subjects.engine import tokens_of
+from specverify.subjects.proposed import Asked, Proposed, numbers_of
+from specverify.subjects.seeded import seeded
+from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
+
+Propose = Callable[[Tokens, int], Any]
+
+
+def drafter_subject(propose: Propose, name: str, prompts: Sequence[Tokens], gammas: Sequence[int]) -> Subject:
+    """Return the subject of a drafter after several prompts at several gammas."""
+    asked = [Asked(prompt, gamma) for prompt in prompts for gamma in gammas]
+    return Subject(
+        name=name,
+        summary=(getattr(propose, "__doc__", None) or "a drafter").strip().partition("\n")[0],
+        claims=frozenset(),
+        rational=False,
+        programs=tuple(_program(propose, item) for item in asked),
+        warm=partial(_warm, propose, asked[-1]),
+    )
+
+
+def _program(propose: Propose, asked: Asked) -> EngineProgram:
+    label = f"after {asked.tokens}, gamma={asked.gamma}"
+    return EngineProgram(label, partial(_opened, propose, asked), law=dict, replays=20, source=asked)
+
+
+def _warm(propose: Propose, asked: Asked) -> None:
+    with seeded(0), suppress(Exception):
+        propose(*asked)
+
+
+@contextmanager
+def _opened(propose: Propose, asked: Asked, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+    def program(draws: Draws) -> Proposed:
+        with answered_everywhere(draws, forced_uniform):
+            return proposed(propose(*asked))
+
+    yield program
+
+
+def proposed(answer: Any) -> Proposed:
+    """Return what a drafter answered. Raises ``UnusableSubject`` unless it is tokens and their rows."""
+    expected = "expected (draft_tokens, q), q being [drafts, vocabulary] or None"
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected}")
+    tokens, q = _tokens(answer[0]), answer[1]
+    if q is None:
+        return Proposed(tokens, None)
+    try:
+        rows = tuple(tuple(numbers_of(row)) for row in q)
+    except (TypeError, ValueError):
+        raise UnusableSubject(f"it returned {shown(q)} for q, {expected}") from None
+    if len(rows) != len(tokens) or any(len(row) != len(rows[0]) for row in rows):
+        raise UnusableSubject(f"it returned {len(tokens)} drafts and {len(rows)} rows of q, {expected}")
+    if rows and max(tokens) >= len(rows[0]):
+        raise UnusableSubject(f"it drafted token {max(tokens)} of a vocabulary of {len(rows[0])}, {expected}")
+    return Proposed(tokens, rows)
+
+
+def _tokens(answer: Any) -> Tokens:
+    if hasattr(answer, "detach"):
+        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+
+        answer = list(elements_of(answer.reshape(-1)))
+    return tokens_of(answer) if answer else ()

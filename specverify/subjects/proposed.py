@@ -1,0 +1,37 @@
+"""What a drafter is asked for and answers, as data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import LanguageModel, Tokens
+
+
+class Proposed(NamedTuple):
+    """What a drafter said of one draft; it can be looked up."""
+
+    tokens: Tokens
+    rows: tuple[tuple[float, ...], ...] | None
+    """q of each token, as it was reported; None where nothing was drawn."""
+
+
+class Asked(NamedTuple):
+    """What a drafter is asked for."""
+
+    tokens: Tokens
+    gamma: int
+
+
+def numbers_of(row: Any) -> list[float]:
+    """Return a row of q as floats, whatever kind of array it is."""
+    values = row.detach().double().cpu().numpy() if hasattr(row, "detach") else np.asarray(row, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError("a row has one dimension")
+    return list(map(float, values))
+
+
+def reports(model: LanguageModel, asked: Asked, draft: Tokens) -> list[list[float]]:
+    """Return the rows that the draft model itself gives on the way through a draft."""
+    return [numbers_of(model(asked.tokens + draft[:place])) for place in range(len(draft))]

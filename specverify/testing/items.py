@@ -1,0 +1,189 @@
+"""One test of pytest for each subject and check.
+
+    @parametrize_with_checks([my_verifier, my_module.one_round, partial(check_engine, fast, plain)])
+    def test_speculation(check):
+        check()
+
+Its tests are called ``test_speculation[my_verifier-law_is_target]``: ``-k my_verifier`` and ``-k law_is_target`` find
+some. A check that is expected to fail is a strict xfail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+from reference import Algorithm
+from specverify.base.arguments import argument_error
+from specverify.base.verdict import Status, Verdict
+from specverify.subjects.subject import Subject, UnusableSubject
+from specverify.testing.judged import (
+    SpeculationRefuted,
+    SpeculationUndecided,
+    check_subject,
+    examined,
+    fault_of,
+    offered,
+    settle,
+    tell,
+)
+from specverify.testing.plans import Judging, Plan, planned_by, shared
+from specverify.testing.verifiers import check_decoder
+
+if TYPE_CHECKING:
+    import pytest
+
+GROUND = "program_is_its_draws"
+"""The check that all exact ones of foreign code rest on: it is run before any of them, once."""
+
+
+class Examinee(NamedTuple):
+    """A subject whose checks are run one at a time, and what they came to."""
+
+    label: str
+    make: Callable[..., Plan]
+    """``make(**more)``: its plan, with other common options."""
+    plan: Plan
+    known: dict[str, Verdict]
+
+
+class CheckOfSubject(NamedTuple):
+    """What a test is handed: called, it runs one check on one subject, and raises what is not good."""
+
+    examinee: Examinee
+    check: str
+
+    @property
+    def label(self) -> str:
+        """What stands in the brackets of the test's name."""
+        return f"{self.examinee.label}-{self.check}"
+
+    @property
+    def statistical(self) -> bool:
+        """Whether it samples, and so has a share of the alarm."""
+        return self.check in self.examinee.plan.statistical
+
+    def __call__(self, **more: Unpack[Judging]) -> Verdict | None:
+        """Run the check. ``more`` are common options in the place of those of its subject."""
+        __tracebackhide__ = True
+        more = {**offered.get(), **more}
+        plan = self.examinee.make(**more) if more else self.examinee.plan
+        verdict = _verdict(self.examinee, plan, self.check)
+        if verdict is not None and _left_to_a_sample(plan, verdict):
+            _skip(f"{verdict.statement}; a sample decides")
+        quiet = plan._replace(how={**plan.how, "expected_failures": {}, "checks": [self.check]}, sample_decides=False)
+        if verdict is not None:
+            tell(plan, verdict)
+        settle(plan, fault_of(quiet, [verdict] if verdict else []))
+        return verdict
+
+
+def parametrize_with_checks(
+    subjects: Sequence[Any] | Mapping[str, Any], **how: Unpack[Judging]
+) -> pytest.MarkDecorator:
+    """Return the mark that makes one test of each subject and check; the test function has one parameter, ``check``.
+
+    A subject is a verifier or decoder, told by its parameters, a registry row, a ``Subject``, or a call of a check
+    function that is not yet made: ``partial(check_kernel, kernel, uniforms="seed")``. With a mapping the keys are their
+    names. ``how`` are the common options (``plans.Judging``) of all of them; those of a ``partial`` go before.
+    ``expected_failures`` become strict xfails. Needs pytest.
+    """
+    import pytest  # noqa: PLC0415 - an extra, needed here alone
+
+    items = [
+        pytest.param(item, id=item.label, marks=_marks(item, examinee.plan.how.get("expected_failures") or {}))
+        for examinee in _examinees(subjects, how)
+        for item in _items(examinee)
+    ]
+    return pytest.mark.parametrize("check", items)
+
+
+def _marks(item: CheckOfSubject, expected: Mapping[str, str]) -> tuple[Any, ...]:
+    import pytest  # noqa: PLC0415 - as above
+
+    if item.check not in expected:
+        return ()
+    return (pytest.mark.xfail(reason=expected[item.check], strict=True, raises=FAULTS),)
+
+
+FAULTS = (SpeculationRefuted, SpeculationUndecided)
+"""What an expected failure may raise; a subject that cannot be used is none."""
+
+
+def _examinees(subjects: Any, how: Judging) -> Iterator[Examinee]:
+    if isinstance(subjects, (str, bytes)) or not isinstance(subjects, (Sequence, Mapping)) or not subjects:
+        raise argument_error("subjects", subjects, "a list of at least one, such as [my_verifier], or a mapping")
+    named = list(subjects.items()) if isinstance(subjects, Mapping) else [(_label(item), item) for item in subjects]
+    seen = Counter(name for name, _ in named)
+    number: Counter[str] = Counter()
+    for name, item in named:
+        if not isinstance(name, str):
+            raise argument_error("the name of a subject", name, "a string")
+        number[name] += 1
+        label = f"{name}{number[name]}" if seen[name] > 1 else name
+        make = _maker(item, how)
+        yield Examinee(label, make, make(), {})
+
+
+def _maker(item: Any, how: Judging) -> Callable[..., Plan]:
+    """Return what makes the plan of a subject in the list."""
+    if planned_by(item) is not None:
+        raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
+    given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
+    if isinstance(item, partial) and planned_by(item.func) is not None:
+        given = item
+    return partial(_plan_of, planned_by(given.func), given.args, {**how, **given.keywords})
+
+
+def _plan_of(
+    planned: Callable[..., Plan] | None, args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[Judging]
+) -> Plan:
+    assert planned is not None
+    return planned(*args, **shared(given, more))
+
+
+def _label(item: Any) -> str:
+    """Return the last word of a subject's name."""
+    named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
+    if isinstance(named, (Algorithm, Subject)):
+        return named.name
+    word = getattr(_inner(named), "__name__", type(named).__name__)
+    return re.sub(r"\W+", "", word) or "subject"
+
+
+def _inner(function: Any) -> Any:
+    """Return the function under partials."""
+    return _inner(function.func) if isinstance(function, partial) else function
+
+
+def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
+    chosen = examinee.plan.how.get("checks")
+    found = [name for name in examinee.plan.applicable if chosen is None or name in chosen]
+    if not found:
+        raise UnusableSubject(f"{examinee.plan.name}: no check applies to it, so there is nothing to examine")
+    return (CheckOfSubject(examinee, name) for name in found)
+
+
+def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
+    """Return the verdict of one check; what comes to be known beside it is kept."""
+    needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
+    together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
+    if check not in examinee.known:
+        for verdict in examined(plan, together, examinee.known):
+            examinee.known.setdefault(verdict.check, verdict)
+    return examinee.known.get(check)
+
+
+def _left_to_a_sample(plan: Plan, verdict: Verdict) -> bool:
+    samples = plan.statistical & set(plan.applicable)
+    return verdict.status is Status.UNKNOWN and plan.sample_decides and bool(samples) and verdict.check not in samples
+
+
+def _skip(why: str) -> None:
+    import pytest  # noqa: PLC0415 - as above
+
+    __tracebackhide__ = True
+    pytest.skip(why)
