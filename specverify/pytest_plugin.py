@@ -25,6 +25,8 @@ PROPERTY = "specverify"
 """Under this name a report carries its verdicts, also from one process to another."""
 TOLD = ("SpeculationRefuted", "SpeculationUndecided", "UnusableSubject")
 """What speaks for itself."""
+MOST_LINES = 40
+"""Subjects in the summary."""
 spent = pytest.StashKey[float]()
 shares = pytest.StashKey[float]()
 
@@ -135,7 +137,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[str]:
-    """Return one line a subject, of rows (subject, check, status, total variation that would have been seen)."""
+    """Return one line a subject, of rows (subject, check, status, total variation that would have been seen).
+
+    Where there are many, those that did not hold everything come first, and what is beyond ``MOST_LINES`` is counted.
+    """
     subjects = list(dict.fromkeys(row[0] for row in rows))
     width = min(max(map(len, subjects)), 40)
     lines = []
@@ -144,8 +149,16 @@ def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[st
         counts = Counter({"holds": "held"}.get(row[2], row[2]) for row in mine)
         said = ", ".join(f"{number} {status}" for status, number in counts.items())
         seen = [row[3] for row in mine if row[3] is not None]
-        lines.append(f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}")
-    return lines
+        line = f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}"
+        lines.append((set(counts) <= {"held"}, line))
+    if len(lines) <= MOST_LINES:
+        return [line for _, line in lines]
+    shown = sorted(lines, key=lambda item: item[0])[:MOST_LINES]
+    rest = len(lines) - len(shown)
+    return [
+        *(line for _, line in shown),
+        f"and {rest} more subjects; {sum(held for held, _ in lines)} of all {len(lines)} held everything",
+    ]
 
 
 def _row(verdict: Verdict) -> tuple[str, str, str, float | None]:

@@ -8,6 +8,8 @@ import sys
 import pytest
 from own_run import run_in
 
+from specverify.pytest_plugin import summary_lines
+
 MODULE = '''
 import numpy as np
 from functools import partial
@@ -152,3 +154,12 @@ def test_who_does_not_use_it_imports_nothing():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_a_long_summary_shows_first_what_did_not_hold_and_counts_the_rest():
+    rows = [(f"right {number}", "law_is_target", "holds", None) for number in range(50)]
+    lines = summary_lines([*rows, ("wrong", "law_is_target", "refuted", None)])
+    assert lines[0].split() == ["wrong", "1", "refuted"]
+    assert len(lines) == 41
+    assert lines[-1] == "and 11 more subjects; 50 of all 51 held everything"
+    assert len(summary_lines(rows[:40])) == 40
