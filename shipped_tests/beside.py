@@ -53,7 +53,7 @@ class Beside(NamedTuple):
     row: str
     options: Mapping[str, Any] = {}
     parts: bool = False
-    """Whether the two laws differ."""
+    """Whether the two laws differ, or the code has none."""
     decoder: Callable[[Task, Any], Decoder] | None = None
     """``decoder(task, shape)``: what decides trees of a given shape as the row does, where its own are drawn else."""
     first: bool = False
@@ -115,7 +115,7 @@ def loop_subject(make: Any, name: str, scenarios: Any) -> Subject:
 def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
     """Return the code as a subject that declares the law of the row; ``shapes`` are its gammas or trees, or scenarios.
 
-    A subject of ``verifier_in_small`` has a variant a shape, one of ``loop_subject`` a program a scenario.
+    A subject of ``verifier_of`` has a variant a shape, one of ``loop_subject`` a program a scenario.
     """
     expected = partial(expected_law, beside)
     variants = tuple(
@@ -132,10 +132,10 @@ def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
     return subject._replace(variants=variants, programs=programs, claims=frozenset())
 
 
-def verifier_in_small(make: Any, name: str, shapes: Any, drafts: Any = None) -> Subject:
-    """Return a verifier of chains or trees as a subject in ``SMALL``, a variant a shape."""
+def verifier_of(make: Any, name: str, shapes: Any, drafts: Any = None, scenarios: Any = SMALL) -> Subject:
+    """Return a verifier of chains or trees as a subject in ``scenarios``, a variant a shape."""
     subject = verifier_subject(make, name, shapes) if drafts is None else tree_subject(make, name, drafts, shapes)
-    return subject._replace(scenarios=SMALL, settings=(), claims=frozenset())
+    return subject._replace(scenarios=scenarios, settings=(), claims=frozenset())
 
 
 def _in_scenario(law: LawOf, scenario: Any) -> Mapping[Tokens, Any]:

@@ -36,5 +36,25 @@ def hierarchical(source: str, *, untabbed: bool = False, capped: bool = False) -
     return verify
 
 
+def jacobi() -> Any:
+    """``SpeculativeSampler`` of speculative Jacobi decoding, one sweep: drafts and the rows they were drawn from."""
+    path = "scheduler/jacobi_iteration_lumina_mgpt.py"
+    taken = functions_of("SJD", path, "SpeculativeSampler", torch=torch, F=torch.nn.functional)
+
+    def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
+        sampler = taken.SpeculativeSampler(
+            reject_sampling_relative_ids=torch.zeros(1, dtype=torch.long),
+            reject_sampling_draft_token_logits=torch.zeros(1, p.shape[1], dtype=p.dtype),
+            sampling_last_draft_token=torch.zeros(1, dtype=torch.long),
+        )
+        before = torch.zeros(1, 1, dtype=torch.long)
+        drafts = torch.cat([before, draft_tokens[None]], 1)
+        swept = torch.cat([draft_tokens, torch.multinomial(p[-1], 1)])[None]
+        ends, tokens, _ = sampler(drafts, swept, torch.cat([q[:1], q])[None], p[None], all_collected_input_ids=before)
+        return tokens[0, : ends[0]]
+
+    return verify
+
+
 def _never(*_: Any, **__: Any) -> bool:
     return False

@@ -22,6 +22,7 @@ from reference.rounds import assembled
 from reference.types import Parts
 from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.base.verdict import Status
+from specverify.laws.scenarios import Scenario
 from specverify.subjects.tree_verifier import drafter_decoder
 
 WRONG, RAISES = Status.REFUTED, Status.UNUSABLE
@@ -30,6 +31,8 @@ EVERYTHING = frozenset(Claim)
 GREEDY = frozenset({Claim.GREEDY})
 ONE_PATH = ((-1,), (-1, 0))
 EVEN_TREES = ((-1, -1), (-1, 0), (-1, -1, 0, 1))
+THREE = tuple(Scenario("generic", 2, (0, 1, 0), 3, seed=seed) for seed in (5, 6, 1, 7))
+"""Texts of three tokens: the pool of n-grams must have been written to before a guess is known."""
 HSD = "Hierarchical-Speculative-Decoding"
 
 
@@ -158,6 +161,7 @@ SAMPLING = (
         "`ngram_assisted_speculative_generate` with `NGramStorage(3)`, gamma 2, `filler_top_k` 2",
         lambda: loops.nasd,
         loops.nasd,
+        THREE,
         loop=True,
         expected={LAW: WRONG},
         beside=(Beside("nasd-released", {"order": 3, "gamma": 2, "filler_top_k": 2}),),
@@ -174,6 +178,7 @@ SAMPLING = (
         "the same with gamma 0",
         lambda: partial(loops.nasd, gamma=0),
         loops.nasd,
+        THREE,
         loop=True,
         control=True,
     ),
@@ -211,10 +216,11 @@ SAMPLING = (
         staged_loops.spechub,
         SOFT,
         loop=True,
+        expected={BOUNDARY: RAISES},
         note=(
             "Where q is 1 at a token, the second of the pair has no law and `torch.multinomial` raises "
             "(`cnets.py`, line 746). Where p of the hub is above 0.999 it is taken at once; no table here is so "
-            "near to 1 without being 1."
+            "near to 1 without being 1. At a uniform next to 1 a pair that p owes all of is rejected, and NaN is left."
         ),
     ),
     Released(
@@ -235,5 +241,21 @@ SAMPLING = (
         chains.deepspec,
         (1, 2),
         claims=EVERYTHING,
+    ),
+    Released(
+        "Speculative Jacobi decoding, 2410.01699",
+        "speculative-jacobi",
+        "SJD",
+        "`SpeculativeSampler` of `jacobi_iteration_lumina_mgpt.py`, one sweep",
+        blocks.jacobi,
+        blocks.jacobi,
+        (1, 2),
+        claims=EVERYTHING,
+        expected={BOUNDARY: WRONG},
+        note=(
+            "The decision of a sweep alone, given drafts and the rows that they were drawn from; what is drawn anew "
+            "behind a rejection is not looked at. Where p = q up to rounding, a uniform next to 1 rejects, nothing "
+            "is left to draw from, and it raises."
+        ),
     ),
 )

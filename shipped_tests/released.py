@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from beside import LOOPS, ROWS, Beside, compared, declaring, loop_subject, verifier_in_small
+from beside import LOOPS, ROWS, SMALL, Beside, compared, declaring, loop_subject, verifier_of
 from sources import SOURCES
 
 from reference import Claim
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, Conditions
+from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.subject import Subject
 
@@ -39,6 +40,8 @@ class Released(NamedTuple):
     """Gammas or trees of a verifier, scenarios of a loop."""
     drafts: str | None = None
     """How the trees of a verifier of trees are drawn."""
+    scenarios: tuple[Scenario, ...] = SMALL
+    """What a verifier is examined in."""
     loop: bool = False
     claims: frozenset[Claim] = LOSSLESS
     """What it is held to by the checks."""
@@ -63,7 +66,7 @@ def subject_of(released: Released) -> Subject:
     made = released.make()
     if released.loop:
         return loop_subject(made, released.row, released.shapes)
-    return verifier_in_small(made, released.row, released.shapes, released.drafts)
+    return verifier_of(made, released.row, released.shapes, released.drafts, released.scenarios)
 
 
 def examine(released: Released) -> Found:

@@ -54,6 +54,11 @@ SOURCES = {
     "Medusa": Source("FasterDecoding/Medusa", "e2a5d20c048a9b0a4092e6933c34313687422518", ("medusa/model",)),
     "Ouroboros": Source("thunlp/Ouroboros", "7dac65b7327a9f41acc741d57d1955a774beb34d", ("ouroboros",)),
     "REST": Source("FasterDecoding/REST", "50a5fc197382ed8df5b3e946dad2f8337511b541", ("rest/model",)),
+    "SJD": Source(
+        "tyshiwo1/Accelerating-T2I-AR-with-SJD",
+        "b389cfb2b6aa228efab32190f98bc13c3fd4b8e6",
+        ("scheduler/jacobi_iteration_lumina_mgpt.py",),
+    ),
     "SVIP": Source("Geralt-Targaryen/SVIP", "0cd912e573551d900fcac813b5e21ec35f73bceb", ("vanilla-sd",)),
     "Sequoia": Source("Infini-AI-Lab/Sequoia", "0ff3ff71475ca148f2dfb7545e0de5caf5c67b39", ("Tree", "utils.py")),
     "SpecDec_pp": Source("Kaffaljidhmah2/SpecDec_pp", "9c52edcfe3542fde89be4623840843a8925dee06", ("specdec_pp",)),
