@@ -78,10 +78,8 @@ class _Answers(TorchFunctionMode):
         found = written(self.run.filled, func, args, named)
         if found is not NotImplemented:
             return found
-        if func in _ORDINARY:
-            args = in_all(stored, args)
-        elif torch.is_inference_mode_enabled():
-            args = _for_inference(func, args)
+        if func in _ORDINARY or torch.is_inference_mode_enabled():
+            args = _with_storage(func, args)
         found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
         if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
             rounding.saw(found.dtype)
@@ -105,10 +103,13 @@ class _Answers(TorchFunctionMode):
         return found
 
 
-def _for_inference(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments of which inference mode makes views: with storage where they have one, or are to be written."""
-    ordinary = stored if func is torch.Tensor.__setitem__ else _stored_if_it_is
-    found: tuple[Any, ...] = in_all(ordinary, args)
+def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments as ordinary tensors: all of them where they must be, else those that have become some.
+
+    Inference mode makes no view of a tensor without storage, and writing makes views of what is written.
+    """
+    all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
+    found: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
     return found
 
 
