@@ -61,16 +61,16 @@ def kernels(session: nox.Session) -> None:
 
 @nox.session
 def shipped(session: nox.Session) -> None:
-    """Examine the verifiers that other projects ship, at the commits named; SHIPPED_SOURCES are checkouts at hand."""
+    """Examine verifiers that are shipped and papers' released code, at commits named, or as in SHIPPED_SOURCES."""
     install(session, "hf", "dev")
     session.install("-r", "shipped_tests/requirements.txt")
     sources = os.environ.get("SHIPPED_SOURCES")
     if sources is None:
         sources = str(Path(session.create_tmp()) / "sources")
         session.run("python", "shipped_tests/fetch.py", sources)
-    page = ("--write", "docs/findings/shipped-verifiers.md")
+    pages = ("--write", "docs/findings/shipped-verifiers.md", "--write-released", "docs/released.md")
     environment = {"SHIPPED_SOURCES": sources, "OMP_NUM_THREADS": "1"}
-    session.run("pytest", "shipped_tests", "-W", "ignore", *page, *session.posargs, env=environment)
+    session.run("pytest", "shipped_tests", "-W", "ignore", *pages, *session.posargs, env=environment)
 
 
 @nox.session

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
+from networks import Tables, Uncached, logits_of
 from sources import functions_of, module_of
 
 from specverify.testing import EngineScenario
-
-Tables = Callable[[tuple[int, ...]], Any]
-
-
-def logits_of(tables: Tables, ids: Any) -> Any:
-    """Return float64 logits ``[B, length, vocabulary]`` of what comes after each prefix of ``ids`` ``[B, length]``."""
-    texts = [tuple(map(int, row)) for row in ids]
-    rows = [[np.asarray(tables(text[: end + 1]), dtype=float) for end in range(len(text))] for text in texts]
-    return torch.log(torch.tensor(np.array(rows)))
 
 
 def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
@@ -119,18 +109,9 @@ def romsto(scenario: EngineScenario) -> Any:
     given = dict(torch=torch, GreedyProcessor=own.GreedyProcessor, List=list, Tuple=tuple, printing=None)
     decode = functions_of("Speculative-Decoding", path, *names, **given).speculative_generate
 
-    class Network:
-        device = torch.device("cpu")
-        config = SimpleNamespace(vocab_size=scenario.vocabulary, max_position_embeddings=64)
-
-        def __init__(self, tables: Tables) -> None:
-            self.tables = tables
-
-        def __call__(self, input_ids: Any, **_: Any) -> Any:
-            return SimpleNamespace(logits=logits_of(self.tables, input_ids), past_key_values=None)
-
     def speculative() -> Any:
-        nets = Network(scenario.draft), Network(scenario.target)
+        config = SimpleNamespace(vocab_size=scenario.vocabulary, max_position_embeddings=64)
+        nets = Uncached(scenario.draft, config=config), Uncached(scenario.target, config=config)
         processor = own.MultinomialProcessor(1.0)
         made, _ = decode(
             list(scenario.prompt), *nets, None, 2, processor, scenario.horizon, eos_tokens_id=-1, first_target=False

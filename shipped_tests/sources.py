@@ -7,12 +7,15 @@ import ast
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+
+Mend = Callable[[str], str]
 
 
 class Source(NamedTuple):
@@ -26,12 +29,46 @@ class Source(NamedTuple):
 
 _PYEXECUTOR = "tensorrt_llm/_torch/pyexecutor/sampling_utils"
 SOURCES = {
+    "BigLittleDecoder": Source(
+        "kssteven418/BigLittleDecoder",
+        "ad37f5641d403c955e7e7c90d946b0ebc3986eb1",
+        ("src/transformers/models/t5/modeling_t5.py",),
+    ),
     "DeepSpec": Source("deepseek-ai/DeepSpec", "afdfa7c9382a3341a3e6f17756dd816da79f132c", ("deepspec",)),
     "EAGLE": Source("SafeAILab/EAGLE", "cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b", ("eagle",)),
+    "Hierarchical-Speculative-Decoding": Source(
+        "ZhouYuxuanYX/Hierarchical-Speculative-Decoding",
+        "b8575e2ad42bcf2b32d0c6f3481eb49099453f33",
+        ("transformers/generation/utils.py",),
+    ),
+    "Hierarchical-Speculative-Decoding-compiles": Source(
+        "ZhouYuxuanYX/Hierarchical-Speculative-Decoding",
+        "f3adf7f13e43011d49c29a9ce9d7ad79a1296343",
+        ("transformers/generation/utils.py",),
+    ),
+    "Kangaroo": Source("Equationliu/Kangaroo", "4f0949d46e780af2de8cff9efa76d04e1a31d947", ("evaluation",)),
+    "LANTERN": Source("jadohu/LANTERN", "3a56e451dd5ebfa1903d044f754c68c420de27a9", ("models/ea_model_anole.py",)),
+    "LLMSpeculativeSampling": Source(
+        "feifeibear/LLMSpeculativeSampling", "59a209d37b2e463459057a784f8bd31c1136a58b", ("sampling",)
+    ),
     "Medusa": Source("FasterDecoding/Medusa", "e2a5d20c048a9b0a4092e6933c34313687422518", ("medusa/model",)),
+    "Ouroboros": Source("thunlp/Ouroboros", "7dac65b7327a9f41acc741d57d1955a774beb34d", ("ouroboros",)),
+    "REST": Source("FasterDecoding/REST", "50a5fc197382ed8df5b3e946dad2f8337511b541", ("rest/model",)),
+    "SJD": Source(
+        "tyshiwo1/Accelerating-T2I-AR-with-SJD",
+        "b389cfb2b6aa228efab32190f98bc13c3fd4b8e6",
+        ("scheduler/jacobi_iteration_lumina_mgpt.py",),
+    ),
+    "SVIP": Source("Geralt-Targaryen/SVIP", "0cd912e573551d900fcac813b5e21ec35f73bceb", ("vanilla-sd",)),
     "Sequoia": Source("Infini-AI-Lab/Sequoia", "0ff3ff71475ca148f2dfb7545e0de5caf5c67b39", ("Tree", "utils.py")),
+    "SpecDec_pp": Source("Kaffaljidhmah2/SpecDec_pp", "9c52edcfe3542fde89be4623840843a8925dee06", ("specdec_pp",)),
     "Speculative-Decoding": Source(
-        "romsto/Speculative-Decoding", "db7db67604359d0380c330c240c276ec1f85ba65", ("sampling", "utils")
+        "romsto/Speculative-Decoding",
+        "db7db67604359d0380c330c240c276ec1f85ba65",
+        ("sampling", "ngram_assisted", "utils"),
+    ),
+    "Speculative_decoding_OT": Source(
+        "MasterGodzilla/Speculative_decoding_OT", "7d592b70e954bb1fb48516a5628f9c3439645464", ("EAGLE/eagle/model",)
     ),
     "Speculative-Sampling": Source(
         "shreyansh26/Speculative-Sampling",
@@ -39,6 +76,9 @@ SOURCES = {
         ("speculative_sampling.py", "utils.py"),
     ),
     "TensorRT-LLM": Source("NVIDIA/TensorRT-LLM", "053c42c948a14cf3c21981179ecc10a7d7ad8fb6", (f"{_PYEXECUTOR}.py",)),
+    "TokenRecycling": Source("Luowaterbi/TokenRecycling", "1b4c05cc642d111f12c61d4a99950d737121d9fe", ("evaluation",)),
+    "TriForce": Source("Infini-AI-Lab/TriForce", "164c8c0131cf49951eefdea89a3fbcccb8ca326b", ("utils",)),
+    "dflash": Source("z-lab/dflash", "44947fbf71114e241c96de194f4b382b5dd330d0", ("dflash/model.py",)),
     "gpt-fast": Source("pytorch-labs/gpt-fast", "32971d3129541c5bfb4f715abc33d1c5f408d204", ("generate.py",)),
     "gpt-fast-unbatched": Source("pytorch-labs/gpt-fast", "e2cfa34145e7f14f8390c8ab727f8d7451b26fec", ("generate.py",)),
     "speculative-decoding": Source(
@@ -66,30 +106,46 @@ def path_of(name: str, within: str = ".") -> Path:
 
 
 def functions_of(
-    name: str, within: str, *wanted: str, mended: tuple[str, str] | None = None, **given: Any
+    name: str, within: str, *wanted: str, mended: tuple[str, str] | Mend | None = None, **given: Any
 ) -> SimpleNamespace:
     """Return functions of a file as they stand there, over the modules that they are ``given``.
 
     The rest of the file is not run: what it imports may need a GPU. Tracebacks and verdicts name the file's lines.
-    ``mended`` are words that occur once and what is put for them: the control of what is refuted.
+    ``mended`` are words that occur once and what is put for them, or what makes another text of the file's: the
+    control of what is refuted.
     """
     path = path_of(name, within)
-    text = path.read_text()
-    if mended is not None:
-        if text.count(mended[0]) != 1:
-            raise ValueError(f"{path} holds {text.count(mended[0])} times {mended[0]!r}, expected once")
-        text = text.replace(*mended)
-    tree = ast.parse(text)
-    kept = [node for node in _definitions(tree.body) if node.name in wanted]
-    missing = set(wanted) - {node.name for node in kept}
+    mend = partial(replaced_once, *mended) if isinstance(mended, tuple) else mended
+    text = _text_of(path) if mend is None else mend(_text_of(path))
+    code, missing = _compiled(str(path), text, wanted)
     if missing:
-        raise ValueError(f"{path} defines no {', '.join(sorted(missing))}: another commit than {SOURCES[name].commit}?")
+        raise ValueError(f"{path} defines no {', '.join(missing)}: another commit than {SOURCES[name].commit}?")
     module = ModuleType(f"shipped_{path.stem}")
     module.__file__, sys.modules[module.__name__] = str(path), module
     vars(module).update(given)
-    code = compile(ast.Module(kept, []), str(path), "exec", __future__.annotations.compiler_flag, dont_inherit=True)
     exec(code, vars(module))
     return SimpleNamespace(**vars(module))
+
+
+@lru_cache
+def _text_of(path: Path) -> str:
+    return path.read_text()
+
+
+@lru_cache
+def _compiled(path: str, text: str, wanted: tuple[str, ...]) -> tuple[CodeType, list[str]]:
+    """Return the code of the definitions that are wanted, and the names of those that are not there."""
+    kept = [node for node in _definitions(ast.parse(text, path).body) if node.name in wanted]
+    flags = __future__.annotations.compiler_flag
+    code = compile(ast.Module(kept, []), path, "exec", flags, dont_inherit=True)
+    return code, sorted(set(wanted) - {node.name for node in kept})
+
+
+def replaced_once(old: str, new: str, text: str) -> str:
+    """Return ``text`` with ``new`` for ``old``. Raises ``ValueError`` unless ``old`` stands there once."""
+    if text.count(old) != 1:
+        raise ValueError(f"the file holds {text.count(old)} times {old!r}, expected once")
+    return text.replace(old, new)
 
 
 def _definitions(body: Iterable[ast.stmt]) -> Iterable[Any]:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from sources import functions_of, module_of
 
+from reference.algorithms.lantern_released import nearest
 from reference.kv_cache import tree_depths
 from reference.tree_layouts import child_lists, conditional_pmfs, path_candidates, path_indices
 
@@ -64,6 +66,15 @@ def eagle_batches(*, mended: bool = False) -> Any:
     return verify
 
 
+def one_row(verify: Any) -> Any:
+    """Return the verifier of one tree of a verifier of batches."""
+
+    def one(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        return verify(p[None], q[None], parents[None], tokens[None])[0]
+
+    return one
+
+
 def medusa(last: Callable[..., Any], *, padding: int = 0, **options: Any) -> Any:
     """``evaluate_posterior`` of Medusa's ``model/utils.py``; it pads short paths with token 0."""
     own = module_of("Medusa", "medusa/model/utils.py")
@@ -114,6 +125,46 @@ def sequoia() -> Any:
             if place == -1:
                 return tree.tokens[path[1:]], weights.clone()
             path.append(place)
+
+    return verify
+
+
+def rest(*, temperature: float = 1.0) -> Any:
+    """``evaluate_posterior`` of REST with the nucleus whole, and its draw of what follows."""
+    names = ("evaluate_posterior", "get_nucleus_posterior_mask", "top_p_filtering")
+    own = functions_of("REST", "rest/model/utils.py", *names, torch=torch, F=torch.nn.functional)
+    whole = 1 - 1e-12
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        indices = path_indices(parents)
+        candidates = path_candidates(tokens, indices)
+        best, length = own.evaluate_posterior(p[indices].log(), candidates, temperature, top_p=whole)
+        if temperature == 0:
+            return [*candidates[best, 1 : 1 + length], p[indices][best, length].argmax()]
+        filtered = own.top_p_filtering(p[indices][best, length][None].log(), top_p=whole)
+        return [*candidates[best, 1 : 1 + length], torch.multinomial(filtered.softmax(-1), 1)[0, 0]]
+
+    return verify
+
+
+def lantern(*, neighbours: int = 1, delta: float = 0.3, lantern: bool = True) -> Any:
+    """``evaluate_posterior`` of LANTERN; codes are near each other as their numbers are, the lower one first."""
+    own = functions_of("LANTERN", "models/ea_model_anole.py", "evaluate_posterior", torch=torch, random=random, np=np)
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        size, indices = p.shape[1], path_indices(parents)
+        codes = torch.tensor([nearest(token, size) for token in range(size)])
+        candidates = path_candidates(tokens, indices)
+        best, length, row = own.evaluate_posterior(
+            SimpleNamespace(nearest_latents=codes, image_token_offset=0),
+            p[indices].log(),
+            candidates,
+            _as_they_are,
+            lantern=lantern,
+            lantern_k=neighbours,
+            lantern_delta=delta,
+        )
+        return candidates[best, 1 : 1 + length], row
 
     return verify
 

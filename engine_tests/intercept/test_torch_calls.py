@@ -282,3 +282,15 @@ def test_coins_that_were_written_to_are_tossed_again():
         return before, bool(first)
 
     assert close(law_of(program), {(True, True): 0.25, (True, False): 0.75})
+
+
+def test_what_inference_mode_writes_or_turns_round_may_have_been_looked_at():
+    @torch.inference_mode()
+    def program():
+        drawn, row = torch.multinomial(P[None], 1), torch.zeros(1, 2, dtype=torch.long)
+        drawn.item()
+        row[:, 0] = drawn
+        row[:, 1:] = drawn.squeeze(0).unsqueeze(0)
+        return tuple(row[0].tolist())
+
+    assert close(law_of(program), {(token, token): float(mass) for token, mass in enumerate(P)})

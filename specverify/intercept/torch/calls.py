@@ -23,7 +23,7 @@ from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.native_types import replaced
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
-from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, stored
+from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
 from specverify.intercept.torch.written import from_numpy, made, written
@@ -78,8 +78,8 @@ class _Answers(TorchFunctionMode):
         found = written(self.run.filled, func, args, named)
         if found is not NotImplemented:
             return found
-        if func in _ORDINARY:
-            args = in_all(stored, args)
+        if func in _ORDINARY or torch.is_inference_mode_enabled():
+            args = _with_storage(func, args)
         found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
         if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
             rounding.saw(found.dtype)
@@ -101,6 +101,20 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments as ordinary tensors: all of them where they must be, else those that have become some.
+
+    Inference mode makes no view of a tensor without storage, and writing makes views of what is written.
+    """
+    all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
+    found: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
+    return found
+
+
+def _stored_if_it_is(tensor: Any) -> Any:
+    return stored(tensor) if isinstance(tensor, LazyTensor) and is_stored(tensor) else tensor
 
 
 def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:

@@ -1,0 +1,9 @@
+"""The releases of papers, in the order of the page. A control stands behind what it is a control of."""
+
+from __future__ import annotations
+
+from papers_of_trees import ARGMAXES_AND_TREES
+from papers_that_sample import HSD, SAMPLING
+
+PAPERS = (*SAMPLING, *ARGMAXES_AND_TREES)
+__all__ = ["HSD", "PAPERS"]
