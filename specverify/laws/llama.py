@@ -34,6 +34,9 @@ class LlamaSizes(NamedTuple):
     theta: float = 10_000.0
 
 
+SMALLEST = LlamaSizes()
+
+
 class Llama(NamedTuple):
     """Sizes and weights, name -> float32 ``[out, in]``, or ``[width]`` of a norm."""
 
@@ -41,7 +44,7 @@ class Llama(NamedTuple):
     weights: Mapping[str, Array]
 
 
-def random_llama(seed: int, sizes: LlamaSizes = LlamaSizes(), spread: float = 1.5) -> Llama:
+def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -> Llama:
     """Return a model of random weights whose logits have a standard deviation of about ``spread``.
 
     The other weights are so large that what follows depends on all tokens before, as in a trained model.
@@ -73,7 +76,8 @@ def next_logits(model: Llama) -> Callable[[Tokens], Array]:
 
     @lru_cache(maxsize=4096)
     def logits(tokens: Tokens) -> Array:
-        return all_logits(model, tokens)[-1]
+        last: Array = all_logits(model, tokens)[-1]
+        return last
 
     return logits
 

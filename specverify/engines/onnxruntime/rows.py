@@ -1,7 +1,7 @@
 """What is examined of onnxruntime-genai, and the law of each.
 
 An end must always be configured, and is left out of what is returned. Copied drafts are decided by the numbers that
-plain decoding draws, so that every text of a seed is the same: that is asked instead of the law.
+plain decoding draws, so that the text of a seed should be the same: that is told beside the verdict on the law.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from reference import Task, Tokens
 from specverify.engines.onnxruntime.adapter import APPENDED, Way, appended, draft, ngram, plain, rewound, text, texts
 from specverify.laws.law import target_law
-from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, equal, next_pmf, without_ends
+from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf, without_ends
 
 MINIMUM = 7
 WAYS: Mapping[str, Way] = {"plain": plain, "draft": draft, "ngram": ngram}
@@ -37,7 +37,7 @@ def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
     """Return the law of two tokens, the one that is put in, and two that follow all three."""
-    found = {}
+    found = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)
         after = decoding_law(decoding._replace(horizon=2, eos=(), prompt=decoding.prompt + put))
@@ -63,7 +63,7 @@ def _forbidding_law(decoding: Decoding, forbidden: Callable[[Tokens], Sequence[i
         masses[list(forbidden(tokens))] = 0
         return masses / masses.sum()
 
-    task = Task(target=pmf, horizon=decoding.horizon, eos=frozenset(decoding.eos))
+    task = Task(target=pmf, horizon=decoding.horizon, eos=decoding.eos)
     return without_ends(target_law(task, decoding.prompt), decoding.eos)
 
 
@@ -88,9 +88,7 @@ REFUSED = {("draft", "no two tokens twice")}
 """What is answered with an exception that says so."""
 DRAFTING: Mapping[str, Decoding] = {
     "adaptive width": Decoding(eos=(0,), more=_with("speculative", min_adaptive_k=1)),
-    "cooldown": Decoding(
-        eos=(0,), top_k=2, horizon=8, more=_with("speculative", min_adaptive_k=1, cooldown=True)
-    ),
+    "cooldown": Decoding(eos=(0,), top_k=2, horizon=8, more=_with("speculative", min_adaptive_k=1, cooldown=True)),
 }
 COPYING: Mapping[str, Decoding] = {
     "chained lookup": Decoding(eos=(0,), more=_with("speculative", ngram_chained_lookup=True)),
@@ -102,13 +100,13 @@ def rows() -> dict[str, Row]:
     """Return name -> row."""
     found = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
-    for name, decoding in (usual | DRAFTING | COPYING).items():
+    for name, decoding in {**usual, **DRAFTING, **COPYING}.items():
         law = partial(usual_law, decoding)
         if name in usual:
             found[f"plain/{name}"] = Row(texts(plain, decoding), law)
         if name not in COPYING:
             found[f"draft/{name}"] = Row(texts(draft, decoding), law)
-        found[f"ngram/{name}"] = equal(texts(ngram, decoding), texts(plain, decoding))
+        found[f"ngram/{name}"] = Row(texts(ngram, decoding), law, texts(plain, decoding))
     for way, decode in WAYS.items():
         for name, (decoding, one, law_of) in SPECIAL.items():
             if (way, name) not in REFUSED:
