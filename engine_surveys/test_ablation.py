@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("speculative_decoding", reason="needs the engine: nox -s engines -- lucidrains")
 
-from specverify.base.verdict import Status  # noqa: E402
-from specverify.engines.lucidrains.adapter import draft, texts  # noqa: E402
-from specverify.engines.lucidrains.rows import BATCH, law  # noqa: E402
-from specverify.subjects.decoding import Decoding, Row, row_subject  # noqa: E402
-from specverify.testing import check_subject  # noqa: E402
+from specverify.base.verdict import Status
+from specverify.engines.lucidrains.adapter import draft, texts
+from specverify.engines.lucidrains.rows import BATCH, law
+from specverify.subjects.decoding import Decoding, Row, row_subject
+from specverify.testing import check_subject
 
 library = sys.modules["speculative_decoding.speculative_decoding"]  # its name in the package is that of the function
 DECODING = Decoding(top_k=3, horizon=1, gamma=1)

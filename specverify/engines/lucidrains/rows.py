@@ -43,9 +43,9 @@ def rows() -> dict[str, Row]:
     found = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)
-        found[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=0.1)
+        found[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=COARSE)
         found[f"draft, one row/{name}"] = Row(texts(draft, decoding, 1), exact, detect=COARSE)
-        found[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=0.1)
+        found[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=COARSE)
     found["plain, one row/top-k 2"] = Row(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
     two = NARROW._replace(horizon=3)
     for way in (plain, draft):

@@ -12,7 +12,6 @@ from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, Decoding, Text
 try:
     import mlx.core as mx
     from mlx_lm.generate import generate_step, speculative_generate_step
-    from mlx_lm.models.cache import make_prompt_cache
     from mlx_lm.models.llama import Model, ModelArgs
     from mlx_lm.sample_utils import make_logits_processors, make_sampler
 except ImportError as error:
@@ -30,15 +29,15 @@ def model(seed: int) -> Any:
     sizes = ours.sizes
     made = Model(
         ModelArgs(
-            model_type="llama",
-            hidden_size=sizes.width,
-            num_hidden_layers=sizes.layers,
-            intermediate_size=sizes.inner,
-            num_attention_heads=sizes.heads,
-            num_key_value_heads=sizes.kv_heads,
+            "llama",
+            sizes.width,
+            sizes.layers,
+            sizes.inner,
+            sizes.heads,
+            sizes.epsilon,
+            sizes.vocabulary,
             head_dim=sizes.head_width,
-            rms_norm_eps=sizes.epsilon,
-            vocab_size=sizes.vocabulary,
+            num_key_value_heads=sizes.kv_heads,
             rope_theta=sizes.theta,
             tie_word_embeddings=False,
         )
@@ -58,18 +57,6 @@ def draft(decoding: Decoding, options: dict[str, Any], decode: Any = speculative
     models = model(TARGET_SEED), model(DRAFT_SEED)
     lengths = {"num_draft_tokens": decoding.gamma, "max_tokens": decoding.horizon}
     return _until_end(decode(mx.array(decoding.prompt), *models, **lengths, **options), decoding)
-
-
-def cached(way: Way, decoding: Decoding, options: dict[str, Any]) -> Sequence[int]:
-    """Decode half, then the rest with the cache of the first half: one request that is continued."""
-    models = [model(TARGET_SEED)] + ([model(DRAFT_SEED)] if way is draft else [])
-    options = options | {"prompt_cache": [each for one in models for each in make_prompt_cache(one)]}
-    half = decoding.horizon // 2
-    first = way(decoding._replace(horizon=half), options)
-    fed = decoding.prompt + tuple(first)
-    held = options["prompt_cache"][0].offset
-    rest = decoding._replace(prompt=fed[held:], horizon=decoding.horizon - half)
-    return [*first, *way(rest, options)]
 
 
 def texts(way: Way, decoding: Decoding) -> Texts:
