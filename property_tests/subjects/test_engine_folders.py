@@ -34,7 +34,7 @@ WORDS = {
         "DynamicCache",
     ),
     "llama": ("llama_cpp", "MinTokensLogitsProcessor"),
-    "lucidrains": (r"from speculative_decoding\b", "base_decoding"),
+    "lucidrains": (r"from speculative_decoding\b",),
     "mlx": ("mlx_lm", "generate_step"),
     "onnxruntime": ("onnxruntime_genai", "set_speculative_options"),
     "openvino": ("openvino_genai", "LLMPipeline"),

@@ -30,13 +30,13 @@ DECODINGS: Mapping[str, Decoding] = {
     "top-p 0.8": Decoding(top_p=0.8, horizon=3),
     "top-k 3, top-p 0.8, temperature 1.3": Decoding(top_k=3, top_p=0.8, temperature=1.3, horizon=3),
     "repetition penalty 1.3": Decoding(repetition_penalty=1.3, horizon=3),
-    "an end": Decoding(eos=(2,), horizon=3),
+    "two ends": Decoding(eos=(0, 2), horizon=3),  # 0 is one in the configuration of the model
     "one draft": VARIED["top-k 2"]._replace(gamma=1),
     "more drafts than tokens": VARIED["more drafts than tokens"]._replace(top_k=2),
     "one token": VARIED["one token"],
     "long prompt": VARIED["long prompt"]._replace(top_k=2),
     "greedy": VARIED["greedy"],
-    "greedy, an end": VARIED["greedy, an end"],
+    "greedy, two ends": VARIED["greedy, an end"]._replace(eos=(0, 2)),
 }
 PENALISED: Mapping[str, Decoding] = {
     "presence penalty 1": Decoding(horizon=2, more=(("presence_penalty", 1.0),)),
