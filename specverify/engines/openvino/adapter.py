@@ -68,7 +68,7 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
     return library.LLMPipeline(str(MODELS / "target"), "CPU", draft_model=other, **FLOAT32, **of_target)
 
 
-def configured(decoding: Decoding, seed: int, *, drafting: bool) -> Any:
+def configured(decoding: Decoding, seed: int, way: str) -> Any:
     """Return the configuration of a call."""
     found = library.GenerationConfig()
     found.max_new_tokens, found.rng_seed = decoding.horizon, seed
@@ -79,8 +79,10 @@ def configured(decoding: Decoding, seed: int, *, drafting: bool) -> Any:
     found.repetition_penalty = decoding.repetition_penalty
     found.ignore_eos = not decoding.eos
     found.stop_token_ids = set(decoding.eos)
-    if drafting:
-        found.num_assistant_tokens, found.max_ngram_size = decoding.gamma, 2
+    if not way.startswith("plain"):
+        found.num_assistant_tokens = decoding.gamma
+    if way.startswith("lookup"):
+        found.max_ngram_size = 2  # told to a draft model, it changes how that one drafts
     for name, value in dict(decoding.more).items():
         setattr(found, name, value)
     return found
@@ -93,8 +95,7 @@ def texts(way: Open, decoding: Decoding) -> Texts:
 
 def _texts(way: Open, decoding: Decoding, seed: int, number: int) -> Sequence[Tokens]:
     pipeline, prompt = way(), openvino.Tensor(np.array([decoding.prompt], dtype=np.int64))
-    drafting = not way.__name__.startswith("plain")
     return [
-        tuple(pipeline.generate(prompt, configured(decoding, each, drafting=drafting)).tokens[0])
+        tuple(pipeline.generate(prompt, configured(decoding, each, way.__name__)).tokens[0])
         for each in seeds_of(seed, number)
     ]
