@@ -47,7 +47,7 @@ def table(verdicts: list[dict[str, Any]], repeats: list[list[dict[str, Any]]]) -
 def _row(verdict: dict[str, Any], again: list[dict[str, str]]) -> str:
     figures, name = verdict["figures"], verdict["subject"].partition("/")[2]
     beside = [line.removeprefix(f"{name}: ") for line in figures.get("activity", ())]
-    if verdict["status"] == "refuted":
+    if verdict["status"] == "refuted" and again:
         beside += [
             f"refuted in {sum(each.get(verdict['subject']) == 'refuted' for each in again)} of {len(again)} repeats"
         ]
