@@ -73,6 +73,35 @@ def shipped(session: nox.Session) -> None:
     session.run("pytest", "shipped_tests", "-W", "ignore", *pages, *session.posargs, env=environment)
 
 
+PAGES = {
+    "llama": "llama-cpp-python-0.3.36",
+    "lucidrains": "speculative-decoding-0.2.0",
+    "mlx": "mlx-lm-0.32.2",
+    "onnxruntime": "onnxruntime-genai-0.18.0",
+    "openvino": "openvino-genai-2026.4.1",
+}
+"""Engine -> its page in docs/findings; its versions stand in engine_surveys/requirements."""
+
+
+@nox.session
+def engines(session: nox.Session) -> None:
+    """Sample engines, all unless some are named behind --, and write their pages; each is installed anew."""
+    for name in session.posargs or PAGES:
+        if name not in PAGES:
+            session.error(f"there is no engine {name!r}, expected one of {', '.join(PAGES)}")
+        session.log(f"installing {name}; what cannot be installed is left out, for the reason that pip tells")
+        try:
+            session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".", "pytest")
+        except nox.command.CommandFailed:
+            session.warn(f"{name} is left out: it could not be installed here")
+            continue
+        environment = {"OMP_NUM_THREADS": "1"}
+        page = f"docs/findings/{PAGES[name]}.md"
+        session.run("python", "engine_surveys/survey.py", name, "--write", page, env=environment)
+        if name == "lucidrains":
+            session.run("pytest", "engine_surveys", env=environment)
+
+
 @nox.session
 def kills(session: nox.Session) -> None:
     """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""

@@ -32,7 +32,12 @@ WORDS = {
         "num_hidden_layers",
         "PreTrained",
         "DynamicCache",
-    )
+    ),
+    "llama": ("llama_cpp", "MinTokensLogitsProcessor"),
+    "lucidrains": (r"from speculative_decoding\b",),
+    "mlx": ("mlx_lm", "generate_step"),
+    "onnxruntime": ("onnxruntime_genai", "set_speculative_options"),
+    "openvino": ("openvino_genai", "LLMPipeline"),
 }
 """Folder -> what nobody else may say: names of the library and of what is in it."""
 RECORDS = re.compile(r'(?:PR|issue) #\d+|PeerStatistic\("')

@@ -1,0 +1,60 @@
+"""onnxruntime-genai 0.18.0: with n-gram drafts, ``no_repeat_ngram_size`` is dropped without a word.
+
+    python onnxruntime_ngram_no_repeat.py [FOLDER]
+
+FOLDER holds a model of onnxruntime-genai; left out, the tiny one of this repository. Status 0 fixed, 1 present, 125
+cannot be tested. Greedy, with and without n-gram drafts: no two tokens may follow each other twice in the text.
+"""
+
+import shutil
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+try:
+    import onnxruntime_genai as og
+except ImportError as error:
+    print(f"cannot be tested: {error}")
+    sys.exit(125)
+
+OURS = Path(__file__).parents[3] / "specverify" / "engines" / "onnxruntime" / "models"
+PROMPT = [3, 1, 2, 3, 1]
+
+
+def folder() -> str:
+    if len(sys.argv) > 1:
+        return sys.argv[1]
+    made = Path(tempfile.mkdtemp())
+    shutil.copy(OURS / "target.onnx", made / "model.onnx")
+    shutil.copy(OURS / "genai_config.json", made)
+    return str(made)
+
+
+def text(model: og.Model, speculative: dict[str, int]) -> list[int]:
+    parameters = og.GeneratorParams(model)
+    parameters.set_search_options(do_sample=False, max_length=11, no_repeat_ngram_size=2)
+    if speculative:
+        parameters.set_speculative_options(**speculative)
+    made = og.Generator(model, parameters)
+    made.append_tokens(PROMPT)
+    while not made.is_done():
+        made.generate_next_token()
+    return made.get_sequence(0).tolist()
+
+
+def repeated(tokens: list[int]) -> list[tuple[int, int]]:
+    pairs = list(pairwise(tokens))
+    return [pair for place, pair in enumerate(pairs) if place >= len(PROMPT) - 1 and pair in pairs[:place]]
+
+
+try:
+    model = og.Model(folder())
+    plain, drafted = text(model, {}), text(model, {"ngram_size": 2, "max_draft_tokens": 2})
+except Exception as error:
+    print(f"cannot be tested: {error}")
+    sys.exit(125)
+print(f"onnxruntime-genai {og.__version__}")
+print(f"expected no pair twice: without drafts {plain}, repeats {repeated(plain)}")
+print(f"got with n-gram drafts:                {drafted}, repeats {repeated(drafted)}")
+sys.exit(125 if repeated(plain) else int(bool(repeated(drafted))))

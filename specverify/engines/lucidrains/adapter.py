@@ -1,0 +1,103 @@
+"""Calls of speculative-decoding (lucidrains): its own networks, tiny, with seeded weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from reference import Tokens, top_k
+from reference.warpers import softmax
+from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, Decoding, Texts
+
+try:
+    import torch
+    from speculative_decoding import Decoder, base_decoding, speculative_decoding
+except ImportError as error:
+    raise ImportError(
+        "the subject of lucidrains needs torch and speculative-decoding: pip install speculative-decoding"
+    ) from error
+
+VOCABULARY = 5
+Decode = Callable[..., Any]
+Way = Callable[[Decoding, Any], Any]
+"""(decoding, prompts ``[batch, length]``) -> new tokens ``[batch, horizon]``."""
+
+
+@cache
+def network(seed: int, depth: int) -> Any:
+    """Return a network of random weights that depends on all tokens before."""
+    with _seeded(seed):
+        made = Decoder(num_tokens=VOCABULARY, dim=16, depth=depth, heads=2, dim_head=8)
+        for weight in made.parameters():
+            if weight.dim() > 1:
+                torch.nn.init.normal_(weight, 0.0, 0.5)
+    return made.eval()
+
+
+def target() -> Any:
+    """Return the network whose law is promised."""
+    return network(TARGET_SEED, 2)
+
+
+def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
+    """Return the pmf after tokens: the network in float64, without a cache, top-k, temperature."""
+    exact = copy.deepcopy(target()).double()
+
+    @cache
+    def pmf(tokens: Tokens) -> Any:
+        with torch.no_grad():
+            logits = exact(torch.tensor([tokens]))[0, -1].numpy()
+        whole = softmax(logits, decoding.temperature)
+        return whole if decoding.top_k is None or decoding.temperature == 0 else top_k(whole, decoding.top_k)
+
+    return pmf
+
+
+def plain(decoding: Decoding, prompts: Any) -> Any:
+    """Decode without speculation."""
+    return base_decoding(target(), prompts, _length(decoding), decoding.temperature, _threshold(decoding))
+
+
+def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decoding) -> Any:
+    """Decode with a draft network."""
+    options = {"gamma": decoding.gamma, "temperature": decoding.temperature, "filter_thres": _threshold(decoding)}
+    return decode(target(), network(DRAFT_SEED, 1), prompts, _length(decoding), **options)[0]
+
+
+def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
+    """Return what draws texts, so many at a time; with ``joined`` the texts of so many rows of one call as one."""
+    return partial(_texts, way, decoding, batch, joined)
+
+
+def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, number: int) -> Sequence[Tokens]:
+    found: list[Tokens] = []
+    prompts = torch.tensor([decoding.prompt] * batch)
+    with _seeded(seed):
+        while len(found) < number:
+            rows = way(decoding, prompts).reshape(batch // joined, -1)
+            found += map(tuple, rows.tolist())
+    return found[:number]
+
+
+def _threshold(decoding: Decoding) -> float:
+    """Return the option of which ``ceil((1 - it) * vocabulary)`` is top-k."""
+    return 1 - ((decoding.top_k or VOCABULARY) - 0.5) / VOCABULARY
+
+
+def _length(decoding: Decoding) -> int:
+    return len(decoding.prompt) + decoding.horizon
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng(seed).integers(2**62)))
+        torch.set_num_threads(1)
+        yield
+        torch.set_num_threads(threads)

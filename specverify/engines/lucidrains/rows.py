@@ -1,0 +1,53 @@
+"""What is examined of lucidrains' speculative-decoding: one row at a time, and batches, whose rows are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from reference import Task, Tokens
+from specverify.engines.lucidrains.adapter import draft, next_pmf, plain, texts
+from specverify.laws.law import target_law
+from specverify.subjects.decoding import Decoding, Row
+
+NARROW = Decoding(top_k=2)
+DECODINGS: Mapping[str, Decoding] = {
+    "temperature 1": Decoding(horizon=3),
+    "temperature 0.7, top-k 3": Decoding(temperature=0.7, top_k=3, horizon=3),
+    "top-k 2": NARROW,
+    "one draft": NARROW._replace(gamma=1),
+    "five drafts": NARROW._replace(gamma=5),
+    "one token": Decoding(horizon=1),
+    "five tokens": NARROW._replace(horizon=5),
+    "prompt of one token": NARROW._replace(prompt=(4,)),
+    "greedy": Decoding(temperature=0.0, horizon=8),
+}
+BATCH = 64
+COARSE = 0.15
+"""A row at a time is decoded some twenty times a second."""
+
+
+def law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law of the new tokens of a row."""
+    return target_law(Task(target=next_pmf(decoding), horizon=decoding.horizon), decoding.prompt)
+
+
+def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law of two rows of a call, which are independent."""
+    one = law(decoding)
+    return {left + right: p * q for left, p in one.items() for right, q in one.items()}
+
+
+def rows() -> dict[str, Row]:
+    """Return name -> row."""
+    found = dict[str, Row]()
+    for name, decoding in DECODINGS.items():
+        exact = partial(law, decoding)
+        found[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=COARSE)
+        found[f"draft, one row/{name}"] = Row(texts(draft, decoding, 1), exact, detect=COARSE)
+        found[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=COARSE)
+    found["plain, one row/top-k 2"] = Row(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
+    two = NARROW._replace(horizon=3)
+    for way in (plain, draft):
+        found[f"{way.__name__}, two rows/top-k 2"] = Row(texts(way, two, 2, 2), partial(law_of_two, two), detect=COARSE)
+    return dict(sorted(found.items(), key=lambda item: not item[0].startswith("plain")))

@@ -1,0 +1,137 @@
+"""Calls of onnxruntime-genai: one generator a text, seeded; the models are loaded once for each set of ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from reference import Tokens
+from specverify.subjects.decoding import Decoding, Texts, seeds_of
+
+try:
+    import onnxruntime_genai as library
+except ImportError as error:
+    raise ImportError("the ONNX Runtime subject needs onnxruntime-genai: pip install onnxruntime-genai") from error
+
+MODELS = Path(__file__).parent / "models"
+VOCABULARY = 5
+PLAIN: dict[str, Any] = {}
+Way = Callable[[Decoding], tuple[bool, dict[str, Any]]]
+"""decoding -> whether there is a draft model, and the speculative options."""
+
+
+def plain(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
+    """Decode without speculation."""
+    return False, PLAIN
+
+
+def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
+    """Decode with a draft model."""
+    return True, {"max_draft_tokens": decoding.gamma} | _more(decoding, "speculative")
+
+
+def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
+    """Decode with drafts copied from what came before."""
+    return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
+
+
+@cache
+def model(drafting: bool, eos: Tokens) -> Any:
+    """Return the target, or both models, with these ends. An overlay of the configuration only adds ends to its own."""
+    config = json.loads((MODELS / "genai_config.json").read_text("utf-8"))
+    config["model"]["eos_token_id"] = list(eos)
+    decoder = config["model"]["decoder"]
+    decoder["session_options"] |= {"intra_op_num_threads": 1, "inter_op_num_threads": 1}  # they spin while they wait
+    if drafting:
+        config["model"]["draft"] = decoder | {"filename": "draft.onnx"}
+    config["model"]["decoder"] = decoder | {"filename": "target.onnx"}
+    with TemporaryDirectory() as folder:
+        for name in ("target.onnx", "draft.onnx"):
+            shutil.copy(MODELS / name, folder)
+        (Path(folder) / "genai_config.json").write_text(json.dumps(config), "utf-8")
+        return library.Model(folder)
+
+
+def generator(way: Way, decoding: Decoding, seed: int) -> Any:
+    """Return a generator that has read the prompt."""
+    drafting, speculative = way(decoding)
+    loaded = model(drafting, decoding.eos)
+    parameters = library.GeneratorParams(loaded)
+    options: dict[str, Any] = {
+        "do_sample": decoding.temperature > 0,
+        "random_seed": seed,
+        "max_length": len(decoding.prompt) + decoding.horizon,
+        "top_k": decoding.top_k or VOCABULARY,  # 0 is not "off" everywhere
+        "top_p": decoding.top_p or 1.0,
+        "temperature": decoding.temperature or 1.0,
+        "repetition_penalty": decoding.repetition_penalty,
+    }
+    parameters.set_search_options(**options | _more(decoding, "search"))
+    if speculative:
+        parameters.set_speculative_options(**speculative)
+    made = library.Generator(loaded, parameters)
+    made.append_tokens(list(decoding.prompt))
+    return made
+
+
+def continued(made: Any, tokens: int = -1) -> None:
+    """Decode so many tokens more, or up to the end."""
+    while not made.is_done() and tokens != 0:
+        made.generate_next_token()
+        tokens -= 1
+
+
+def new_tokens(made: Any, decoding: Decoding) -> Tokens:
+    """Return what a generator has behind the prompt; ends are not in it."""
+    return tuple(made.get_sequence(0)[len(decoding.prompt) :].tolist())
+
+
+def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
+    """Return the text of a seed."""
+    made = generator(way, decoding, seed)
+    continued(made)
+    return new_tokens(made, decoding)
+
+
+def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
+    """Return two texts of one generator, which goes back to the prompt between them."""
+    made = generator(way, decoding, seed)
+    continued(made, 2)
+    first = new_tokens(made, decoding)
+    made.rewind_to(len(decoding.prompt) - 1)
+    made.append_tokens([decoding.prompt[-1]])
+    continued(made, 2)
+    return first + new_tokens(made, decoding)
+
+
+def appended(way: Way, decoding: Decoding, seed: int) -> Tokens:
+    """Return a text into which a token is put after the second one."""
+    made = generator(way, decoding, seed)
+    continued(made, 2)
+    made.append_tokens([APPENDED])
+    continued(made, 2)
+    return new_tokens(made, decoding)
+
+
+APPENDED = 1
+
+
+def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
+    """Return what draws texts of so many seeds."""
+    return partial(_texts, way, decoding, one)
+
+
+def _texts(
+    way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens], seed: int, number: int
+) -> Sequence[Tokens]:
+    return [one(way, decoding, each) for each in seeds_of(seed, number)]
+
+
+def _more(decoding: Decoding, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = dict(dict(decoding.more).get(kind, ()))
+    return found

@@ -1,0 +1,114 @@
+"""What is examined of onnxruntime-genai, and the law of each.
+
+An end must always be configured, and is left out of what is returned. Copied drafts are decided by the numbers that
+plain decoding draws, so that the text of a seed should be the same: that is told beside the verdict on the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from reference import Task, Tokens
+from specverify.engines.onnxruntime.adapter import APPENDED, Way, appended, draft, ngram, plain, rewound, text, texts
+from specverify.laws.law import target_law
+from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf, without_ends
+
+MINIMUM = 7
+WAYS: Mapping[str, Way] = {"plain": plain, "draft": draft, "ngram": ngram}
+
+
+def _with(kind: str, **options: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+    return ((kind, tuple(options.items())),)
+
+
+def usual_law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law of what is returned."""
+    return without_ends(decoding_law(decoding), decoding.eos)
+
+
+def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law of two independent texts of two tokens, none of which can end."""
+    half = decoding_law(decoding._replace(horizon=2, eos=()))
+    return {one + other: p * q for one, p in half.items() for other, q in half.items()}
+
+
+def appended_law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law of two tokens, the one that is put in, and two that follow all three."""
+    found = dict[Tokens, float]()
+    for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
+        put = (*before, APPENDED)
+        after = decoding_law(decoding._replace(horizon=2, eos=(), prompt=decoding.prompt + put))
+        found |= {put + tokens: p * q for tokens, q in after.items()}
+    return found
+
+
+def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law where no end may come before so many tokens, those of the prompt included."""
+    return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
+
+
+def unrepeated_law(decoding: Decoding) -> dict[Tokens, float]:
+    """Return the law where no two tokens may follow each other that did before."""
+    return _forbidding_law(decoding, lambda tokens: [b for a, b in pairwise(tokens) if a == tokens[-1]])
+
+
+def _forbidding_law(decoding: Decoding, forbidden: Callable[[Tokens], Sequence[int]]) -> dict[Tokens, float]:
+    free = next_pmf(decoding)
+
+    def pmf(tokens: Tokens) -> Any:
+        masses = free(tokens).copy()
+        masses[list(forbidden(tokens))] = 0
+        return masses / masses.sum()
+
+    task = Task(target=pmf, horizon=decoding.horizon, eos=decoding.eos)
+    return without_ends(target_law(task, decoding.prompt), decoding.eos)
+
+
+Special = tuple[Decoding, Callable[[Way, Decoding, int], Tokens], Callable[[Decoding], dict[Tokens, float]]]
+NARROW = Decoding(eos=(0,), top_k=2, horizon=6)
+"""The end is never among its two tokens."""
+SPECIAL: Mapping[str, Special] = {
+    "rewound to the prompt": (NARROW, rewound, rewound_law),
+    "rewound, four drafts": (NARROW._replace(gamma=4), rewound, rewound_law),
+    "a token appended": (NARROW, appended, appended_law),
+    "a token appended, four drafts": (NARROW._replace(gamma=4), appended, appended_law),
+    "minimum length": (Decoding(eos=(2,), more=_with("search", min_length=MINIMUM)), text, minimum_law),
+    "no two tokens twice": (
+        Decoding(eos=(0,), horizon=3, more=_with("search", no_repeat_ngram_size=2)),
+        text,
+        unrepeated_law,
+    ),
+    "top-k 0": (Decoding(eos=(0,), more=_with("search", top_k=0)), text, usual_law),
+    "top-k 0, top-p 0.8": (Decoding(eos=(0,), top_p=0.8, more=_with("search", top_k=0)), text, usual_law),
+}
+REFUSED = {("draft", "no two tokens twice")}
+"""What is answered with an exception that says so."""
+DRAFTING: Mapping[str, Decoding] = {
+    "adaptive width": Decoding(eos=(0,), more=_with("speculative", min_adaptive_k=1)),
+    "cooldown": Decoding(eos=(0,), top_k=2, horizon=8, more=_with("speculative", min_adaptive_k=1, cooldown=True)),
+}
+COPYING: Mapping[str, Decoding] = {
+    "chained lookup": Decoding(eos=(0,), more=_with("speculative", ngram_chained_lookup=True)),
+    "the last two tokens": Decoding(eos=(0,), more=_with("speculative", ngram_size=3)),
+}
+
+
+def rows() -> dict[str, Row]:
+    """Return name -> row."""
+    found = dict[str, Row]()
+    usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
+    for name, decoding in {**usual, **DRAFTING, **COPYING}.items():
+        law = partial(usual_law, decoding)
+        if name in usual:
+            found[f"plain/{name}"] = Row(texts(plain, decoding), law)
+        if name not in COPYING:
+            found[f"draft/{name}"] = Row(texts(draft, decoding), law)
+        found[f"ngram/{name}"] = Row(texts(ngram, decoding), law, texts(plain, decoding))
+    for way, decode in WAYS.items():
+        for name, (decoding, one, law_of) in SPECIAL.items():
+            if (way, name) not in REFUSED:
+                found[f"{way}/{name}"] = Row(texts(decode, decoding, one), partial(law_of, decoding))
+    return dict(sorted(found.items(), key=lambda item: list(WAYS).index(item[0].partition("/")[0])))

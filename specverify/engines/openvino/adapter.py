@@ -1,0 +1,101 @@
+"""Calls of openvino-genai: one pipeline for all texts of a way, in float32 unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reference import Tokens
+from specverify.subjects.decoding import Decoding, Texts, seeds_of
+
+try:
+    import openvino
+    import openvino_genai as library
+except ImportError as error:
+    raise ImportError("the subject of OpenVINO needs openvino-genai: pip install openvino-genai") from error
+
+MODELS = Path(__file__).parent / "models"
+VOCABULARY = 5
+ONE_THREAD = {"INFERENCE_NUM_THREADS": 1}
+FLOAT32 = {"KV_CACHE_PRECISION": "f32", "INFERENCE_PRECISION_HINT": "f32"} | ONE_THREAD
+Open = Callable[[], Any]
+
+
+@cache
+def plain() -> Any:
+    """Decode without speculation."""
+    return library.LLMPipeline(str(MODELS / "target"), "CPU", **FLOAT32)
+
+
+@cache
+def plain_as_it_comes() -> Any:
+    """Decode without speculation, with the cache in 8 bits that is the default."""
+    return library.LLMPipeline(str(MODELS / "target"), "CPU", **ONE_THREAD)
+
+
+@cache
+def lookup() -> Any:
+    """Decode with drafts copied from what came before."""
+    return library.LLMPipeline(str(MODELS / "target"), "CPU", prompt_lookup=True, **FLOAT32)
+
+
+@cache
+def lookup_as_it_comes() -> Any:
+    """Decode with copied drafts and the default cache."""
+    return library.LLMPipeline(str(MODELS / "target"), "CPU", prompt_lookup=True, **ONE_THREAD)
+
+
+def draft() -> Any:
+    """Decode with a draft model; a new pipeline each time, since one that has failed answers nothing more."""
+    return _drafting()
+
+
+@cache
+def draft_without_prefixes() -> Any:
+    """Decode with a draft model, and no cache of prefixes."""
+    plans = [library.SchedulerConfig(), library.SchedulerConfig()]
+    for plan in plans:
+        plan.enable_prefix_caching, plan.cache_size = False, 1
+    return _drafting(*({"scheduler_config": plan} for plan in plans))
+
+
+def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - never changed
+    other = library.draft_model(str(MODELS / "draft"), "CPU", **FLOAT32, **of_draft)
+    return library.LLMPipeline(str(MODELS / "target"), "CPU", draft_model=other, **FLOAT32, **of_target)
+
+
+def configured(decoding: Decoding, seed: int, way: str) -> Any:
+    """Return the configuration of a call."""
+    found = library.GenerationConfig()
+    found.max_new_tokens, found.rng_seed = decoding.horizon, seed
+    found.do_sample = decoding.temperature > 0
+    if decoding.temperature > 0:
+        found.temperature, found.top_p = decoding.temperature, decoding.top_p or 1.0
+        found.top_k = decoding.top_k or VOCABULARY
+    found.repetition_penalty = decoding.repetition_penalty
+    found.ignore_eos = not decoding.eos
+    found.stop_token_ids = set(decoding.eos)
+    if not way.startswith("plain"):
+        found.num_assistant_tokens = decoding.gamma
+    if way.startswith("lookup"):
+        found.max_ngram_size = 2  # told to a draft model, it changes how that one drafts
+    for name, value in dict(decoding.more).items():
+        setattr(found, name, value)
+    return found
+
+
+def texts(way: Open, decoding: Decoding) -> Texts:
+    """Return what draws texts of so many seeds."""
+    return partial(_texts, way, decoding)
+
+
+def _texts(way: Open, decoding: Decoding, seed: int, number: int) -> Sequence[Tokens]:
+    pipeline, prompt = way(), openvino.Tensor(np.array([decoding.prompt], dtype=np.int64))
+    return [
+        tuple(pipeline.generate(prompt, configured(decoding, each, way.__name__)).tokens[0])
+        for each in seeds_of(seed, number)
+    ]

@@ -1,0 +1,164 @@
+"""What one call of an engine is asked for, its law, and the subject that its samples make.
+
+For engines whose draws nobody can answer: the model is a small one of ours, the law of its texts is computed in float64
+from the same weights, and the engine is sampled by its own random numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from reference import Claim, Task, Tokens, repetition_penalty, warped
+from specverify.laws.law import target_law
+from specverify.laws.llama import Llama, next_logits, random_llama
+from specverify.subjects.subject import SampledPair, SampledSetting, Subject, UnusableSubject
+
+TARGET_SEED: Final = 1
+DRAFT_SEED: Final = 2
+CLEAR: Final = 1e-4
+"""How far every decision of a law is from a tie: floats of an engine in float32 are nowhere off by a tenth of it."""
+SEEDS: Final = 300
+"""With which it is asked whether speculation changes the text of a seed."""
+DETECT: Final = 0.05
+"""Total variation that a sample must see."""
+Texts = Callable[[int, int], Sequence[Tokens]]
+"""``texts(seed, number)`` -> so many independent texts, of one object of the engine, by its own random numbers."""
+
+
+class Decoding(NamedTuple):
+    """One call: where it begins, how it samples, where it ends, how it drafts."""
+
+    prompt: Tokens = (3, 1, 2, 3, 1)
+    horizon: int = 4
+    temperature: float = 1.0
+    """0 is greedy."""
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+    eos: Tokens = ()
+    gamma: int = 2
+    more: tuple[tuple[str, Any], ...] = ()
+    """What only one engine knows."""
+
+
+VARIED: Final[Mapping[str, Decoding]] = {
+    "temperature 1": Decoding(),
+    "temperature 0.7": Decoding(temperature=0.7),
+    "temperature 1.5": Decoding(temperature=1.5),
+    "top-k 2": Decoding(top_k=2),
+    "top-p 0.8": Decoding(top_p=0.8),
+    "top-k 3, top-p 0.8, temperature 1.3": Decoding(top_k=3, top_p=0.8, temperature=1.3),
+    "repetition penalty 1.3": Decoding(repetition_penalty=1.3),
+    "an end": Decoding(eos=(2,)),
+    "two ends, top-k 4": Decoding(eos=(0, 2), top_k=4),
+    "one draft": Decoding(gamma=1),
+    "more drafts than tokens": Decoding(gamma=6, horizon=3),
+    "one token": Decoding(horizon=1),
+    "five tokens": Decoding(horizon=5, top_k=2, gamma=3),
+    "prompt of one token": Decoding(prompt=(4,), horizon=3),
+    "long prompt": Decoding(prompt=(3, 1, 2, 3, 1, 0, 4, 4, 2, 3, 1, 0, 2, 2, 4, 1, 3, 0, 1, 2), horizon=3),
+    "greedy": Decoding(temperature=0.0, horizon=8),
+    "greedy, an end": Decoding(temperature=0.0, horizon=8, eos=(2,), gamma=4),
+}
+"""Name -> a call that most engines take. Four tokens by two drafts are two rounds at least."""
+
+
+@lru_cache(maxsize=8)
+def tiny_llama(seed: int) -> Llama:
+    """Return one of the models that engines are examined with: ``TARGET_SEED`` or ``DRAFT_SEED``."""
+    return random_llama(seed)
+
+
+def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
+    """Return the processed pmf ``[vocabulary]`` after tokens: penalty, temperature, top-k, top-p, min-p, in this order.
+
+    Calling it raises ``UnusableSubject`` where a truncation or an argmax is within ``CLEAR`` of a tie: floats of
+    another precision might decide it otherwise, and the engine would be accused of that.
+    """
+    logits = next_logits(model or tiny_llama(TARGET_SEED))
+    until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
+    whole, ranked = until(), until(top_k=decoding.top_k)
+    final = until(top_k=decoding.top_k, top_p=decoding.top_p, min_p=decoding.min_p)
+
+    def pmf(tokens: Tokens) -> Any:
+        if decoding.temperature == 0:
+            penalised = repetition_penalty(logits(tokens), tokens, decoding.repetition_penalty)
+            _check_clear(np.diff(np.sort(penalised)[-2:]), "the argmax", tokens)
+        elif decoding.top_k is not None and decoding.top_k < len(whole(tokens)):
+            masses = np.sort(whole(tokens))[::-1]
+            _check_clear(masses[decoding.top_k - 1] - masses[decoding.top_k], "top-k", tokens)
+        if decoding.top_p is not None:
+            _check_clear(np.cumsum(np.sort(ranked(tokens))[::-1]) - decoding.top_p, "top-p", tokens)
+        if decoding.min_p is not None:
+            _check_clear(ranked(tokens) - decoding.min_p * ranked(tokens).max(), "min-p", tokens)
+        return final(tokens)
+
+    return pmf
+
+
+def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens, float]:
+    """Return the law of the new tokens of a call without speculation, in float64."""
+    task = Task(target=next_pmf(decoding, model), horizon=decoding.horizon, eos=decoding.eos)
+    law = target_law(task, decoding.prompt)
+    total = sum(law.values())
+    return {text: float(mass / total) for text, mass in law.items()}
+
+
+def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float]:
+    """Return the law of texts whose last token is left out if it is an end: many engines do not return it."""
+    found = defaultdict[Tokens, float](float)
+    for text, mass in law.items():
+        found[text[:-1] if text and text[-1] in eos else text] += mass
+    return dict(found)
+
+
+def seeds_of(seed: int, number: int) -> Sequence[int]:
+    """Return so many seeds below 2**31, spread out: generators that are seeded by neighbours may be alike."""
+    found: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
+    return found
+
+
+class Row(NamedTuple):
+    """One thing to examine of an engine: its texts, and what they must be like."""
+
+    texts: Texts
+    law: Callable[[], Mapping[Tokens, float]] | None = None
+    """The law that they must have."""
+    plain: Texts | None = None
+    """The same call without speculation. It is what they must agree with where no law is given; where one is, it is
+    told how many texts are those of the same seed without speculation, which nobody promises."""
+    detect: float = DETECT
+
+
+def row_subject(name: str, summary: str, row: Row) -> Subject:
+    """Return a row as the subject that samples decide about."""
+    subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
+    sample = partial(_counts, row.texts)
+    if row.law is None:
+        assert row.plain is not None
+        return subject._replace(pairs=(SampledPair(name, sample, partial(_counts, row.plain), row.detect),))
+    activity = partial(_alike, row.texts, row.plain) if row.plain is not None else None
+    return subject._replace(settings=(SampledSetting(name, sample, row.law, row.detect, activity=activity),))
+
+
+def _alike(texts: Texts, plain: Texts) -> str:
+    same = sum(one == other for one, other in zip(texts(0, SEEDS), plain(0, SEEDS), strict=True))
+    return f"{same} of {SEEDS} texts are those of the same seed without speculation"
+
+
+def _counts(texts: Texts, number: int, seed: int) -> Counter[Tokens]:
+    return Counter(tuple(map(int, text)) for text in texts(seed, number))
+
+
+def _check_clear(distance: Any, what: str, tokens: Tokens) -> None:
+    if np.abs(distance).min() < CLEAR:
+        raise UnusableSubject(
+            f"{what} after {tokens} is decided by {np.abs(distance).min():.1g}, expected {CLEAR:g} at least: "
+            "another prompt or parameter has a law that rounding cannot change"
+        )
