@@ -4,7 +4,7 @@ import pytest
 
 from specverify.testing import plans
 
-LONG = ("huggingface_engine", "rollout", "torch_verifier", "tree_verifier")
+LONG = ("huggingface_engine", "numpy_sampler", "rollout", "torch_verifier", "tree_verifier")
 
 
 @pytest.fixture(autouse=True)

@@ -86,6 +86,7 @@ def statuses(propose, **options):
     return {verdict.check: verdict.status for verdict in check_drafter(propose, on_fail=None, **options)}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("propose", [right, confident, greedy])
 def test_a_right_drafter_holds(propose):
     assert set(statuses(propose, gammas=(1, 2)).values()) == {Status.HOLDS}
@@ -124,6 +125,7 @@ def test_the_counterexample_can_be_checked_by_hand():
     assert "the drafts should begin (1,) with probability 0.428571, but do with 0.473684" in told
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
