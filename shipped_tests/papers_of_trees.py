@@ -23,7 +23,7 @@ from specverify.base.verdict import Status
 from specverify.laws.scenarios import SCENARIOS
 from specverify.subjects.tree_verifier import drafter_decoder
 
-WRONG, RAISES = Status.REFUTED, Status.UNUSABLE
+WRONG = Status.REFUTED
 NOTHING: frozenset[Claim] = frozenset()
 EVERYTHING = frozenset(Claim)
 GREEDY = frozenset({Claim.GREEDY})
@@ -32,7 +32,6 @@ PADDED = ((-1, 0, -1, 2, 3),)
 TO_THE_LETTER = tuple(scenario for scenario in SCENARIOS if scenario.greedy)
 """One-hot targets, texts of up to 5 tokens."""
 EVEN_TREES = ((-1, -1), (-1, 0), (-1, -1, 0, 1))
-HSD = "Hierarchical-Speculative-Decoding"
 
 
 def lantern_decoder(neighbours, delta, task, shape):

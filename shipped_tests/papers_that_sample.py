@@ -11,47 +11,15 @@ import staged_loops
 from beside import SOFT, Beside
 from released import BOUNDARY, LAW, Released
 
-from reference import Claim, argmax, one_hot
-from reference.algorithms import lantern_released
-from reference.algorithms.rest_released import one_draw_a_row
-from reference.algorithms.typical_acceptance import typical_threshold
-from reference.drafters.model import greedy_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import assembled
-from reference.types import Parts
-from reference.verifiers.accept_or_replace import accept_or_replace
+from reference import Claim
 from specverify.base.verdict import Status
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.tree_verifier import drafter_decoder
 
 WRONG, RAISES = Status.REFUTED, Status.UNUSABLE
-NOTHING: frozenset[Claim] = frozenset()
 EVERYTHING = frozenset(Claim)
-GREEDY = frozenset({Claim.GREEDY})
-ONE_PATH = ((-1,), (-1, 0))
-EVEN_TREES = ((-1, -1), (-1, 0), (-1, -1, 0, 1))
 THREE = tuple(Scenario("generic", 2, (0, 1, 0), 3, seed=seed) for seed in (5, 6, 1, 7))
 """Texts of three tokens: the pool of n-grams must have been written to before a guess is known."""
 HSD = "Hierarchical-Speculative-Decoding"
-
-
-def lantern_decoder(neighbours, delta, task, shape):
-    return lantern_released.build(task, neighbours=neighbours, delta=delta, gamma=len(shape))
-
-
-def rest_decoder(task, shape):
-    return drafter_decoder(task, "top_k", shape, one_draw_a_row)
-
-
-def typical_decoder(task, shape):
-    """Typical acceptance of the drafter's argmaxes."""
-    verify = accept_or_replace(
-        accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, 0.4, 0.8)),
-        replacement=lambda p, q, token: one_hot(argmax(p), p),
-        bonus=lambda p: one_hot(argmax(p), p),
-    )
-    return assembled(task, Parts(greedy_drafter(draft_model(task)), constant(len(shape)), verify))
 
 
 def hierarchical(what, source=HSD, *, note="", control=False, **mends):
