@@ -189,6 +189,8 @@ def test_a_site_of_nothing_leaves_no_blank():
     assert _any_site(Decision((), (1, 1), 1)) == "a draw gives 1"
     assert _any_site(Decision(("x",), (1, 1), 1)) == "x gives 1"
     assert _any_site(Decision(("x", 2), (1, 1), 1)) == "x at 2 gives 1"
+    assert _any_site(Decision(("x", ""), (1, 1), 1)) == "x gives 1"
+    assert _any_site(Decision(("", "row.py:13"), (1, 1), 1)) == "a draw at row.py:13 gives 1"
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ def test_a_failure_of_a_foreign_subject_is_replayed_in_a_process_of_its_own(tmp_
 def test_a_process_that_is_killed_is_named_whatever_it_examined():
     worker = Worker()
     names = tuple(check.name for check in CHECKS)
-    answers = worker.ask(examine, "reference:speculative-sampling", names, Checklist(()).conditions, seconds=600.0)
+    given = ("reference:speculative-sampling", names, Checklist(()).conditions, None)
+    answers = worker.ask(examine, *given, seconds=600.0)
     assert isinstance(next(answers), Began)
     worker.kill()
     last = list(answers)[-1]
@@ -155,6 +156,28 @@ def test_a_process_is_used_again_for_subjects_of_ours_and_never_for_foreign_ones
             Status.HOLDS
         ]
         assert workers._all == [kept]
+
+
+def test_a_check_under_way_is_told_with_its_cases(monkeypatch):
+    monkeypatch.setattr("specverify.run.cases.SECONDS_BETWEEN_CASES", 0.0)
+    told = []
+    examine("reference:autoregressive", ("horizon_is_respected",), Checklist(()).conditions, 4, 600.0, told.append)
+    began = [answer for answer in told if isinstance(answer, Began)]
+    assert began[0] == Began("horizon_is_respected")
+    assert began[-3:] == [Began("horizon_is_respected", examined, 4) for examined in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "checks"),
+    [("reference:autoregressive", ()), ("misbehaving:right", ("--check", LAW, "--check", "greedy_is_argmax"))],
+)
+def test_quick_examines_some_cases_of_each_exact_check_and_says_so(tmp_path, subject, checks):
+    file = tmp_path / "report.json"
+    assert run("verify", subject, *checks, "--quick", "--json", str(file)).exit_code == HOLDS
+    examined = [found for found in verdicts_in(file).values() if found["status"] == "holds"]
+    assert {found["evidence"] for found in examined} <= {"exact", "equal"}
+    assert all(found["figures"]["cases"] <= 16 and found["figures"]["left_out"] > 0 for found in examined)
+    assert len(examined) >= (len(checks) // 2 or 4)
 
 
 def test_the_exit_status_is_0_only_where_something_was_examined():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import pytest
 from rich.console import Console
 
 from specverify.base.parallel import as_finished, in_parallel
+from specverify.checks import check_named
 from specverify.report import progress
 from specverify.report.progress import Progress, progress_shown
+from specverify.run.cases import counted_cases, number_of_cases
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -38,6 +41,37 @@ def test_what_remains_is_what_the_rest_takes_at_this_rate(monkeypatch):
     assert state.left == "about 30 s left"
 
 
+def test_a_check_under_way_counts_by_its_cases(monkeypatch):
+    clock = iter([100.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock, 110.0))
+    state = Progress("verify", total=2)
+    state.within("mine:decode", "law_is_target", 3, 0)
+    assert (state.doing, state.remaining) == ("mine:decode law_is_target, 3 cases", None)
+    state.within("mine:decode", "law_is_target", 10, 20)
+    assert state.line == "verify: 25% done, 10 s, about 30 s left, mine:decode law_is_target, 10 of 20 cases"
+    state.done(1, "mine:decode law_is_target", "mine:decode")
+    assert state.remaining == pytest.approx(10)
+
+
+def test_cases_are_told_now_and_then_and_counted_where_they_take_long(monkeypatch):
+    seconds = iter(range(100))
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.4 * next(seconds))
+    told = []
+    cases = counted_cases((item for item in range(20)), lambda: 20, lambda *done: told.append(done))
+    assert list(cases) == list(range(20))
+    assert told == [(1, 0), (3, 0), (5, 0), (7, 0), (9, 0), (11, 0), (13, 20), (15, 20), (17, 20), (19, 20)]
+
+
+def test_cases_that_fail_to_be_counted_are_not_counted():
+    def cases(subject):
+        yield subject
+        raise ValueError("the second case cannot be made")
+
+    check = check_named("law_is_target")
+    assert number_of_cases("any", check._replace(cases=lambda subject: [subject] * 7)) == 7
+    assert number_of_cases("any", check._replace(cases=cases)) == 0
+
+
 def test_before_anything_is_done_the_expectation_is_told():
     assert Progress("sampling", total=80, expected=40).remaining == pytest.approx(40, abs=0.1)
     assert Progress("sampling", total=None).left == ""
@@ -51,7 +85,9 @@ def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch):
         while text.getvalue().count("\n") < 2:
             time.sleep(0.01)
     line = text.getvalue().splitlines()[-1]
-    assert line.startswith("alarms: 25% done, 0 s, about 0 s left, the first [of four], which has a rather long name")
+    began, _, told = line.partition(", the first [of four]")
+    assert re.fullmatch(r"alarms: 25% done, \d+ s, about \d+ s left", began)
+    assert told == ", which has a rather long name"
 
 
 def test_on_a_terminal_there_is_a_bar_that_goes_away():

@@ -109,7 +109,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 def _any_site(decision: Decision) -> str:
     call, *where = decision.site or ("a draw",)
-    return f"{call}{f' at {where[0]}' if where else ''} gives {decision.outcome}"
+    return f"{call or 'a draw'}{f' at {where[0]}' if where and where[0] != '' else ''} gives {decision.outcome}"
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:

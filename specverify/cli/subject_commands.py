@@ -39,7 +39,6 @@ from specverify.cli.options import (
 if TYPE_CHECKING:
     from specverify.base.verdict import Verdict
     from specverify.checks import Check
-    from specverify.report.progress import Progress
     from specverify.run.several import Listed, Workers
     from specverify.run.verify import Checklist
     from specverify.run.worker import Message
@@ -58,6 +57,7 @@ def verify_command(
     jobs: JobsOption = 0,
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, sixteen cases of each at most.")] = False,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
     from specverify.base.verdict import Evidence
@@ -66,6 +66,7 @@ def verify_command(
     from specverify.report.markdown import verdict_table
     from specverify.report.progress import progress_shown
     from specverify.report.terminal import print_failures, print_subject, print_summary
+    from specverify.run.cases import QUICK_CASES
     from specverify.run.catalogue import within_table
     from specverify.run.several import Workers
     from specverify.run.verify import Checklist
@@ -74,14 +75,14 @@ def verify_command(
 
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
-    names, checks = _names(subjects or (), every), _checks(check)
+    names, checks = _names(subjects or (), every), _checks(check, quick)
     with shared(backend, scheduler, jobs) as number, Workers(processes(jobs), timeout) as workers:
         with progress_shown("loading", console=errors):
             listed = _listed(workers, names)
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
-        each = divide_alarm(alarm, tests).each if tests else alarm
-        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number), timeout)
+        each, most = divide_alarm(alarm, tests).each if tests else alarm, QUICK_CASES if quick else None
+        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number), timeout, most)
         verdicts: list[Verdict] = []
         waiting, interrupted = list(listed), False
         try:
@@ -189,11 +190,13 @@ def _names(subjects: Sequence[str], every: bool) -> list[str]:
     return list(dict.fromkeys([*wanted, *(default_subjects() if every else ())]))
 
 
-def _checks(names: Sequence[str] | None) -> tuple[Check, ...]:
-    """Return the checks that were asked for, all of them if none was."""
-    from specverify.checks import CHECKS, checks_named
+def _checks(names: Sequence[str] | None, quick: bool) -> tuple[Check, ...]:
+    """Return the checks that were asked for; if none was, all of them, and the exact ones where it must be quick."""
+    from specverify.checks import CHECKS, EXACT_CHECKS, checks_named
 
-    return checks_named(names) if names else CHECKS
+    if names:
+        return checks_named(names)
+    return EXACT_CHECKS if quick else CHECKS
 
 
 def _listed(workers: Workers, names: Sequence[str]) -> list[Listed]:
@@ -233,14 +236,10 @@ def _verdicts(
             return
         for name, _ in listed:
             mine = workers.known.setdefault(name, [])
-            for verdict in verify_subject(find_subject(name), checklist, partial(_tell, progress, name)):
-                progress.done(1, f"{name} {verdict.check}")
+            for verdict in verify_subject(find_subject(name), checklist, partial(progress.within, name)):
+                progress.done(1, f"{name} {verdict.check}", name)
                 mine.append(verdict)
             yield mine
-
-
-def _tell(progress: Progress, subject: str, check: str) -> None:
-    progress.now(f"{subject} {check}")
 
 
 def _replayed(identifier: str) -> Verdict:

@@ -24,6 +24,8 @@ class Progress:
         """``total`` is None where nobody knows how much there is; ``expected`` are the seconds it should take."""
         self.what, self.total, self._expected = what, total, expected
         self.amount, self.doing = 0.0, ""
+        self._begun_by: dict[str, float] = {}
+        """The shares that are done of what each is at."""
         self.changed: Callable[[], None] = lambda: None
         self._begun = time.monotonic()
 
@@ -32,10 +34,22 @@ class Progress:
         self.doing = doing
         self.changed()
 
-    def done(self, amount: float = 1.0, doing: str = "") -> None:
-        """Add to what is done."""
+    def within(self, who: str, doing: str, examined: int, cases: int) -> None:
+        """Say how many cases are examined of what ``who`` is at, of so many, which is 0 where that is not known."""
+        self._begun_by[who] = examined / cases if cases else 0.0
+        of = f" of {cases}" if cases else ""
+        self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
+
+    def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
+        """Add to what is done; ``who`` is no longer at it."""
+        self._begun_by.pop(who, None)
         self.amount += amount
         self.now(doing)
+
+    @property
+    def reached(self) -> float:
+        """The amount with the shares of what is not yet done."""
+        return self.amount + sum(list(self._begun_by.values()))
 
     @property
     def elapsed(self) -> float:
@@ -46,10 +60,10 @@ class Progress:
     def remaining(self) -> float | None:
         """Seconds that are left if it goes on like this; None where nothing can be said yet."""
         known = SECONDS_OF_EXPECTATION if self._expected else 0.0
-        if not self.total or not self.amount + known:
+        if not self.total or not self.reached + known:
             return None
-        amount = self.amount + (known * self.total / self._expected if self._expected else 0.0)
-        return (self.elapsed + known) * max(self.total - self.amount, 0.0) / amount
+        amount = self.reached + (known * self.total / self._expected if self._expected else 0.0)
+        return (self.elapsed + known) * max(self.total - self.reached, 0.0) / amount
 
     @property
     def left(self) -> str:
@@ -59,7 +73,7 @@ class Progress:
     @property
     def line(self) -> str:
         """All of it in one line."""
-        share = f"{self.amount / self.total:.0%} done" if self.total else ""
+        share = f"{self.reached / self.total:.0%} done" if self.total else ""
         parts = (share, f"{self.elapsed:.0f} s", self.left, self.doing)
         return f"{self.what}: " + ", ".join(part for part in parts if part)
 
@@ -86,7 +100,7 @@ def _bar(state: Progress, console: Console) -> Iterator[None]:
     bar = Bar(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(state.what, total=state.total, left="")
     state.changed = lambda: bar.update(
-        task, completed=state.amount, description=f"{state.what}: {state.doing}", left=state.left
+        task, completed=state.reached, description=f"{state.what}: {state.doing}", left=state.left
     )
     with bar:
         yield

@@ -205,13 +205,14 @@ class Workers:
         if isinstance(subject.found, Loaded):
             worker = self._holding.pop(subject.name, None) or self._start(again=not is_external(subject.name))
             names = tuple(check.name for check in checklist.checks)
-            for answer in worker.ask(examine, subject.name, names, checklist.conditions, seconds=checklist.seconds):
+            given = (subject.name, names, checklist.conditions, checklist.most_cases)
+            for answer in worker.ask(examine, *given, seconds=checklist.seconds):
                 if isinstance(answer, Began):
                     began = answer.check
-                    progress.now(f"{subject.name} {began}")
+                    progress.within(subject.name, *answer)
                 elif isinstance(answer, Verdict):
                     waiting = [check for check in waiting if check.name != answer.check]
-                    progress.done(1, f"{subject.name} {answer.check}")
+                    progress.done(1, f"{subject.name} {answer.check}", subject.name)
                     self.known.setdefault(subject.name, []).append(answer)
                     yield answer
                 else:

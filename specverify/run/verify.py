@@ -25,6 +25,7 @@ from specverify.intercept.moved import look_around
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.run.cases import CaseTold, chosen_cases, counted_cases, number_of_cases
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject
 
@@ -40,10 +41,14 @@ class Checklist(NamedTuple):
     """How many cases of each check at most, and a third of them at most; which ones is planned, not timed."""
 
 
+CheckTold = Callable[[str, int, int], None]
+"""``told(check, examined, cases)``: so many cases of a check are examined, of so many, 0 where that is not known."""
+
+
 def verify_subject(
     subject: Subject,
     checklist: Checklist,
-    progress: Callable[[str], None] = lambda check: None,
+    progress: CheckTold = lambda check, examined, cases: None,
     spent: float = 0.0,
     changes: Changes = NOTHING,
     known: Mapping[str, Verdict] | None = None,
@@ -60,7 +65,7 @@ def verify_subject(
     over = f"its first decode did not finish within {checklist.seconds:g} s: {found.out_of_time}"
     over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
     for check in _grounded(subject, checklist.checks):
-        progress(check.name)
+        progress(check.name, 0, 0)
         started = time.perf_counter()
         if not over and started >= deadline:
             over = f"not reached: the {checklist.seconds:g} s for the subject were over in {last}"
@@ -70,7 +75,8 @@ def verify_subject(
             verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
             left = checklist._replace(seconds=left_until(deadline))
-            verdict, last = (known or {}).get(check.name) or run_check(subject, check, left), check.name
+            told = partial(progress, check.name)
+            verdict, last = (known or {}).get(check.name) or run_check(subject, check, left, told), check.name
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
@@ -121,9 +127,11 @@ def warmed_up(subject: Subject) -> Subject:
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 
-def run_check(subject: Subject, check: Check, checklist: Checklist) -> Verdict:
+def run_check(
+    subject: Subject, check: Check, checklist: Checklist, told: CaseTold = lambda examined, cases: None
+) -> Verdict:
     """Run one check on all its cases, within the time of the checklist."""
-    return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist))
+    return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
@@ -184,14 +192,14 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
-def _over_cases(subject: Subject, check: Check, checklist: Checklist) -> Verdict:
-    jobs, (cases, left_out) = checklist.conditions.jobs, _chosen(check.cases(subject), checklist.most_cases)
+def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:
+    jobs, (cases, left_out) = checklist.conditions.jobs, chosen_cases(check.cases(subject), checklist.most_cases)
+    examined, skipped = [], 0
     if check.evidence is Evidence.STATISTICAL and jobs > 1:
         listed = list(cases)
         found = in_parallel([partial(case.examine, checklist.conditions) for case in listed], jobs)
-        return _judge(subject, check, list(zip(listed, found, strict=True)), checklist.conditions)
-    examined, skipped = [], 0
-    for case in cases:
+        examined, cases = list(zip(listed, found, strict=True)), []
+    for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
         if beyond_reach(case):
             skipped += 1
             continue
@@ -201,15 +209,6 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist) -> Verdict
     verdict = _judge(subject, check, examined, checklist.conditions)
     more = {name: number for name, number in (("skipped", skipped), ("left_out", left_out)) if number}
     return verdict._replace(figures={**verdict.figures, **more}) if more else verdict
-
-
-def _chosen(cases: Iterable[Case], most: int | None) -> tuple[Iterable[Case], int]:
-    """Return at most so many cases and a third of them, of all sizes but the largest, and how many others there are."""
-    if most is None:
-        return cases, 0
-    listed = list(cases)
-    most = min(most, -(-len(listed) // 3))
-    return [listed[place * len(listed) // most] for place in range(most)], len(listed) - most
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:

@@ -58,9 +58,11 @@ class Stopped(NamedTuple):
 
 
 class Began(NamedTuple):
-    """A check is run from now on."""
+    """A check is run from now on, or so many of its cases are examined, of so many where that is known."""
 
     check: str
+    examined: int = 0
+    cases: int = 0
 
 
 Message = Loaded | Refusal | Stopped | Began | Verdict
@@ -119,14 +121,16 @@ def load(name: str, seconds: float, tell: Tell) -> None:
     tell(loaded(opened.subject) if isinstance(opened, _Opened) else opened)
 
 
-def examine(name: str, checks: tuple[str, ...], conditions: Conditions, seconds: float, tell: Tell) -> None:
+def examine(
+    name: str, checks: tuple[str, ...], conditions: Conditions, most_cases: int | None, seconds: float, tell: Tell
+) -> None:
     """Run checks on a subject; each is announced before it is run."""
     opened = _open(name, seconds)
     if not isinstance(opened, _Opened):
         tell(opened)
         return
-    checklist = Checklist(checks_named(checks), conditions, seconds)
-    progress = lambda check: tell(Began(check))  # noqa: E731
+    checklist = Checklist(checks_named(checks), conditions, seconds, most_cases)
+    progress = lambda check, examined, cases: tell(Began(check, examined, cases))  # noqa: E731
     for verdict in verify_subject(opened.subject, checklist, progress, opened.seconds, opened.changes):
         tell(verdict)
 

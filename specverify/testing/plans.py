@@ -21,14 +21,13 @@ from specverify.base.arguments import (
 )
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
+from specverify.run.cases import QUICK_CASES
 from specverify.run.verify import Checklist, not_applicable, verify_subject
 from specverify.subjects.subject import Subject
 
 OnFail = Literal["raise", "warn"] | None
 ALARM = 1e-6
 QUICK_SECONDS = 5.0
-QUICK_CASES = 16
-"""Of each check, with ``quick``."""
 Parameters = ParamSpec("Parameters")
 
 

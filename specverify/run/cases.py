@@ -1,0 +1,56 @@
+"""Which cases of a check are examined, and how far an examination is in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from specverify.checks import Case, Check
+from specverify.subjects.subject import Subject
+
+QUICK_CASES = 16
+"""Of each check at most, where an answer is wanted in seconds; which ones is planned, not timed."""
+SECONDS_BEFORE_COUNTING, SECONDS_OF_COUNTING = 5.0, 1.0
+SECONDS_BETWEEN_CASES = 0.5
+"""That pass at least before another case is told."""
+
+CaseTold = Callable[[int, int], None]
+"""``told(examined, cases)``: so many are examined, of so many, which is 0 where that is not known."""
+
+
+def chosen_cases(cases: Iterable[Case], most: int | None) -> tuple[Iterable[Case], int]:
+    """Return at most so many cases and a third of them, of all sizes but the largest, and how many others there are."""
+    if most is None:
+        return cases, 0
+    listed = list(cases)
+    most = min(most, -(-len(listed) // 3))
+    return [listed[place * len(listed) // most] for place in range(most)], len(listed) - most
+
+
+def counted_cases(cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold) -> Iterator[Case]:
+    """Yield the cases and tell now and then how many were.
+
+    They are made as they are examined: where that takes seconds, ``number_of()`` says once how many there are.
+    """
+    number, started = (len(cases) if isinstance(cases, list) else 0), time.perf_counter()
+    asked, told_at = number > 0, started
+    for examined, case in enumerate(cases):
+        now = time.perf_counter()
+        if not asked and now - started > SECONDS_BEFORE_COUNTING:
+            number, asked = number_of(), True
+        if now - told_at > SECONDS_BETWEEN_CASES:
+            told(examined, number)
+            told_at = now
+        yield case
+
+
+def number_of_cases(subject: Subject, check: Check) -> int:
+    """Return how many cases there are, and 0 where it takes long or fails to find out: nothing hangs on it."""
+    until, number = time.perf_counter() + SECONDS_OF_COUNTING, 0
+    try:
+        for number, _ in enumerate(check.cases(subject), start=1):  # noqa: B007 - the last one is the count
+            if time.perf_counter() > until:
+                return 0
+    except Exception:  # noqa: BLE001 - whoever examines the case says what it is
+        return 0
+    return number
