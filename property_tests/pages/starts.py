@@ -54,7 +54,7 @@ def written(text):
                     del sys.modules[name]
 
 
-def tests_in(folder):
+def checks_in(folder):
     """Return the tests of the files that were written, by ``module.name``."""
     modules = [import_module(file.stem) for file in sorted(folder.glob("test_*.py"))]
     return {f"{m.__name__}.{name}": test for m in modules for name, test in vars(m).items() if name.startswith("test_")}
@@ -73,7 +73,7 @@ def said(by, folder):
     """Return what stands under a comment."""
     if not by.startswith("specverify "):
         name, number = re.fullmatch(r"(\S+), (\d+) lines", by).groups()
-        return "\n".join(raised_by(tests_in(folder)[name]).splitlines()[: int(number)])
+        return "\n".join(raised_by(checks_in(folder)[name]).splitlines()[: int(number)])
     printed = CliRunner().invoke(app, shlex.split(by.replace("EXACT", EXACT))[1:]).output
     found = re.search(r"^1\. .*?^ +Again .*?$", printed, re.MULTILINE | re.DOTALL)
     return "\n".join(line.rstrip() for line in found[0].splitlines())

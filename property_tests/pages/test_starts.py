@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from starts import BLOCK, PAGES, SAID, executed, raised_by, tests_in, text_of, written
+from starts import BLOCK, PAGES, SAID, checks_in, executed, raised_by, text_of, written
 from typer.testing import CliRunner
 
 from specverify.cli import app
@@ -28,18 +28,16 @@ def test_a_page_is_short_and_hides_no_code(page):
     text = text_of(page)
     assert len(text.splitlines()) <= 60
     fenced = re.findall(r"^```(\w*)$\n", text, flags=re.MULTILINE)[::2]
-    told = len(BLOCK.findall(text)) + len(SAID.findall(text)) + text.count("```\npip install .")
+    told = len(BLOCK.findall(text)) + len(SAID.findall(text))
     assert len(fenced) == told
 
 
 @pytest.mark.parametrize("page", MENDED)
-def test_the_code_is_refuted_as_printed_and_passes_as_mended(page):
+def test_the_code_passes_as_mended(page):
     text, (old, new) = text_of(page), MENDED[page]
     assert text.count(old) == 1
-    with written(text) as folder:
-        assert all(raised_by(test) for test in tests_in(folder).values())
     with written(text.replace(old, new)) as folder:
-        assert [raised_by(test) for test in tests_in(folder).values()] == [None] * len(tests_in(folder))
+        assert [raised_by(test) for test in checks_in(folder).values()] == [None] * len(checks_in(folder))
 
 
 def test_the_rule_of_the_paper_holds_as_mended():
