@@ -3,6 +3,7 @@ if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
       super();
+      const base = new URL(url, location.href);
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
       document.body.append(this.frame);
@@ -10,7 +11,7 @@ if (location.protocol === "file:") {
       const loaded = (address) =>
         new Promise((resolve, reject) => {
           const script = inside.document.createElement("script");
-          Object.assign(script, { src: new URL(address, url).href, onload: resolve, onerror: reject });
+          Object.assign(script, { src: new URL(address, base).href, onload: resolve, onerror: reject });
           inside.document.body.append(script);
         });
       inside.importScripts = (...addresses) =>
