@@ -1,6 +1,7 @@
 // A page that is opened from a file may start no worker, and search is one: its script runs in a hidden frame instead.
+// The name IFrameWorker is what that script looks for, to find what it loads.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  window.IFrameWorker = window.Worker = class extends EventTarget {
     constructor(url) {
       super();
       const base = new URL(url, location.href);
@@ -17,7 +18,7 @@ if (location.protocol === "file:") {
       inside.importScripts = (...addresses) =>
         addresses.reduce((before, address) => before.then(() => loaded(address)), Promise.resolve());
       inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
-      this.ready = loaded(url);
+      this.ready = loaded(base);
       this.inside = inside;
     }
 
