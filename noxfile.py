@@ -126,7 +126,7 @@ def site(session: nox.Session) -> None:
     check_chromium(session)
     if not Path("site/index.html").exists():
         session.error("there is no site/index.html: run nox -s docs first")
-    session.install("-c", CONSTRAINTS, "pytest")
+    install(session, "dev")
     session.install("-r", "browser_tests/requirements.txt")
     pictures = os.environ.get("SITE_PICTURES") or str(Path(session.create_tmp()) / "pictures")
     session.run("pytest", "browser_tests/test_site.py", *session.posargs, env={"SITE_PICTURES": pictures})
