@@ -24,6 +24,12 @@ def run_tests(session: nox.Session, *arguments: str) -> None:
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *arguments, env={"OMP_NUM_THREADS": "1"})
 
 
+def check_chromium(session: nox.Session) -> None:
+    """End the session in one sentence where there is no browser."""
+    if not (os.environ.get("CHROMIUM") or shutil.which("chromium")):
+        session.error("there is no chromium: install Debian's package chromium, or name a browser in CHROMIUM")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
@@ -126,13 +132,44 @@ def black_boxes(session: nox.Session) -> None:
 @nox.session
 def report(session: nox.Session) -> None:
     """Open reports of every kind in headless Chromium, Debian's or the one CHROMIUM names; keep their pictures."""
-    if not (os.environ.get("CHROMIUM") or shutil.which("chromium")):
-        session.error("there is no chromium: install Debian's package chromium, or name a browser in CHROMIUM")
+    check_chromium(session)
     install(session, "dev")
     session.install("-r", "browser_tests/requirements.txt")
     pictures = os.environ.get("REPORT_PICTURES") or str(Path(session.create_tmp()) / "pictures")
-    session.run("pytest", "browser_tests", *session.posargs, env={"REPORT_PICTURES": pictures})
+    session.run("pytest", "browser_tests/test_pages.py", *session.posargs, env={"REPORT_PICTURES": pictures})
     session.log(f"look at {pictures}")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into site/, with notebooks executed where they changed. A warning is an error."""
+    install(session, "hf", "proof", "notebooks")
+    session.install("-r", "site_build/requirements.txt")
+    session.run("python", "site_build/notebook_pages.py", "notebooks", "build/notebooks")
+    session.run("mkdocs", "build", "--strict", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """Read the site that nox -s docs built in headless Chromium, Debian's or the one CHROMIUM names."""
+    check_chromium(session)
+    if not Path("site/index.html").exists():
+        session.error("there is no site/index.html: run nox -s docs first")
+    install(session, "dev")
+    session.install("-r", "browser_tests/requirements.txt")
+    pictures = os.environ.get("SITE_PICTURES") or str(Path(session.create_tmp()) / "pictures")
+    session.run("pytest", "browser_tests/test_site.py", *session.posargs, env={"SITE_PICTURES": pictures})
+    session.log(f"look at {pictures}")
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build the wheel and the sdist, and have twine read what a package index would show of them."""
+    session.install("-r", "site_build/packaging.txt")
+    dist = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(dist))
+    session.run("twine", "check", "--strict", *map(str, sorted(dist.iterdir())))
 
 
 @nox.session

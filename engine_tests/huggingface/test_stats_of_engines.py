@@ -41,8 +41,8 @@ def test_no_setting_of_an_engine_is_sampled_twice():
 
 
 def test_the_committed_table_is_of_all_tests_that_are_planned_now():
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    tests = int(re.search(r"over (\d+) planned tests", readme)[1])
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
+    tests = int(re.search(r"over (\d+) planned tests", page)[1])
     assert tests == plan_statistics(1e-6, 0, USUAL).budget.parts
 
 

@@ -1,4 +1,4 @@
-"""What the README shows is what the commands print."""
+"""What the README and the pages that it names first show is what the commands print."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from picture import picture
 from typer.testing import CliRunner
 
-from specverify.checks import EXACT_CHECKS, Conditions
+from specverify.checks import Conditions
 from specverify.checks.samples_fit_law import fit_rows
 from specverify.cli import app
 from specverify.report.statistics import cells
@@ -18,12 +19,16 @@ from specverify.testing import SpeculationRefuted
 from specverify.trust.black_box_mutants import MUTANTS, decode
 from specverify.trust.black_box_page import law
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-EXACT = [option for check in EXACT_CHECKS for option in ("--check", check.name)]
+ROOT = Path(__file__).parents[2]
+CODE = "docs/check-your-code.md"
 
 
-def blocks(language=""):
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+def page(name):
+    return (ROOT / name).read_text("utf-8")
+
+
+def blocks(name, language=""):
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page(name), flags=re.DOTALL | re.MULTILINE)
     return [text for tag, text in found if tag == language]
 
 
@@ -31,25 +36,38 @@ def lines(text):
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def test_the_bug_that_was_found_is_found_again_word_for_word():
-    printed = CliRunner().invoke(app, ["verify", "mutant:residual-from-target", *EXACT]).output
-    shown = next(block for block in blocks() if block.startswith("1. mutant:residual-from-target"))
-    assert lines(shown) == lines(printed)[-len(lines(shown)) - 1 : -1]
+def test_the_readme_is_short_and_shows_what_a_page_of_findings_shows():
+    assert len(page("README.md").splitlines()) < 120
+    (shown,) = [block for block in blocks("README.md") if block.startswith("Let ")]
+    assert shown in page("docs/findings/tree-verifiers.md")
+
+
+def test_every_page_that_the_readme_names_exists():
+    named = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", page("README.md"))
+    assert len(named) > 20
+    for file, part in named:
+        headings = re.findall(r"^#+ (.+)$", page(file), flags=re.MULTILINE) if file.endswith(".md") else ()
+        assert (ROOT / file).exists()
+        assert not part or part in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_picture_is_what_would_be_drawn_now():
+    assert picture() == page("docs/assets/laws.svg")
 
 
 def test_the_decoder_to_check_is_checked_as_shown(tmp_path, monkeypatch):
-    example = next(block for block in blocks("python") if "def one_round" in block)
+    example = next(block for block in blocks(CODE, "python") if "def one_round" in block)
     (tmp_path / "my_decoder.py").write_text(example, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     printed = CliRunner().invoke(app, ["verify", "my_decoder:one_round"]).output
-    shown = next(block for block in blocks() if "$ specverify verify my_decoder:one_round" in block)
+    shown = next(block for block in blocks(CODE) if "$ specverify verify my_decoder:one_round" in block)
     assert lines(shown)[1:] == lines(printed)
 
 
 def test_the_black_box_is_refuted_as_shown():
     """The server of the example decodes with a planted bug: a rejected draft is replaced from p."""
-    example = next(block for block in blocks("python") if "def test_my_server" in block)
-    shown = next(block for block in blocks() if block.startswith("samples fit law - refuted"))
+    example = next(block for block in blocks(CODE, "python") if "def test_my_server" in block)
+    shown = next(block for block in blocks(CODE) if block.startswith("samples fit law - refuted"))
     bug = MUTANTS["replacement drawn from p"]
     scope = {"my_server": lambda prompt, seed, n: decode(bug, seed, n), "prompt": (), "law": law()}
     exec(example, scope)
@@ -58,20 +76,22 @@ def test_the_black_box_is_refuted_as_shown():
     assert lines(shown) == lines(str(raised.value).partition("<lambda>: ")[2])
 
 
-def test_every_option_and_name_of_the_readme_exists():
-    usage = next(block for block in blocks() if "specverify list" in block)
+def test_every_option_and_name_that_is_shown_exists():
+    usage = next(block for block in blocks(CODE) if "specverify list" in block)
     for command, rest in re.findall(r"^specverify (\w+)(.*)$", usage, flags=re.MULTILINE):
         helped = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
         for option in set(re.findall(r"--\w+", rest)):
             assert option in helped
     reference = __import__("reference")
-    for name in re.findall(r"`(\w+)`", README.partition("## Use the reference")[2].partition("## The main job")[0]):
+    for name in re.findall(
+        r"`(\w+)`", page("docs/api/reference.md").partition("## Use it")[2].partition("## Names")[0]
+    ):
         assert hasattr(reference, name) or name in {"target", "draft"}
 
 
 def test_rows_of_the_statistics_table_are_those_of_this_code():
     """The divided rows of the registry, which take tenths of a second each; the others need minutes or an engine."""
-    shown = next(block for block in blocks() if block.startswith("alarm budget"))
+    shown = next(block for block in blocks("docs/statistics.md") if block.startswith("alarm budget"))
     tests = int(re.search(r"over (\d+) planned tests", shown)[1])
     rows = [re.split(r" {2,}", line.strip()) for line in shown.splitlines() if line.startswith(" reference:")]
     divided = [row for row in rows if row[3] == Method.DIVIDED]

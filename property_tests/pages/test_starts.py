@@ -1,0 +1,55 @@
+"""The five-minute starts do what they say: as printed, and mended as their text says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from starts import BLOCK, PAGES, SAID, checks_in, executed, raised_by, text_of, written
+from typer.testing import CliRunner
+
+from specverify.cli import app
+
+MENDED = {
+    "engine-author": ("else drawn(p))", "else drawn([max(a - b, 0) for a, b in zip(p, q)]))"),
+    "kernel-author": ("return found", "return min(found, np.flatnonzero(weights)[-1])"),
+    "rl-engineer": ("lenience=0.8", "lenience=1"),
+}
+"""What the text of a page says to write for what."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_its_code_says(page):
+    assert executed(text_of(page)) == text_of(page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short_and_hides_no_code(page):
+    text = text_of(page)
+    assert len(text.splitlines()) <= 60
+    fenced = re.findall(r"^```(\w*)$\n", text, flags=re.MULTILINE)[::2]
+    told = len(BLOCK.findall(text)) + len(SAID.findall(text))
+    assert len(fenced) == told
+
+
+@pytest.mark.parametrize("page", MENDED)
+def test_the_code_passes_as_mended(page):
+    text, (old, new) = text_of(page), MENDED[page]
+    assert text.count(old) == 1
+    with written(text.replace(old, new)) as folder:
+        assert [raised_by(test) for test in checks_in(folder).values()] == [None] * len(checks_in(folder))
+
+
+def test_the_rule_of_the_paper_holds_as_mended():
+    text = text_of("paper-author")
+    old, new = "max(accept_probability(p, q, token), Fraction(1, 2))", "accept_probability(p, q, token)"
+    assert text.count(old) == 1
+    with written(text.replace(old, new)):
+        done = CliRunner().invoke(app, ["verify", "my_rule:one_round", "--check", "law_is_target"])
+    assert done.exit_code == 0
+    assert "exact, equal as rationals" in done.output
+
+
+def test_a_page_that_shows_something_else_is_noticed():
+    text = text_of("rl-engineer").replace("lenience=0.8", "lenience=0.7")
+    assert executed(text) != text

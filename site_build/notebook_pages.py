@@ -1,0 +1,72 @@
+"""The notebooks as pages of the site: executed copies if there are any, formulas as MathML, pictures as files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from latex2mathml.converter import convert
+from nbconvert import MarkdownExporter
+
+NOT_EXECUTED = "!!! note\n    This build did not execute the notebook: `nox -s docs` does, and shows what it prints.\n"
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
+CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+
+
+def pages(folder: Path, executed: Path) -> dict[str, str | bytes]:
+    """Return the files of all notebooks by their place in the site: a page and its pictures each, and the list."""
+    found: dict[str, str | bytes] = {}
+    titles = []
+    for notebook in sorted(folder.glob("*.ipynb")):
+        done = executed / notebook.name
+        fresh = done.exists() and done.stat().st_mtime >= notebook.stat().st_mtime
+        text, pictures = page(done if fresh else notebook)
+        title, _, rest = text.lstrip().partition("\n")
+        found[f"notebooks/{notebook.stem}.md"] = f"{title}\n\n{'' if fresh else NOT_EXECUTED}\n{rest}"
+        found |= {f"notebooks/{name}": data for name, data in pictures.items()}
+        titles.append(f"* [{title.removeprefix('# ')}]({notebook.stem}.md)")
+    first = "# Notebooks\n\nFor a reader who knows what a softmax is. The files are in `notebooks/`"
+    found["notebooks/index.md"] = f"{first}; `nox -s notebooks` executes them.\n\n" + "\n".join(titles) + "\n"
+    return found
+
+
+def page(notebook: Path) -> tuple[str, dict[str, bytes]]:
+    """Return a notebook as Markdown, and its pictures by name."""
+    cells = nbformat.read(notebook, as_version=4)
+    for cell in cells.cells:
+        if cell.cell_type == "markdown":
+            cell.source = with_formulas(cell.source.replace(".ipynb)", ".md)"))
+    exporter = MarkdownExporter()
+    text, resources = exporter.from_notebook_node(cells, {"unique_key": notebook.stem, "output_files_dir": "."})
+    return text, {name.removeprefix("./"): data for name, data in resources["outputs"].items()}
+
+
+def with_formulas(text: str) -> str:
+    """Return Markdown with its formulas as MathML, which browsers show without any script."""
+    pieces = CODE.split(text)
+    return "".join(piece if i % 2 else FORMULA.sub(as_mathml, piece) for i, piece in enumerate(pieces))
+
+
+def as_mathml(match: re.Match[str]) -> str:
+    """Return a formula of LaTeX as MathML, on a line of its own if it was."""
+    return convert(" ".join((match[1] or match[2]).split()), display="block" if match[1] else "inline")
+
+
+def execute(folder: Path, executed: Path) -> None:
+    """Execute what has changed since it was executed, and keep the copies."""
+    from nbclient import NotebookClient  # noqa: PLC0415  # of the extra ``notebooks``
+
+    executed.mkdir(parents=True, exist_ok=True)
+    for notebook in sorted(folder.glob("*.ipynb")):
+        done = executed / notebook.name
+        if done.exists() and done.stat().st_mtime >= notebook.stat().st_mtime:
+            continue
+        cells = nbformat.read(notebook, as_version=4)
+        NotebookClient(cells, resources={"metadata": {"path": str(folder)}}).execute()
+        nbformat.write(cells, done)
+
+
+if __name__ == "__main__":
+    execute(Path(sys.argv[1]), Path(sys.argv[2]))
