@@ -44,6 +44,11 @@ class Reproducer(NamedTuple):
     """``smaller(source)``: the calls with one thing less, each with what it is: such as ``horizon 2``."""
 
 
+def no_passes(_: Any) -> Passes | None:
+    """Know no model: what an engine says that hands out no models whose passes could be remembered."""
+    return None
+
+
 class Engine(NamedTuple):
     """One engine: what it is called, what of it can be examined, and what only it knows."""
 
@@ -62,7 +67,7 @@ class Engine(NamedTuple):
     reproducer: Reproducer | None = None
     reads: Callable[[Any], ReadPass | None] = lambda model: None
     """``reads(model)``: what tells of a call of it what its cache holds and what it is fed, if the engine knows it."""
-    passes: Callable[[Any], Passes | None] = lambda model: None
+    passes: Callable[[Any], Passes | None] = no_passes
     """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
 
 

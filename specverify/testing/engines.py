@@ -13,7 +13,7 @@ from specverify.base.arguments import (
     check_callable,
     check_law,
 )
-from specverify.engines import found_engines
+from specverify.engines import found_engines, no_passes
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
@@ -83,7 +83,7 @@ def _to_be_read(observe: Any) -> Observer | None:
 
 def _models(models: Any) -> ModelsWithPasses:
     """Return the models whose forward passes may be remembered, each with what its passes depend on."""
-    engines = found_engines().engines.values()
+    engines = [engine for engine in found_engines().engines.values() if engine.passes is not no_passes]
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):
         raise argument_error("models", models, f"a tuple of models of {known}")
