@@ -110,7 +110,7 @@ def check(case: Case, decoder: Decoder, gamma: int) -> None:
     assert emitted == case.expected, f"gamma {gamma}, {case}"
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=20)
 @pytest.mark.parametrize("rows", [as_numpy, as_tensor])
 @pytest.mark.parametrize("algorithm", WITH_DRAFTER)
 @pytest.mark.parametrize("drafter", DRAFTERS)
@@ -160,7 +160,7 @@ def texts(architecture: str, attention: str, exact_dtype: torch.dtype, device: t
     return [texts_of(architecture, exact_dtype, attention, device, seed) for seed in (0, 1)]
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @ATTENDING
 @CACHED
 def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype) -> None:
@@ -203,7 +203,7 @@ def test_left_padded_batches_decode_as_each_row_alone(
     ledger.close(record_greedy, exact_dtype)
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @ATTENDING
 @CACHED
 def test_speculation_of_the_library(

@@ -110,7 +110,7 @@ def judged(pair: Pair, verify: Any) -> ConfirmedFit:
     )
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=15)
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 @pytest.mark.parametrize("size", VOCABULARIES)
 def test_the_first_token_has_the_targets_law(size: int, dtype: torch.dtype, device: torch.device) -> None:

@@ -55,7 +55,7 @@ def test_the_page_has_a_line_for_each_and_none_is_refuted_though_right():
     assert len(held) == len(KNOWN)
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=12)
 @named(KNOWN)
 def test_a_right_idiom_has_the_law_of_rejection_sampling_and_its_twin_is_far_from_it(idiom):
     right, wrong = distance(idiom, idiom.right), distance(idiom, idiom.wrong)

@@ -112,7 +112,7 @@ def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(m
         assert run_case(*again(control, check_named(mutant.killed_by), wanted)).status in CLEAN_OR_DECLARED
 
 
-@pytest.mark.thorough(keep=12)
+@pytest.mark.thorough(keep=24)
 @each(mutants())
 def test_the_named_check_holds_without_the_bug(mutant):
     assert status_without_the_bug(mutant.control(), check_named(mutant.killed_by)) in CLEAN_OR_DECLARED

@@ -35,6 +35,7 @@ def program_of(name, parts=CORRECT):
 # The whole
 
 
+@pytest.mark.thorough(keep=3)
 @every_situation
 def test_the_law_is_that_of_plain_decoding_in_rationals_and_drafts_are_accepted_and_rejected(name):
     """A situation in which nothing is drafted, or all of it accepted, would prove nothing."""

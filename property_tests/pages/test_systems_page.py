@@ -195,6 +195,7 @@ def compared(item, row, other, task, prompt):
     return laws if item.rounds else [text_law(law) for law in laws]
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("row", "item", "vocabulary"),
     [

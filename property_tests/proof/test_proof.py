@@ -25,6 +25,7 @@ PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 # What is proved
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma", "what"),
     [

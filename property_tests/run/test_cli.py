@@ -138,6 +138,7 @@ def test_the_schema_is_a_schema_and_refuses_another_status():
 # Somebody else's decoder
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", ["correct", "without_eos", "one_round"])
 def test_a_correct_function_holds_as_rationals(name):
     result = run("verify", f"decoders:{name}", "--check", "law_is_target", "--check", "program_is_its_draws")

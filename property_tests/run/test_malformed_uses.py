@@ -158,7 +158,7 @@ def test_an_answer_that_is_none_is_told_once(call, sentence):
     assert "external.py" not in told
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize(
     "answer", [None, 0, "ab", ["a"], [None], [[0]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
 )
