@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -69,6 +69,30 @@ class Engine(NamedTuple):
     """``reads(model)``: what tells of a call of it what its cache holds and what it is fed, if the engine knows it."""
     passes: Callable[[Any], Passes | None] = no_passes
     """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
+
+
+def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
+    """Return the engine of a folder whose draws nobody can answer; ``package`` is the folder's ``__name__``.
+
+    Its module ``rows`` has a function ``rows() -> {NAME: subjects.decoding.Row}``, and may import the engine. ``call``
+    says what is sampled, as its documentation calls it.
+    """
+    prefix = package.rpartition(".")[2]
+    summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"
+    rows = partial(_rows_of, package)
+    return Engine(name, prefix, requirement, {}, partial(_sampled_row, rows, call), {"all": Table(summary, rows)})
+
+
+def _rows_of(package: str) -> Mapping[str, Any]:
+    rows: Mapping[str, Any] = import_module(f"{package}.rows").rows()
+    return rows
+
+
+def _sampled_row(rows: Callable[[], Mapping[str, Any]], call: str, name: str) -> Subject:
+    from specverify.subjects.decoding import row_subject  # noqa: PLC0415 - the command line asks engines for names alone
+
+    row = name.partition("/")[2]
+    return row_subject(row, f"{call}, unmodified: {row}", rows()[row])
 
 
 class FoundEngines(NamedTuple):

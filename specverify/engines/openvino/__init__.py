@@ -2,31 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from specverify.engines import sampled_engine
 
-from specverify.engines import Engine, Table
-from specverify.subjects.decoding import row_subject
-from specverify.subjects.subject import Subject
-
-
-def _load(name: str) -> Subject:
-    from specverify.engines.openvino.rows import rows  # noqa: PLC0415 - needs openvino-genai
-
-    row = name.partition("/")[2]
-    return row_subject(row, f"openvino-genai, unmodified: {row}", rows()[row])
-
-
-def _rows() -> Iterable[str]:
-    from specverify.engines.openvino.rows import rows  # noqa: PLC0415 - needs openvino-genai
-
-    return rows()
-
-
-ENGINE = Engine(
-    name="OpenVINO GenAI",
-    prefix="openvino",
-    requirement="openvino-genai",
-    subjects={},
-    load=_load,
-    tables={"all": Table("every way in which it speculates, in every situation: openvino:all/NAME each", _rows)},
-)
+ENGINE = sampled_engine(__name__, name="OpenVINO GenAI", requirement="openvino-genai", call="openvino-genai")
