@@ -30,6 +30,15 @@ def check_chromium(session: nox.Session) -> None:
         session.error("there is no chromium: install Debian's package chromium, or name a browser in CHROMIUM")
 
 
+def read_in_browser(session: nox.Session, tests: str, variable: str) -> None:
+    """Run tests of pages, which keep their pictures in the folder that ``variable`` names."""
+    install(session, "dev")
+    session.install("-r", "browser_tests/requirements.txt")
+    pictures = os.environ.get(variable) or str(Path(session.create_tmp()) / "pictures")
+    session.run("pytest", f"browser_tests/{tests}", *session.posargs, env={variable: pictures})
+    session.log(f"look at {pictures}")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
@@ -133,11 +142,7 @@ def black_boxes(session: nox.Session) -> None:
 def report(session: nox.Session) -> None:
     """Open reports of every kind in headless Chromium, Debian's or the one CHROMIUM names; keep their pictures."""
     check_chromium(session)
-    install(session, "dev")
-    session.install("-r", "browser_tests/requirements.txt")
-    pictures = os.environ.get("REPORT_PICTURES") or str(Path(session.create_tmp()) / "pictures")
-    session.run("pytest", "browser_tests/test_pages.py", *session.posargs, env={"REPORT_PICTURES": pictures})
-    session.log(f"look at {pictures}")
+    read_in_browser(session, "test_pages.py", "REPORT_PICTURES")
 
 
 @nox.session
@@ -155,11 +160,7 @@ def site(session: nox.Session) -> None:
     check_chromium(session)
     if not Path("site/index.html").exists():
         session.error("there is no site/index.html: run nox -s docs first")
-    install(session, "dev")
-    session.install("-r", "browser_tests/requirements.txt")
-    pictures = os.environ.get("SITE_PICTURES") or str(Path(session.create_tmp()) / "pictures")
-    session.run("pytest", "browser_tests/test_site.py", *session.posargs, env={"SITE_PICTURES": pictures})
-    session.log(f"look at {pictures}")
+    read_in_browser(session, "test_site.py", "SITE_PICTURES")
 
 
 @nox.session

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import reported_runs
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
+from watched import watched
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
 PAGES = ("verify", "stats", "sample", "campaign", "mutants", "nasty verdicts", "nasty statistics", "nasty kill matrix")
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "narrow": ("light", 360), "narrow dark": ("dark", 360)}
 PANELS = {
@@ -36,30 +34,12 @@ def pictures(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def browser():
-    unconfined = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=unconfined)
-        yield found
-        found.close()
-
-
 @contextmanager
 def opened(browser, file, look="light"):
     """Open a page; afterwards, nothing may have complained, asked, or come from elsewhere."""
-    scheme, width = LOOKS[look]
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-    page, heard, asked = context.new_page(), [], []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(file.as_uri())
-    yield page
-    assert heard == []
+    with watched(browser, file, LOOKS[look], 800) as (page, asked):
+        yield page
     assert asked == [file.as_uri()]
-    context.close()
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import sync_playwright
+from watched import watched
 
 SITE = Path(os.environ.get("SITE") or "site").resolve()
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
 LOOKED_AT = (
     "index",
     "start/engine-author",
@@ -27,29 +26,12 @@ PAGES = sorted(str(page.relative_to(SITE)).removesuffix(".html") for page in SIT
 """But for the page that only a server shows: its paths are those of a server."""
 
 
-@pytest.fixture(scope="session")
-def browser():
-    unconfined = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=unconfined)
-        yield found
-        found.close()
-
-
 @contextmanager
 def opened(browser, name, look="light", site=SITE):
     """Open a page; afterwards, nothing may have complained or come from anywhere but the site's folder."""
-    scheme, width = LOOKS[look]
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-    page, heard, asked = context.new_page(), [], []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto((site / f"{name}.html").as_uri())
-    yield page
-    assert heard == []
+    with watched(browser, site / f"{name}.html", LOOKS[look], 900) as (page, asked):
+        yield page
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "blob:", "about:"))] == []
-    context.close()
 
 
 @pytest.mark.parametrize("look", LOOKS)
