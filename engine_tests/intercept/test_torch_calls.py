@@ -294,3 +294,15 @@ def test_what_inference_mode_writes_or_turns_round_may_have_been_looked_at():
         return tuple(row[0].tolist())
 
     assert close(law_of(program), {(token, token): float(mass) for token, mass in enumerate(P)})
+
+
+def test_what_inference_mode_takes_out_of_a_tensor_may_have_been_looked_at():
+    @torch.inference_mode()
+    def program():
+        drawn = torch.cat([torch.multinomial(P, 1), torch.multinomial(P, 1)])
+        first = int(drawn[0])
+        assert drawn[drawn.argmax()].unsqueeze(0).tolist() == [int(drawn.max())]
+        rows = drawn[:1].unsqueeze(0), drawn[0].unsqueeze(0), torch.cat([drawn[1:], drawn[:1]])[1].view(1)
+        return first, *(row.item() for row in rows)
+
+    assert close(law_of(program), {(token,) * 4: float(mass) for token, mass in enumerate(P)})

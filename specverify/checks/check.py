@@ -30,6 +30,8 @@ class Conditions(NamedTuple):
     miss: float = 1e-3
     jobs: int = 1
     """Processes that share a long enumeration, or sampled settings."""
+    paths: int = 1000
+    """Paths on which random numbers are followed in one case, for whether one is used twice."""
 
 
 class Case(NamedTuple):

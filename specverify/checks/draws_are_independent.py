@@ -27,8 +27,6 @@ from specverify.laws.paths import first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
-PATHS = 1000
-"""Paths followed in one case, the same number for each outcome of the first two draws."""
 SHAPES = {"generic", "point_draft"}
 
 
@@ -59,10 +57,10 @@ def cases(subject: Subject) -> Iterator[Case]:
         yield Case(subject, program, partial(examine, described(program), program.open))
 
 
-def examine(where: str, opened: OpenProgram, _: Conditions) -> Examination:
+def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examination:
     """Follow paths with the audit on, until something is used twice."""
     with audited() as found, opened() as run:
-        refusal, runs, draws = _follow(run, found)
+        refusal, runs, draws = _follow(run, found, conditions.paths)
     figures = {"runs": runs}
     if found:
         example = Counterexample(let=(where,), then=found[0].sentence, because=tuple(r.sentence for r in found[1:]))
@@ -95,13 +93,16 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
     return program
 
 
-def _follow(run: Callable[[Draws], Any], found: list[Reuse]) -> tuple[NeedsValue | None, int, int]:
-    """Return why a path could not be followed, if so, and the numbers of paths and of their draws."""
+def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
+    """Follow at most so many paths, as many for each outcome of the first two draws.
+
+    Return why a path could not be followed, if so, and the numbers of paths and of their draws.
+    """
     runs = draws = 0
     try:
         shares = first_outcomes(run, depth=2)
         for share in shares:
-            for path in islice(paths(run, share), -(-PATHS // len(shares))):
+            for path in islice(paths(run, share), -(-most // len(shares))):
                 runs, draws = runs + 1, draws + len(path.decisions)
                 if found:
                     return None, runs, draws

@@ -8,9 +8,8 @@ projects get the mutants that their tests can express.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status, Verdict
@@ -29,8 +28,8 @@ DETECT_DIVIDED = 0.05
 """The same where the count is divided, so that more samples cost little."""
 WIDEST_INTERCEPTED = 100
 """Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
-APART = 3
-"""Checks other than the named one go through every third scenario."""
+APART, PATHS = 3, 250
+"""Checks other than the named one go through every third scenario; the audit of draws follows so many paths there."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
@@ -108,49 +107,52 @@ def kill_matrix(
 
     ``progress`` is told the name of each that is done.
     """
-    names, rows_named = tuple(check.name for check in checks), (*chosen, *(item.name for item in suspects()))
-    run = uuid4().hex
-    works: list[Callable[[], Any]] = [partial(mutant_row, name, names, conditions, peers, run) for name in chosen]
-    works += [partial(control_row, name, names, conditions) for name in rows_named[len(chosen) :]]
-    rows = list(in_parallel(works, jobs, lambda index: progress(rows_named[index])))
-    return KillMatrix(
-        tuple(row for row in rows if isinstance(row, MutantRow)),
-        tuple(row for row in rows if isinstance(row, ControlRow)),
-        conditions.seed,
-    )
+    names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
+    shared = _sharing(chosen)
+    works: list[Callable[[], Any]] = [partial(_without_control, name, names, conditions, peers) for name in chosen]
+    works += [partial(control_row, name, names, conditions) for name in suspected]
+    works += [partial(_control_status, name, names, conditions) for name in dict.fromkeys(shared)]
+    told = [*chosen, *suspected]
+    done = list(in_parallel(works, jobs, lambda index: progress(told[index]) if index < len(told) else None))
+    statuses = dict(zip(dict.fromkeys(shared), done[len(told) :], strict=True))
+    rows = [row._replace(control=statuses[one]) for row, one in zip(done, shared, strict=False)]
+    return KillMatrix(tuple(rows), tuple(done[len(chosen) : len(told)]), conditions.seed)
 
 
-def mutant_row(
-    name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False, run: str = ""
-) -> MutantRow:
-    """Return what every check says of one mutant, and what the named one says of its control.
+def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
+    """Return what every check says of one mutant, and what the named one says of its control."""
+    row = _without_control(name, checks, conditions, peers)
+    return row._replace(control=_control_status(name, checks, conditions))
 
-    Rows of one ``run``, where it has a name, share the verdicts on controls that are made of the same.
-    """
-    mutant = next(item for item in mutants() if item.name == name)
+
+def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
+    mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
-    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), checklist)
+    fewer = checklist._replace(conditions=conditions._replace(paths=PATHS))
+    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), fewer)
     cells = tuple(_cell(_in_all(subject, verdict, killer, checklist)) for verdict in some)
-    control = _control_status(_thinned(mutant.control()), killer, checklist, run)
     outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
     return MutantRow(
-        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control, outside
+        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, "", outside
     )
 
 
-def _control_status(control: Subject, killer: Check, checklist: Checklist, run: str) -> str:
-    known = _known_controls(run) if run else {}
-    key = _made_of((control, killer, checklist))
-    if key not in known:
-        known[key] = run_check(control, killer, checklist._replace(checks=(killer,))).status.value
-    return known[key]
+def _control_status(name: str, checks: Sequence[str], conditions: Conditions) -> str:
+    """Return what the check that a mutant names says of the same subject without the bug."""
+    mutant = _mutant(name)
+    killer = check_named(mutant.killed_by)
+    return run_check(_thinned(mutant.control()), killer, _checklist(checks, conditions, (killer,))).status.value
 
 
-@lru_cache(maxsize=1)
-def _known_controls(run: str) -> dict[Hashable, str]:
-    """Return what the rows of one run, in this process, know of controls."""
-    return {}
+def _sharing(chosen: Sequence[str]) -> list[str]:
+    """Return, for each mutant, the first whose control is made of the same and judged by the same check."""
+    first: dict[Hashable, str] = {}
+    return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
+
+
+def _mutant(name: str) -> Mutant:
+    return next(item for item in mutants() if item.name == name)
 
 
 def _made_of(value: Any) -> Hashable:
@@ -196,15 +198,17 @@ def _in_all(subject: Subject, verdict: Verdict, killer: Check, checklist: Checkl
 
 def _thinned(subject: Subject) -> Subject:
     first = tuple(
-        setting._replace(detect=DETECT_DIVIDED if setting.method is Method.DIVIDED else DETECT, first_look=None)
+        setting._replace(detect=DETECT_DIVIDED, first_look=DETECT)
+        if setting.method is Method.DIVIDED
+        else setting._replace(detect=DETECT, first_look=None)
         for setting in subject.settings[:1]
     )
     pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
     return subject._replace(settings=first, pairs=pairs)
 
 
-def _checklist(checks: Sequence[str], conditions: Conditions) -> Checklist:
-    return Checklist(checks_named(checks), conditions, seconds=300.0)
+def _checklist(checks: Sequence[str], conditions: Conditions, only: tuple[Check, ...] = ()) -> Checklist:
+    return Checklist(only or checks_named(checks), conditions, seconds=300.0)
 
 
 def _cell(verdict: Verdict) -> MatrixCell:

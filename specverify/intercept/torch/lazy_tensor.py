@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -64,7 +64,7 @@ class LazyTensor(torch.Tensor):
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
         """Return the tensor; it has no storage, and outlives the inference mode that it may be made in."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
-        with nullcontext() if not torch.is_inference_mode_enabled() else torch.inference_mode(False):
+        with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
         made._elements, made._seen, made.changes, made.kinds = elements, 0, [0], {}
         made.viewed = made.settled = made.read = None
@@ -201,7 +201,13 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
 
 def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
     """Return the ordinary tensor that a lazy one is when its elements are these numbers."""
-    return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+    with outliving_inference():
+        return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+
+
+def outliving_inference() -> AbstractContextManager[Any]:
+    """Return a block in which tensors are made as outside of inference mode: views of them may be made anywhere."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
 
 
 def is_stored(tensor: LazyTensor) -> bool:
