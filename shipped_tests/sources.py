@@ -77,10 +77,23 @@ SOURCES = {
     ),
     "TensorRT-LLM": Source("NVIDIA/TensorRT-LLM", "053c42c948a14cf3c21981179ecc10a7d7ad8fb6", (f"{_PYEXECUTOR}.py",)),
     "TokenRecycling": Source("Luowaterbi/TokenRecycling", "1b4c05cc642d111f12c61d4a99950d737121d9fe", ("evaluation",)),
+    "Thermo-Speculative-Decoding": Source(
+        "danwib/Thermo-Speculative-Decoding", "72e55e79d756468ddb3ba4c0b26a436a3fdad97e", ("src/tsd",)
+    ),
     "TriForce": Source("Infini-AI-Lab/TriForce", "164c8c0131cf49951eefdea89a3fbcccb8ca326b", ("utils",)),
+    "adaptive-speculative-decoding": Source(
+        "levvius/adaptive-speculative-decoding",
+        "ddf1653018e00185b3158aae9dc9c948a43bcb78",
+        ("sp_samp", "jointadaspec/core"),
+    ),
     "dflash": Source("z-lab/dflash", "44947fbf71114e241c96de194f4b382b5dd330d0", ("dflash/model.py",)),
     "gpt-fast": Source("pytorch-labs/gpt-fast", "32971d3129541c5bfb4f715abc33d1c5f408d204", ("generate.py",)),
     "gpt-fast-unbatched": Source("pytorch-labs/gpt-fast", "e2cfa34145e7f14f8390c8ab727f8d7451b26fec", ("generate.py",)),
+    "litgpt": Source("Lightning-AI/litgpt", "26857050fe3ff627cd714fe92f5838f51a3d5efa", ("litgpt/generate",)),
+    "llama-ssp": Source("dust-tt/llama-ssp", "29bed13aeac33eb6f996e3b3ddeaf37340db0dc5", ("lssp",)),
+    "self-speculative-decoding": Source(
+        "dilab-zju/self-speculative-decoding", "688db8b74a782af21777b7ad5aeb399d7eb26faf", ("decoding.py",)
+    ),
     "speculative-decoding": Source(
         "lucidrains/speculative-decoding", "72171ac91cd040ad6b67c186ac985e4f50a0c269", ("speculative_decoding",)
     ),

@@ -9,38 +9,26 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
 import chains
 import decoders
+import public_loops
 import pytest
 import trees
+from shipped import BOUNDARY, LAW, Shipped
 
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.testing import check_engine, check_verifier
 
-BOUNDARY, FRESH, SAMPLE = "support_at_boundary_draws", "outputs_are_fresh", "samples_fit_law"
-LAW, ARGMAX, ACCEPTANCE, ROWS = "law_is_target", "greedy_is_argmax", "acceptance_is_optimal", "rows_are_independent"
-SECONDS = 240
+SAMPLE, ARGMAX, ACCEPTANCE, ROWS = (
+    "samples_fit_law",
+    "greedy_is_argmax",
+    "acceptance_is_optimal",
+    "rows_are_independent",
+)
 GREEDY = frozenset({Claim.GREEDY})
-
-
-class Shipped(NamedTuple):
-    """Somebody's code, how it is examined, and what is not right."""
-
-    what: str
-    make: Callable[[], Any]
-    adapter: Callable[..., Any]
-    """The lines that call it."""
-    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    expected: frozenset[str] = frozenset()
-    """What is refuted."""
-    engine: bool = False
-    unanswered: bool = False
-    """Whether some check has no verdict: random numbers are used in a way that has no answer, or it takes too long."""
-    seconds: float = SECONDS
-    """What it may take; what is not reached then is unknown."""
 
 
 def _tree(drafts: str, **options: Any) -> dict[str, Any]:
@@ -182,6 +170,7 @@ SHIPPED = (
         engine=True,
     ),
     Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
+    *public_loops.ROWS,
 )
 
 
