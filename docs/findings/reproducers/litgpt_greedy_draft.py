@@ -1,0 +1,49 @@
+"""LitGPT 0.5.13: with a draft model, the first token is not returned, and ``temperature=0`` is not greedy.
+
+    python litgpt_greedy_draft.py
+
+Status 0 fixed, 1 present, 125 cannot be tested. At ``temperature=0`` nothing may be random: the text with a draft must
+be the text without. ``generate`` begins its list of tokens behind the one that the target gives after the prompt
+(upstream #2307), and ``speculative_decoding`` accepts an argmax of the draft by its ratio of softmax probabilities.
+"""
+
+import sys
+
+try:
+    import torch
+    from litgpt import GPT, Config
+    from litgpt.generate.base import generate as plain
+    from litgpt.generate.speculative_decoding import generate
+except ImportError as error:
+    print(f"cannot be tested: {error}")
+    sys.exit(125)
+
+PROMPT, LENGTH = torch.tensor([3, 1, 2]), 15
+
+
+def network(seed: int) -> GPT:
+    torch.manual_seed(seed)
+    made = GPT(Config(block_size=32, vocab_size=8, padded_vocab_size=8, n_layer=1, n_head=2, n_embd=16))
+    for weight in made.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, 0.0, 0.3)
+    made.set_kv_cache(batch_size=1)
+    return made.eval()
+
+
+try:
+    target, draft = network(1), network(2)
+    expected = plain(target, PROMPT, LENGTH, temperature=0.0, include_prompt=False).tolist()
+    with_itself = generate(target, network(1), PROMPT, LENGTH, temperature=0.0, include_prompt=False, speculative_k=2)
+    texts = set()
+    for seed in range(20):
+        torch.manual_seed(seed)
+        made, _ = generate(draft, target, PROMPT, LENGTH, temperature=0.0, include_prompt=False, speculative_k=2)
+        texts.add(tuple(made.tolist()))
+except Exception as error:
+    print(f"cannot be tested: {error}")
+    sys.exit(125)
+alone = with_itself[0].tolist()[: len(expected)]
+print(f"expected {expected}, from the target as its own draft {alone}")
+print(f"another draft, twenty seeds at temperature 0: {len(texts)} texts, expected 1; such as {list(min(texts))}")
+sys.exit(int(alone != expected or {text[: len(expected)] for text in texts} != {tuple(expected)}))
