@@ -40,6 +40,8 @@ class Texts:
 class Batched(Uncached):
     """A network of several rows with a cache that is changed in place."""
 
+    dtype = torch.float64
+
     def eval(self) -> Any:
         """Return itself, as a module does."""
         return self
@@ -87,5 +89,3 @@ def spectr_gbv(scenario: EngineScenario, *, candidates: int, gamma: int) -> Any:
         return made[0, len(scenario.prompt) :].tolist()
 
     return speculative
-
-
