@@ -115,7 +115,7 @@ BLOCKS_AND_LOOSE_RULES = (
     ),
     Released(
         "SpecTr-GBV, 2604.25925",
-        "spectr-gbv-released",
+        "block-verification",
         "SpecTr-GBV",
         "`speculative_decoding` with its `KVCacheModel`, one block of 2 drafts",
         lambda: partial(joint_loops.spectr_gbv, candidates=1, gamma=2),

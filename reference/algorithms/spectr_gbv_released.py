@@ -16,6 +16,7 @@ from typing import Any
 
 from reference.drafters.sequences import sequences_drafter
 from reference.laws import law_of_rounds
+from reference.lengths.constant import check_gamma
 from reference.models import draft_model
 from reference.tree_rounds import tree_decoder
 from reference.types import Algorithm, Decoder, Reduction, Task, Tokens
@@ -24,6 +25,7 @@ from reference.verifiers.joint_blocks import Prefix, behind, joint_blocks, prefi
 
 def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
     """Draft K = ``candidates`` blocks of gamma tokens from q."""
+    check_gamma(gamma, "gamma")
     return tree_decoder(task, sequences_drafter((draft_model(task),) * candidates, gamma), joint_blocks)
 
 
