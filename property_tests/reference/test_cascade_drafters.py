@@ -37,7 +37,7 @@ def test_an_exact_inner_round_drafts_samples_of_the_middle_model(task, prefix, g
     assert drafted_law(by_lookup, prefix, gamma) == own
 
 
-@examples(4)
+@examples(2)
 @given(tasks(2), prompts(2))
 def test_a_chain_of_four_models_drafts_samples_of_the_one_that_verifies_last(task, prefix):
     """The drafter of a drafter of a drafter: each level declares its own model, and has its law."""
