@@ -17,6 +17,11 @@ def greedy_draft(task: Task) -> Task:
     return task._replace(draft=_greedy(draft_model(task)), raw_draft=None)
 
 
+def greedy_models(task: Task) -> Task:
+    """Return the task with every row of p and of q made the point mass on its argmax."""
+    return greedy_draft(greedy_target(task))
+
+
 def perfect_draft(task: Task) -> Task:
     """Return the task with q = p."""
     return task._replace(draft=task.target, raw_draft=None)

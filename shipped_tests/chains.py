@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any, Optional, cast
 
 import torch
 from sources import functions_of, module_of, path_of, stub
@@ -85,6 +85,33 @@ def vllm_v0(version: str) -> Any:
 
         sampler = RejectionSampler()
         (getattr(sampler, "init_gpu_tensors", None) or sampler.init_tensors)("cpu")
+
+    def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
+        return sampler(p, torch.multinomial(p[:, -1], 1), q, draft_tokens)
+
+    return verify
+
+
+def cactus(delta: float) -> Any:
+    """``CactusRejectionSampler`` in torch, over vLLM 0.8.0's sampler of its first engine, as ``vllm_v0``."""
+    with _vllm("vllm-0.8.0"):
+        from vllm.model_executor.layers.rejection_sampler import RejectionSampler, _multinomial
+
+        quiet = SimpleNamespace(update=lambda _: None)
+        given = dict(torch=torch, Dict=dict, Optional=Optional, Tuple=tuple, tracker=quiet, triton_fc=None)
+        wrapped = functions_of(
+            "Cactus",
+            "cactus/rs.py",
+            "WrappedRejectionSampler",
+            OriginalRejectionSampler=RejectionSampler,
+            _multinomial=_multinomial,
+            **given,
+        ).WrappedRejectionSampler
+        names = ("solve_constraint", "CactusRejectionSampler")
+        taken = functions_of("Cactus", "cactus/cactus.py", *names, WrappedRejectionSampler=wrapped, **given)
+        sampler = taken.CactusRejectionSampler()
+        sampler.init_tensors("cpu")
+        sampler.delta = delta
 
     def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
         return sampler(p, torch.multinomial(p[:, -1], 1), q, draft_tokens)

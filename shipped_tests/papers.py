@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from papers_of_blocks import BLOCKS_AND_LOOSE_RULES
 from papers_of_trees import ARGMAXES_AND_TREES
 from papers_that_sample import HSD, SAMPLING
 
-PAPERS = (*SAMPLING, *ARGMAXES_AND_TREES)
+PAPERS = (*SAMPLING, *ARGMAXES_AND_TREES, *BLOCKS_AND_LOOSE_RULES)
 __all__ = ["HSD", "PAPERS"]

@@ -34,8 +34,10 @@ SOURCES = {
         "ad37f5641d403c955e7e7c90d946b0ebc3986eb1",
         ("src/transformers/models/t5/modeling_t5.py",),
     ),
+    "Cactus": Source("MANGA-UOFA/Cactus", "3b01b816d18bf1e02ce93d0c5d43b42d8814427b", ("cactus",)),
     "DeepSpec": Source("deepseek-ai/DeepSpec", "afdfa7c9382a3341a3e6f17756dd816da79f132c", ("deepspec",)),
     "EAGLE": Source("SafeAILab/EAGLE", "cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b", ("eagle",)),
+    "FLy": Source("AMD-AGI/FLy", "6667ae8477d087732eb71d7bdaa0d1cb94462a60", ("fly/models",)),
     "Hierarchical-Speculative-Decoding": Source(
         "ZhouYuxuanYX/Hierarchical-Speculative-Decoding",
         "b8575e2ad42bcf2b32d0c6f3481eb49099453f33",
@@ -59,9 +61,11 @@ SOURCES = {
         "b389cfb2b6aa228efab32190f98bc13c3fd4b8e6",
         ("scheduler/jacobi_iteration_lumina_mgpt.py",),
     ),
+    "SWIFT": Source("hemingkx/SWIFT", "88caed753c601a718c8ac39bb48c52fd6ef62025", ("model/swift",)),
     "SVIP": Source("Geralt-Targaryen/SVIP", "0cd912e573551d900fcac813b5e21ec35f73bceb", ("vanilla-sd",)),
     "Sequoia": Source("Infini-AI-Lab/Sequoia", "0ff3ff71475ca148f2dfb7545e0de5caf5c67b39", ("Tree", "utils.py")),
     "SpecDec_pp": Source("Kaffaljidhmah2/SpecDec_pp", "9c52edcfe3542fde89be4623840843a8925dee06", ("specdec_pp",)),
+    "SpecTr-GBV": Source("junemily/SpecTr-GBV", "e399f44631b5b46e28d3fed13840cf666efc2016", ("src",)),
     "Speculative-Decoding": Source(
         "romsto/Speculative-Decoding",
         "db7db67604359d0380c330c240c276ec1f85ba65",

@@ -66,6 +66,34 @@ def eagle_batches(*, mended: bool = False) -> Any:
     return verify
 
 
+def swift(*, padding: int = 0) -> Any:
+    """``evaluate_posterior`` of SWIFT; ``generate_candidates`` pads short paths with token 0, of q = 1."""
+    own = functions_of("SWIFT", "model/swift/utils.py", "evaluate_posterior", torch=torch, random=random)
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        shape, indices = parents.tolist(), path_indices(parents)
+        paths, depths = indices.tolist(), tree_depths(shape)
+        candidates = path_candidates(tokens, indices, padding=padding)
+        mass = conditional_pmfs(q, parents, tokens).gather(1, tokens[:, None])[:, 0]
+        earlier = [[1 + m for m in range(n) if shape[m] == shape[n]] for n in range(len(shape))]
+        before = [[[] if n <= 0 else earlier[n - 1] for n in path] for path in paths]
+        drafted = [q[depths.index(depth)][None] for depth in range(1 + max(depths))]
+        one = torch.ones(1, dtype=q.dtype)
+        best, length, row = own.evaluate_posterior(
+            p[indices].log(),
+            candidates,
+            _as_they_are,
+            torch.cat([one, mass, one])[indices],
+            drafted,
+            [[0] * len(path) for path in paths],
+            torch.cat([torch.zeros(1, dtype=torch.long), tokens])[None],
+            before,
+        )
+        return candidates[best, 1 : 1 + length], row
+
+    return verify
+
+
 def one_row(verify: Any) -> Any:
     """Return the verifier of one tree of a verifier of batches."""
 

@@ -37,6 +37,17 @@ def test_an_exact_inner_round_drafts_samples_of_the_middle_model(task, prefix, g
     assert drafted_law(by_lookup, prefix, gamma) == own
 
 
+@examples(2)
+@given(tasks(2), prompts(2))
+def test_a_chain_of_four_models_drafts_samples_of_the_one_that_verifies_last(task, prefix):
+    """The drafter of a drafter of a drafter: each level declares its own model, and has its law."""
+    lowest = vertical(always(pmf("1/3", "2/3")), model_drafter(task.target), 1, speculative)
+    middle = vertical(task.draft, lowest, 1, speculative)
+    highest = vertical(always(pmf("3/4", "1/4")), middle, 2, speculative)
+    own = drafted_law(model_drafter(always(pmf("3/4", "1/4"))), prefix, 2)
+    assert drafted_law(highest, prefix, 2) == own
+
+
 SMALL, MIDDLE, LARGE = pmf(".7", ".1", ".2"), pmf(".3", ".5", ".2"), pmf(".2", ".3", ".5")
 SHORTCUT = accept_or_replace(
     accept=lambda prefix, p, q, token: accept_probability(p, q, token), replacement=lambda p, q, token: p

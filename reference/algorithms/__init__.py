@@ -96,6 +96,11 @@ FILES = (
     "specdec_pp",
     "distillspec",
     "online_speculative_decoding",
+    "greedy_multi_path",
+    "spectr_gbv_released",
+    "cactus",
+    "fly",
+    "swift",
 )
 """The modules whose ``ALGORITHM`` is a row, in the order of the registry."""
 

@@ -5,6 +5,10 @@ is lossless for q', its output is a sample of q', and q' is declared; if it is n
 drawn. Tokens of an inner round are all kept, drafts and last draw, but for those beyond the block's length: a cut that
 does not look at them. Horizontal: earlier tokens from better drafters, later ones, which are rarely reached, from
 cheaper ones; each token declares the law it was drawn from, so nothing else changes.
+
+A vertical drafter is a drafter, and may stand within another: a chain of any number of models, as in staged speculative
+decoding (arXiv 2308.04623) and polybasic speculative decoding (arXiv 2510.26527). How those two cut their blocks, and
+the former its trees, was not at hand.
 """
 
 from __future__ import annotations

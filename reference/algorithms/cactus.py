@@ -1,0 +1,103 @@
+"""Cactus: raise p at the draft within a divergence budget, lower the others, sample speculatively (2604.04987).
+
+Read in the released code, MANGA-UOFA/Cactus at 3b01b81, ``cactus/cactus.py``, ``solve_constraint``. For a draft d ~ q
+
+    h(d) = min(1, p(d) + sqrt(2 delta p(d) (1 - p(d)))),   h(v) = p(v) (1 - h(d))/(1 - p(d)) for all other v
+
+d is kept with probability ``min(1, h(d)/q(d))`` and else replaced from ``norm((h - q)+)``; the bonus comes from p. Of
+all h with h(d) given, this one is nearest to p, and KL(h || p) is that of two coins. The square root inverts its second
+order, ``(h - p)^2 / (2 p (1 - p)) = delta``: KL(h || p) itself is within delta while h(d) <= 1/2, and may be above it
+behind that, 0.084 for p(d) = .9 and delta = .05.
+
+h depends on d, so the law of a token is none of them but the mixture that ``declared_law`` adds up. Nothing that p
+forbids is raised, and one-hot p stay as they are. Beside rationals the root is taken down to 32 binary places, which
+makes the budget smaller, never larger.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from reference.coupling import accept_probability, residual
+from reference.drafters.model import model_drafter
+from reference.laws import Split, chain_law
+from reference.lengths.constant import constant
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import one_hot
+from reference.rounds import from_parts
+from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from reference.verifiers.accept_or_replace import accept_or_replace
+
+BITS = 32
+"""Binary places of a root that is kept rational."""
+
+
+def root(value: Any) -> Any:
+    """Return the square root of a number >= 0: a float's, or of a ``Fraction`` rounded down to ``BITS`` places."""
+    if not isinstance(value, (int, Fraction)):
+        return math.sqrt(value)
+    scaled = Fraction(value) * 4**BITS
+    return Fraction(math.isqrt(scaled.numerator // scaled.denominator), 2**BITS)
+
+
+def raised_mass(p: Pmf, token: int, delta: Any) -> Any:
+    """Return the scalar h(d) for the draft ``token``. Raises ``ValueError`` for a negative budget."""
+    if not delta >= 0:
+        raise ValueError(f"delta is {delta}, expected a divergence >= 0 (0 is lossless)")
+    mass = p[token]
+    return min(mass + root(2 * parameter(delta, p) * mass * (1 - mass)), mass * 0 + 1)
+
+
+def raised(p: Pmf, token: int, delta: Any) -> Pmf:
+    """Return h ``[vocabulary]``, in the array type of p."""
+    mass, high = p[token], raised_mass(p, token, delta)
+    if not mass < 1:
+        return p
+    point = one_hot(token, p)
+    return (1 - point) * (p * ((1 - high) / (1 - mass))) + point * high
+
+
+def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
+    """Return the scalar ``min(1, h(d)/q(d))``."""
+    return accept_probability(raised(p, token, delta), q, token)
+
+
+@from_parts
+def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
+    """Draft gamma tokens from q, verify each against its own h of budget ``delta`` in nats."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: kept_probability(p, q, token, delta),
+        replacement=lambda p, q, token: residual(raised(p, token, delta), q),
+    )
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(task: Task, prompt: Tokens, delta: Any = 1, gamma: int = 10) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: of each draft what its h keeps, and its own residual for the rest."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        kept, replaced = [], p * 0
+        for token, proposed in enumerate(q.tolist()):
+            kept.append(min(proposed, raised_mass(p, token, delta)))
+            if proposed > kept[-1]:
+                replaced = replaced + (proposed - kept[-1]) * residual(raised(p, token, delta), q)
+        return kept, replaced.tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="cactus",
+    summary="p raised at d within a divergence delta, the others lowered: speculative sampling of it (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"delta": Fraction(1, 50), "gamma": 1}, {"delta": Fraction(1, 10), "gamma": 2}),
+    paper="arXiv 2604.04987; code: MANGA-UOFA/Cactus 3b01b81, cactus/cactus.py",
+    declared_law=declared_law,
+    systems=("Cactus",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(Reduction("speculative-sampling", "delta = 0", {"delta": 0, "gamma": 2}, {"gamma": 2}),),
+)

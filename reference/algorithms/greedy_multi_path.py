@@ -1,0 +1,120 @@
+"""Greedy multi-path block verification, GBV: of K drafted paths the best by p/q, verified as a block (2602.16961).
+
+K paths of L tokens are drawn from q independently. At every place of the text the tokens are ordered by p/q, ties by
+id; among the paths, compared token by token from the first, the highest is selected. With F(x) the mass of all paths
+that are not above x, a selected path begins with x as often as F(x)^K says, so its next token has the law
+
+    q'(v) = ((A + y_v + x q(v))^K - (A + y_v)^K) / ((A + x)^K - A^K)
+
+with x the mass under q of the text selected so far, A that of all texts of its length below it, and y_v that of its
+continuations below v. Block verification (arXiv 2403.10444) of the one path, with q' in the place of q, is lossless:
+that is what block verification is for any law of drafts that is known. One path is block verification itself.
+
+The formula and the order are those of the authors' implementation (``gbv_verify``, ``compute_skew``), read in two
+copies, one of which caps p/q at 1 before it orders. Capped ratios are often equal, and there the path first drafted is
+selected though the formula ranks by id: q' is then not the law of the path. Any order will do, but it must be one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.drafters.sequences import sequences_drafter
+from reference.kv_cache import tree_path
+from reference.models import draft_model
+from reference.tree_rounds import tree_decoder
+from reference.trees import child_pmf, leaves, path_tokens
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    Verified,
+    chain,
+)
+from reference.verifiers.block_verification import block_verification
+
+
+def ranking(p: Pmf, q: Pmf) -> list[int]:
+    """Return all tokens, lowest first: by p/q, ties by id; those that q forbids first, which never matter."""
+    masses, proposed = p.tolist(), q.tolist()
+    return sorted(range(len(proposed)), key=lambda v: (masses[v] / proposed[v] if proposed[v] > 0 else 0, v))
+
+
+def below(q: Pmf, order: list[int]) -> list[Any]:
+    """Return for every token the mass under q of the tokens before it in ``order``."""
+    found, total = [0 * q[0]] * len(order), 0 * q[0]
+    for token in order:
+        found[token] = total
+        total = total + q[token]
+    return found
+
+
+def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
+    """Return q', the law of the next token of the selected path of ``count``, in the array type of q.
+
+    ``mass`` is that of the text so far under q, ``lower`` that of the texts below it. The difference of powers is
+    divided by its common factor before it is normalised, which loses nothing in floats.
+    """
+    start = lower + mass * _like(below(q, order), q)
+    end = start + mass * q
+    weights = q * sum(end**i * start ** (count - 1 - i) for i in range(count))
+    return weights / weights.sum()
+
+
+def _like(values: list[Any], like: Pmf) -> Pmf:
+    """Return ``values`` as an array of the type of ``like``."""
+    found = like * 0
+    for token, value in enumerate(values):
+        found[token] = value
+    return found
+
+
+def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
+    """Return the highest of the drafted paths as a chain, each token with the pmf it has in a selected path."""
+    found = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
+    count = len(leaves(draft.parents))
+    tokens: list[int] = []
+    pmfs: list[Pmf] = []
+    lower, mass = 0, 1
+    for depth in range(max(map(len, found), default=0)):
+        alike = [path for path in found if path[:depth] == tuple(tokens)]
+        text = prefix + tuple(tokens)
+        q = child_pmf(draft, tree_path(draft.parents, found[alike[0]])[depth], target(text))
+        order = ranking(target(text), q)
+        pmfs.append(selected_pmf(q, order, lower, mass, count))
+        chosen = max((path[depth] for path in alike), key=order.index)
+        lower, mass = lower + mass * below(q, order)[chosen], mass * q[chosen]
+        tokens.append(chosen)
+    return chain(tuple(tokens), tuple(pmfs))
+
+
+def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Select a path, and verify it as a block drawn from the law of selected paths."""
+    return block_verification(draws, target, prefix, selection(target, prefix, draft))
+
+
+def build(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
+    """Draft K = ``paths`` sequences of ``depth`` tokens from q."""
+    return tree_decoder(task, sequences_drafter((draft_model(task),) * paths, depth), verify)
+
+
+ALGORITHM = Algorithm(
+    name="greedy-multi-path",
+    summary="of K paths the highest by p/q, token by token; block verification with the law of the selected one as q",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"paths": 2, "depth": 2}, {"paths": 3, "depth": 1}),
+    paper="arXiv 2602.16961, greedy multi-path block verification",
+    systems=("GBV",),
+    reductions=(
+        Reduction("block-verification", "one path", {"paths": 1, "depth": 2}, {"gamma": 2}),
+        Reduction("autoregressive", "depth = 0", {"paths": 2, "depth": 0}),
+    ),
+)

@@ -1,0 +1,133 @@
+"""SWIFT: the target without some layers drafts for itself, and which layers changes while it decodes (2410.06916).
+
+Read in the released code, hemingkx/SWIFT at 88caed7, ``model/swift/utils.py``. ``swift_draft``: tokens are drawn from q
+behind the first one drawn at each place, no further after one with q below a threshold. ``get_choices_list``: that
+token gets siblings, drawn without replacement, the more the less likely it was; nothing hangs below a sibling.
+``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE. ``swift_optimization``: after a round another
+set of layers is tried on the first tokens of the answer, and stays if the argmax of its q meets more of them than any
+before.
+
+Exact although siblings are counted by the first token's own probability: that token is tried first, and what is owed
+after its rejection is the same whatever it was. Exact although the layers change: they do between rounds, by text that
+is committed. So it is a row of its own, and ``layerskip`` where nothing is searched, counted or stopped. Sets are drawn
+or proposed by Bayesian optimisation in the release; here they are given, by how many layers run, and tried in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from reference.drafters.self_draft import partial_model
+from reference.drafters.tree import excluding
+from reference.models import draft_model
+from reference.parameters import parameter
+from reference.pmf import argmax, checked_model
+from reference.tree_rounds import tree_decoder
+from reference.types import (
+    Algorithm,
+    Claim,
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+)
+from reference.verifiers.recursive_rejection import recursive_rejection
+
+Widths = Sequence[tuple[Any, int]]
+"""(bound, count) pairs, from the highest bound: ``count`` candidates where the first has a probability above it."""
+RELEASED: Widths = ((Fraction(19, 20), 1), (Fraction(4, 5), 3), (Fraction(1, 2), 5), (-1, 10))
+
+
+class Search(NamedTuple):
+    """Which set of layers drafts, and how the search for a better one stands."""
+
+    begin: int
+    """Tokens of the prompt."""
+    chosen: int = 0
+    tried: int = 0
+    best: int = 0
+    """Tokens that the chosen set's argmax met; 0 until one is found, so that the first set that meets any stays."""
+
+
+def candidates(widths: Widths, q: Pmf, token: int) -> int:
+    """Return how many candidates stand where ``token`` was drawn first. Raises ``ValueError`` if no bound is below."""
+    for bound, count in widths:
+        if q[token] > parameter(bound, q):
+            return count
+    raise ValueError(f"widths are {tuple(widths)}, expected a last bound below every probability, such as -1")
+
+
+def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
+    """Draft at most ``depth`` places with the set that met most of the answer's first ``window`` tokens."""
+
+    def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:
+        grown, above, text = Draft((), (), ()), -1, prefix
+        for level in range(min(depth, gamma)):
+            q = sets[state.chosen](text)
+            drawn: Tokens = ()
+            count = 1
+            while len(drawn) < count and (left := excluding(q, drawn)) is not None:
+                token = draws.categorical(left, ("draft", level, len(drawn)))
+                grown = Draft((*grown.tokens, token), (*grown.parents, above), (*grown.pmfs, left))
+                drawn = (*drawn, token)
+                count = candidates(widths, q, drawn[0])
+            above, text = len(grown.tokens) - len(drawn), (*text, drawn[0])
+            if q[drawn[0]] < parameter(stop, q):
+                break
+        return grown
+
+    def observe(state: Search, tokens: Tokens, _: int, __: LanguageModel) -> Search:
+        if len(tokens) - state.begin < window or len(sets) == 1:
+            return state
+        tried = (state.tried + 1) % len(sets)
+        places = range(state.begin, state.begin + window)
+        met = sum(argmax(sets[tried](tokens[:place])) == tokens[place] for place in places)
+        better = met > state.best
+        return Search(state.begin, tried if better else state.chosen, tried, max(met, state.best))
+
+    return Drafter(init=lambda prompt: Search(len(prompt)), propose=propose, observe=observe)
+
+
+def build(
+    task: Task,
+    depth: int = 25,
+    stop: Any = Fraction(4, 5),
+    widths: Widths = RELEASED,
+    sets: tuple[int, ...] = (1, 2, 3),
+    layers: int = 4,
+    window: int = 32,
+) -> Decoder:
+    """Draft with ``sets[i]`` of ``layers`` layers, the set chosen by the answer's first ``window`` tokens."""
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+    models = [partial_model(target, draft, run, layers) for run in sets]
+    return tree_decoder(task, layer_drafter(models, depth, stop, widths, window), recursive_rejection)
+
+
+ALGORITHM = Algorithm(
+    name="swift",
+    summary="some layers draft a path with siblings where unsure, recursive rejection; which layers follows the text",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=(
+        {"depth": 2, "stop": 0.4, "widths": ((0.5, 1), (-1, 2)), "sets": (1, 3), "layers": 4, "window": 1},
+        {"depth": 1, "stop": 0, "widths": ((0.3, 2), (-1, 3)), "sets": (0,), "layers": 2, "window": 1},
+    ),
+    paper="arXiv 2410.06916; code: hemingkx/SWIFT 88caed7, model/swift/utils.py",
+    systems=("SWIFT",),
+    needs_training="which layers can be skipped",
+    reductions=(
+        Reduction(
+            "layerskip",
+            "one set, one candidate a place, no stop",
+            {"depth": 2, "stop": 0, "widths": ((-1, 1),), "sets": (1,), "layers": 2},
+            {"gamma": 2, "exit_layer": 1, "layers": 2},
+        ),
+    ),
+)

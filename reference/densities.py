@@ -1,0 +1,111 @@
+"""Speculative sampling of continuous tokens: the coupling of two densities (arXiv 2411.11925; arXiv 2501.05370).
+
+The rule for pmfs carries over with densities in their place. A draft x from q stays with probability
+``min(1, p(x)/q(x))`` and is else replaced by a draw from ``norm((p - q)+)``; the law is p, and a draft stays with
+probability ``1 - TV(p, q)``, which no lossless rule exceeds. Two ways to draw what replaces it:
+
+* ``by_rejection`` (2411.11925): draw from p until one stays with probability ``max(0, 1 - q/p)``; no integral is
+  needed. A draw stays with probability TV(p, q), and that is how often one is needed: one extra draw a token on
+  average, whatever p and q are, but without bound where they are close.
+* ``reflected`` (2501.05370): where p and q are Gaussians of one covariance s^2 I, mirror the draft at the plane between
+  their means. ``(q - p)+`` is the mirror image of ``(p - q)+`` there, so nothing is drawn at all.
+
+Points are floats or float64 arrays ``[dimensions]``. Randomness comes from two functions, as everything here asks for
+it: one that draws a point of p, one that flips a coin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+Point: TypeAlias = Any
+Density: TypeAlias = Callable[[Point], Any]
+"""Values >= 0 that integrate to 1: one for a point."""
+Coin: TypeAlias = Callable[[float], bool]
+"""``coin(chance)``: True with that probability."""
+
+
+class Kept(NamedTuple):
+    """A token, and whether it is the draft."""
+
+    point: Point
+    accepted: bool
+
+
+def stay_chance(p: Any, q: Any) -> Any:
+    """Return ``min(1, p/q)`` of two densities at a draft, floats or arrays of them; p = 0 is never kept."""
+    _check(p, q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(p) < np.asarray(q), np.divide(p, q), np.asarray(p) > 0) * 1.0
+
+
+def owed_chance(p: Any, q: Any) -> Any:
+    """Return ``max(0, 1 - q/p)`` at a point drawn from p: how often it stands for the residual. 0 where p is 0."""
+    _check(p, q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(p) > np.asarray(q), 1 - np.divide(q, p), 0.0)
+
+
+def _check(p: Any, q: Any) -> None:
+    if not (np.all(np.asarray(p) >= 0) and np.all(np.asarray(q) >= 0)):
+        raise ValueError(f"the densities are p = {p} and q = {q}, expected numbers >= 0")
+
+
+def by_rejection(p: Density, q: Density, draw: Callable[[], Point], coin: Coin) -> Point:
+    """Return a point with the law ``norm((p - q)+)``; ``draw()`` is a point of p. Does not end where p = q."""
+    while True:
+        point = draw()
+        if coin(float(owed_chance(p(point), q(point)))):
+            return point
+
+
+def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
+    """Return the mirror image of ``point`` at the plane between two means, itself where they are equal."""
+    across = np.asarray(p_mean, dtype=float) - np.asarray(q_mean, dtype=float)
+    square = float(np.sum(across * across))
+    if square == 0:
+        return point
+    beyond = np.asarray(point, dtype=float) - (np.asarray(p_mean, dtype=float) + np.asarray(q_mean, dtype=float)) / 2
+    return point - 2 * np.sum(beyond * across) / square * across
+
+
+def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[Point], Point]) -> Kept:
+    """Return the draft, or ``replace(draft)``. ``draft`` was drawn from q."""
+    if coin(float(stay_chance(p(draft), q(draft)))):
+        return Kept(draft, accepted=True)
+    return Kept(replace(draft), accepted=False)
+
+
+class Mixture(NamedTuple):
+    """A mixture of Gaussians on the line: what tests and examples draw from."""
+
+    weights: Sequence[float]
+    means: Sequence[float]
+    deviations: Sequence[float]
+
+    def density(self, x: Any) -> Any:
+        """Return the density at ``x``, a float or an array of floats."""
+        parts = zip(self.weights, self.means, self.deviations, strict=True)
+        scale = math.sqrt(2 * math.pi)
+        return sum(w * np.exp(-0.5 * ((x - mean) / s) ** 2) / (s * scale) for w, mean, s in parts)
+
+    def below(self, x: float) -> float:
+        """Return the probability of ``(-inf, x]``."""
+        parts = zip(self.weights, self.means, self.deviations, strict=True)
+        return math.fsum(w * math.erfc((mean - x) / (s * math.sqrt(2))) / 2 for w, mean, s in parts)
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """Return one point."""
+        part = generator.choice(len(self.weights), p=np.asarray(self.weights))
+        return float(generator.normal(self.means[part], self.deviations[part]))
+
+    @property
+    def variation(self) -> float:
+        """The total variation of the density as a function is at most this: up and down once a part."""
+        return math.fsum(
+            2 * w / (s * math.sqrt(2 * math.pi)) for w, s in zip(self.weights, self.deviations, strict=True)
+        )

@@ -1,0 +1,106 @@
+"""The joint chances of SpecTr-GBV as released: K blocks of one drafter, tried prefix by prefix. Not lossless.
+
+junemily/SpecTr-GBV at e399f44, ``src/engine.py``, ``speculative_decoding``. K blocks are drawn from q independently.
+With S and B the probabilities of a prefix under q and p, ``r(v) = min(1, S q(v)/(B p(v)))``, ``r = min(1, S/B)`` and
+``m(x) = 1 - (1 - x)^K``, a prefix that is tried stays with probability
+
+    (sum_v B p(v) (1 - r(v))^K - B (1 - r)^K) / (m(S) - sum_v B p(v) m(r(v)))    where it is part of its block
+    B m(r) / m(S)                                                               where it is the whole of it
+
+Blocks are tried in order, each from where the longest prefix that stayed so far ends, and never a part that was turned
+down before; a whole block ends the round. Behind a part the next token has the law ``norm(B p(v) (1 - r(v)^K))``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from reference.coupling import flip
+from reference.pmf import as_pmf
+from reference.trees import leaves, path_tokens
+from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+
+
+class Prefix(NamedTuple):
+    """A drafted prefix: its tokens, what q and p make of it, and their rows behind it (none of q at the end)."""
+
+    tokens: Tokens
+    proposed: Any
+    mass: Any
+    q: Pmf | None
+    p: Pmf
+
+
+def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: Tokens) -> list[Prefix]:
+    """Return all prefixes of ``block`` behind ``text``, the empty one first."""
+    found: list[Prefix] = []
+    proposed: Any = 1
+    mass: Any = 1
+    for end in range(len(block) + 1):
+        if found:
+            before = found[-1]
+            assert before.q is not None
+            proposed, mass = proposed * before.q[block[end - 1]], mass * before.p[block[end - 1]]
+        after = text + block[:end]
+        found.append(Prefix(block[:end], proposed, mass, draft(after) if end < len(block) else None, target(after)))
+    return found
+
+
+def stays(prefix: Prefix, count: int) -> Any:
+    """Return the probability that a prefix of one of ``count`` blocks stays when it is tried."""
+    missing = (1 - _share(prefix.proposed, prefix.mass)) ** count
+    drafted = 1 - (1 - prefix.proposed) ** count
+    if prefix.q is None:
+        return _chance(prefix.mass * (1 - missing), drafted)
+    onward = [(prefix.mass * p, (1 - share) ** count) for p, share in _shares(prefix)]
+    left = sum(mass * gap for mass, gap in onward) - prefix.mass * missing
+    return _chance(left, drafted - sum(mass * (1 - gap) for mass, gap in onward))
+
+
+def behind(prefix: Prefix, count: int) -> Pmf:
+    """Return the law of the token after the longest prefix that stayed: p itself after a whole block."""
+    if prefix.q is None:
+        return prefix.p
+    owed = as_pmf([p * (1 - share**count) for p, share in _shares(prefix)])
+    total = owed.sum()
+    return owed / total if total > 0 else prefix.p
+
+
+def joint_blocks(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Emit the longest prefix that stayed, and one more token."""
+    ends = leaves(draft.parents)
+    rows = {path_tokens(draft, parent): q for parent, q in zip(draft.parents, draft.pmfs, strict=True)}
+    tried = [
+        prefixes(target, lambda after: rows[after[len(prefix) :]], prefix, path_tokens(draft, end)) for end in ends
+    ]
+    kept = tried[0][0] if tried else Prefix((), 1, 1, None, target(prefix))
+    turned: set[Tokens] = set()
+    for number, block in enumerate(tried):
+        for part in block[len(kept.tokens) + 1 :]:
+            if part.tokens in turned:
+                continue
+            if flip(draws, stays(part, len(ends)), ("accept", number, len(part.tokens))):
+                kept = part
+            elif part.q is not None:
+                turned.add(part.tokens)
+        if kept.q is None:
+            break
+    last = draws.categorical(behind(kept, len(ends)), ("bonus",) if kept.q is None else ("residual",))
+    return Verified((*kept.tokens, last), len(kept.tokens))
+
+
+def _shares(prefix: Prefix) -> list[tuple[Any, Any]]:
+    """Return (p(v), r(v)) for every token v."""
+    assert prefix.q is not None
+    pairs = zip(prefix.p.tolist(), prefix.q.tolist(), strict=True)
+    return [(p, _share(prefix.proposed * q, prefix.mass * p)) for p, q in pairs]
+
+
+def _share(proposed: Any, mass: Any) -> Any:
+    """Return ``min(1, proposed/mass)``; 1 where p forbids the text, which then weighs nothing."""
+    return proposed / mass if proposed < mass else 1
+
+
+def _chance(part: Any, whole: Any) -> Any:
+    """Return part/whole as a probability: 0 for 0/0, 1 for more, as a uniform that is compared with it has it."""
+    return min(part / whole, 1) if part > 0 and whole > 0 else 0
