@@ -22,6 +22,7 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
+from specverify.laws.near_ties import greedy_parting
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
@@ -38,6 +39,10 @@ def examine(observable: Observable, _: Conditions) -> Examination:
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
+    texts = {new: mass for run in seen.runs for new, mass in run.ends}
+    tied = greedy_parting(program.name, program.logits, texts, program.law())
+    if tied is not None and tied.near_tie:
+        return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
     farthest = 0.0
     for (rounds, prefix), masses in sorted(drafted.items()):
         if not promised[prefix]:

@@ -8,7 +8,8 @@ from math import log10
 from typing import Any
 
 from specverify.base.verdict import Verdict
-from specverify.report.runs.said import Evidence, Level, Levels, Panel
+from specverify.laws.near_ties import Parting
+from specverify.report.runs.said import Evidence, Level, Levels, Panel, Partings
 from specverify.statistics.confidence_sequences import rate_sequence
 
 BANDS_MISS = 0.01
@@ -29,6 +30,8 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
         yield from acceptance_panels(figures["acceptance"])
     if figures.get("rows"):
         yield distances_panel(figures["rows"])
+    if figures.get("partings"):
+        yield partings_panel(figures["partings"])
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
@@ -113,3 +116,25 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
         "would have been refuted."
     )
     return Levels("Total variation of planned samples", said, levels, "setting", expected_as="would have been refuted")
+
+
+def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
+    """Return where greedy texts part, near-ties told from bugs; JSON has a word for an infinite gap."""
+    rows = tuple(
+        Parting(
+            str(item["setting"]),
+            int(item["position"]),
+            int(item["plain"]),
+            int(item["speculative"]),
+            float(item["gap"]),
+            float(item["bound"]),
+            bool(item["near_tie"]),
+        )
+        for item in told
+    )
+    said = (
+        "The first new token at which speculation and the target alone differ. The gap is how far the farther of the "
+        "two tokens lies below the target's largest logit. A near-tie is a gap that the rounding of the two passes "
+        "explains; what is beyond it is a bug."
+    )
+    return Partings("Near-ties: where greedy texts part", said, rows)
