@@ -9,7 +9,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.testing import check_sampler
-from specverify.trust.black_box_mutants import MUTANTS, P, counts, decode
+from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, P, acceptance, counts, decode, told
 from specverify.trust.black_box_page import PAGE, law, until_refuted, with_tables
 
 RIGHT = MUTANTS["none: a correct decoder"]
@@ -41,6 +41,28 @@ def test_rows_that_share_a_stream_have_the_right_law_and_are_refuted_by_the_chec
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     assert refuted == ["rows_are_independent"]
     assert verdicts[0].figures["samples"] <= 1000
+
+
+@pytest.mark.parametrize("name", OF_ACCEPTANCE)
+def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
+    bug = OF_ACCEPTANCE[name]
+    verdicts = check_sampler(partial(told, bug), law=law(), acceptance=acceptance(), tolerance=0.1, on_fail=None)
+    refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
+    assert refuted == ([] if bug == RIGHT else ["acceptance_fits_law"])
+    assert bug != RIGHT or {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+@pytest.mark.parametrize("name", OF_ACCEPTANCE)
+def test_its_texts_alone_hold(name):
+    verdicts = check_sampler(partial(decode, OF_ACCEPTANCE[name]), law=law(), tolerance=0.1, on_fail=None)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+def test_the_law_of_what_is_accepted_is_that_of_the_right_decoder():
+    """A planned check: 400 000 texts, five standard deviations."""
+    share = np.bincount(told(RIGHT, 8, 400_000)["accepted"], minlength=3) / 400_000
+    exact = acceptance()
+    assert (np.abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / 400_000)).all()
 
 
 @pytest.mark.thorough

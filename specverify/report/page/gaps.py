@@ -20,7 +20,7 @@ TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
 def partings(found: Partings) -> Markup:
     """Return a table of the places at which greedy texts part."""
     ends = _ends(found.rows)
-    signs = (("band", "▬", "explained by rounding"), ("seen", "●", "gap"))
+    signs = (("band", "▬", "rounding"), ("seen", "●", "gap"))
     key = joined(
         element("span", element("span", sign, class_=f"key-{sort}", aria_hidden="true"), f" {word}")
         for sort, sign, word in signs
@@ -32,7 +32,7 @@ def partings(found: Partings) -> Markup:
         "rounding explains",
         key,
         "new token",
-        "target alone",
+        "alone",
         "speculation",
     ]
     rows: list[Sequence[Content]] = [_row(row, ends) for row in found.rows]

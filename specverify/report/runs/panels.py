@@ -72,13 +72,23 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
     yield Levels(
-        "Acceptance by position", f"Probability that the first drafts are all accepted. {said}", first, "is", "can be"
+        "Acceptance by position",
+        f"Probability that the first drafts are all accepted. {said}",
+        first,
+        "drafts",
+        "is",
+        "can be",
     )
     columns = [[1.0, *column, 0.0] for column in zip(*rates, strict=True)]
     lengths = zip(*([before - after for before, after in pairwise(column)] for column in columns), strict=True)
     rows = tuple(Level(str(length), seen, best) for length, (seen, best) in enumerate(lengths))
     yield Levels(
-        "Law of the accepted length", f"Probability of each number of accepted drafts. {said}", rows, "is", "can be"
+        "Law of the accepted length",
+        f"Probability of each number of accepted drafts. {said}",
+        rows,
+        "accepted",
+        "is",
+        "can be",
     )
 
 
@@ -135,6 +145,6 @@ def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
     said = (
         "The first new token at which speculation and the target alone differ. The gap is how far the farther of the "
         "two tokens lies below the target's largest logit. A near-tie is a gap that the rounding of the two passes "
-        "explains; what is beyond it is a bug."
+        "explains; what is beyond it is a bug. Pictures are in powers of ten."
     )
     return Partings("Near-ties: where greedy texts part", said, rows)
