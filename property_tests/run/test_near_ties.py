@@ -182,12 +182,18 @@ def test_an_end_is_no_tie_unless_it_is_a_token_of_the_row():
     assert parting("", (1,), (0,), Logits(lambda new: None, 0.1)) is None
 
 
-@pytest.mark.parametrize("row", [[0.0], [math.nan, 0.0, 0.0], [[0.0, 1.0, 2.0]], {}])
+@pytest.mark.parametrize("row", [[0.0], [], [math.nan, 0.0, 0.0], [math.inf, 0.0], [[0.0, 1.0, 2.0]], {}])
 def test_logits_that_are_none_are_named(row):
-    with pytest.raises(ValueError, match="expected a row of numbers with a place for token"):
+    with pytest.raises(ValueError, match="expected a row"):
         parting("", (1,), (2,), Logits(lambda new: row, 0.1))
     with pytest.raises(UnusableSubject, match="the logits cannot be had: ValueError"):
         check_sampler(lambda _, n: [2] * n, law={(1,): 1.0}, logits=lambda new: row)
+
+
+def test_what_is_no_token_of_the_row_is_no_tie():
+    known = Logits(lambda new: [0.0, 0.0], 0.1)
+    assert parting("", (1,), (2,), known).gap == parting("", (1,), (-3,), known).gap == math.inf
+    assert parting("", (1,), (1.5,), known) is None
 
 
 def test_arguments_that_cannot_be_are_refused():

@@ -84,10 +84,12 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
     row = logits.row(tuple(plain[:position]))
-    if row is None:
+    if row is None or any(token != int(token) for token in pair):
         return None
+    if pair[0] != NO_TOKEN and _below(pair[0], row) == math.inf:
+        raise ValueError(f"the logits are {shown(row)}, expected a row with a place for token {pair[0]}")
     gap = max(_below(token, row) for token in pair)
-    return Parting(setting, position, *pair, gap, logits.bound, gap <= logits.bound)
+    return Parting(setting, position, int(pair[0]), int(pair[1]), gap, logits.bound, gap <= logits.bound)
 
 
 def greedy_parting(
@@ -110,19 +112,16 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return how far a token lies below the largest of a row."""
-    if token == NO_TOKEN and not (isinstance(row, Mapping) and NO_TOKEN in row):
-        return math.inf
-    if isinstance(row, Mapping):
-        values = np.array(list(row.values()), dtype=np.float64)
-        own = row.get(token, min(row.values(), default=None))
-    else:
-        plain = row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
-        values = np.asarray(plain, dtype=np.float64)
-        own = values[token] if values.ndim == 1 and token < len(values) else None
-    if own is None or np.isnan(values).any() or not np.isfinite(values.max()):
-        raise ValueError(f"the logits are {shown(row)}, expected a row of numbers with a place for token {token}")
-    return float(values.max() - own)
+    """Return how far a token lies below the largest of a row; infinitely far if it is not in it."""
+    told = isinstance(row, Mapping)
+    plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
+    values = np.asarray(plain, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or np.isnan(values).any() or not math.isfinite(values.max()):
+        raise ValueError(f"the logits are {shown(row)}, expected a row of numbers")
+    if told:
+        last = -math.inf if token == NO_TOKEN else values.min()
+        return float(values.max() - row.get(token, last))
+    return float(values.max() - values[int(token)]) if token in range(len(values)) else math.inf
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
