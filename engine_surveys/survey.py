@@ -3,8 +3,8 @@
     python engine_surveys/survey.py PREFIX [--work FOLDER] [--write PAGE] [--seconds SECONDS]
 
 ``specverify verify PREFIX:all`` does the sampling, under one alarm budget; a report that is in FOLDER already is not
-made again. The table is put between the marks of PAGE, whose other words are written by hand. A row that takes more than
-SECONDS is unknown: give more where other work runs beside it.
+made again. The table is put between the marks of PAGE, whose other words are written by hand. A row that takes more
+than SECONDS is unknown: give more where other work runs beside it.
 """
 
 from __future__ import annotations
