@@ -14,13 +14,14 @@ from watched import watched
 NASTY = ("nasty verdicts", "nasty statistics", "nasty kill matrix")
 PAGES = ("verify", "stats", "sample", "bug", "near-tie", "campaign", "mutants", *NASTY)
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "narrow": ("light", 360), "narrow dark": ("dark", 360)}
+EXAMINED = ["Acceptance by position", "Law of the accepted length", "Total variation of planned samples"]
 PARTED = [
     "Outcomes: samples fit reference",
     "Evidence over time: samples fit reference",
     "Near-ties: where greedy texts part",
 ]
 PANELS = {
-    "verify": 2 * ["Acceptance by position", "Law of the accepted length", "Total variation of planned samples"],
+    "verify": [*EXAMINED, PARTED[-1], *EXAMINED],
     "stats": ["Total variation of planned samples"],
     "sample": ["Outcomes: samples fit law", "Evidence over time: samples fit law"],
     "bug": PARTED,

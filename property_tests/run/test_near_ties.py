@@ -163,6 +163,7 @@ def test_an_exact_check_of_a_greedy_bug_says_where_it_parts():
     assert found.status is Status.REFUTED
     (parted,) = found.figures["partings"]
     assert (parted["gap"], parted["near_tie"]) == (math.inf, False)
+    assert parted["setting"].startswith("gamma=2, ")
 
 
 def test_the_page_shows_a_tie_as_a_tie_and_a_bug_as_a_bug():

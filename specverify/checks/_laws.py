@@ -53,6 +53,8 @@ class LawBearing(NamedTuple):
     """Figures about what the enumeration went through."""
     name: str = ""
     """Said before what is wrong with it, where the counterexample alone would not say it."""
+    setting: str = ""
+    """What it is called where it stands beside others."""
     logits: Logits | None = None
     """What the target says of next tokens, where that is known: it tells near-ties of greedy texts from bugs."""
 
@@ -74,6 +76,7 @@ def of_decoder(here: InScenario) -> LawBearing:
         declared=None if declared is None else lambda: declared(here.task, here.prompt),
         explain=partial(law_counterexample, here),
         covered=_covered,
+        setting=f"{here.variant.label}, {here.scenario.name}",
         logits=Logits(lambda new: _logarithms(here.task.target(here.prompt + new)), rounding=0.0),
     )
 
@@ -103,6 +106,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
         declared=program.target and program.law,
         explain=explain,
         name=program.name,
+        setting=program.name,
         logits=program.logits,
     )
 
@@ -149,7 +153,7 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
     """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
     law = bearing.law(conditions)
     found = compare_laws(law, expected, what)
-    parted = greedy_parting(bearing.name, bearing.logits, law.probabilities, expected) if found.refuted else None
+    parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if found.refuted else None
     if parted is not None:
         found = _with_parting(found, parted)
     wrong = found.refuted or found.unknown

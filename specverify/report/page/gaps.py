@@ -42,7 +42,7 @@ def partings(found: Partings) -> Markup:
 def _row(row: Parting, ends: tuple[float, float]) -> Sequence[Content]:
     word, colour = TIE if row.near_tie else BUG
     return (
-        row.setting or "as examined",
+        row.setting,
         element("strong", word, class_=colour),
         _number(row.gap),
         _number(row.bound),
