@@ -17,6 +17,7 @@ from specverify.report.page.document import page
 from specverify.report.runs.of_verdicts import said_of_verdicts
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.observer import Observer
 from specverify.subjects.subject import SampledPair
 from specverify.testing import UnusableSubject, check_engine, check_sampler
 
@@ -58,14 +59,15 @@ def plain(seed):
 
 
 @cache
-def speculative(seed, *, late=0):
-    """Greedy speculation, whose drafts are mostly right; ``late``: the rows of a pass are read so much too late."""
+def speculative(seed, *, late=0, missed=2, told=lambda new, drafts: None):
+    """Greedy speculation, whose drafts are right but for one; ``late``: rows of a pass are read so much too late."""
     new = ()
     while len(new) < NEW:
         drafts = ()
         for place in range(GAMMA):
             likely = int(exact_row(seed, new + drafts).argmax())
-            drafts = (*drafts, (likely + (place == 2)) % VOCABULARY)
+            drafts = (*drafts, (likely + (place == missed)) % VOCABULARY)
+        told(new, drafts)
         rows = [int(row(seed, new + drafts[:place], 2).argmax()) for place in range(GAMMA + 1)]
         for place in range(GAMMA + 1):
             new = (*new, rows[min(place + late, GAMMA)])
@@ -95,6 +97,20 @@ def test_passes_of_low_precision_part_at_a_near_tie():
     (parted,) = found["law_is_target"].figures["partings"]
     assert parted["near_tie"]
     assert 0 < parted["gap"] <= parted["bound"] == pytest.approx(2 * STEP)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_an_engine_that_is_looked_into_is_not_refuted_for_what_it_accepts(tells):
+    prompt = (VOCABULARY,)
+    observer = Observer(prompt)
+
+    def forward(new, drafts):
+        observer.forward(len(new), (*(prompt + new)[-1:], *drafts))
+
+    calls = (lambda: speculative.__wrapped__(TIE, missed=None, told=forward)), partial(plain, TIE)
+    options = {"logits": partial(exact_row, TIE), "rounding": ROUNDING} if tells else {}
+    found = check_engine(*calls, observe=observer, checks=["acceptance_law"], on_fail=None, **options)
+    assert found[-1].status is (Status.UNKNOWN if tells else Status.REFUTED)
 
 
 @pytest.mark.parametrize(("speculates", "tie"), [(speculative, True), (late, False)])

@@ -33,16 +33,13 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 def examine(observable: Observable, _: Conditions) -> Examination:
     """Compare, wherever a draft was reached, how often it is emitted with how often it could be."""
     program, seen = observable.program, seen_in(observable.watch)
-    promised = _prefix_masses(program.law())
+    promised_law = program.law()
+    promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
     bound = _of_position(reduce(worst, (run.rounding for run in seen.runs)))
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
-    texts = {new: mass for run in seen.runs for new, mass in run.ends}
-    tied = greedy_parting(program.name, program.logits, texts, program.law())
-    if tied is not None and tied.near_tie:
-        return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
     farthest = 0.0
     for (rounds, prefix), masses in sorted(drafted.items()):
         if not promised[prefix]:
@@ -54,6 +51,10 @@ def examine(observable: Observable, _: Conditions) -> Examination:
             distance = abs(rate - min(p, q))
             farthest = max(farthest, distance)
             if distance > bound:
+                texts = {new: mass for run in seen.runs for new, mass in run.ends}
+                tied = greedy_parting(program.name, program.logits, texts, promised_law)
+                if tied is not None and tied.near_tie:
+                    return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
                 then = (
                     f"after {prefix} draft {token} has p = {p:.6g} and q = {q:.6g}: it should be emitted with "
                     f"probability {min(p, q):.6g}, but is with {rate:.6g}"
