@@ -45,6 +45,11 @@ def pages_in(folder):
     specverify("stats", "--quick", "--subject", "reference:nasd", "--jobs", 1, "--json", folder / "stats.json")
     sampled = "python:programs:biased", "--law", folder / "law.json"
     specverify("sample", *sampled, "--json", folder / "sample.json")
+    other = f"{sys.executable} programs.py"
+    greedy = "--reference", f"command:{other} greedy", "--temperature", 0, "--prompt", 0, "--max-tokens", 2
+    asked = f"command:{other} second-likeliest", *greedy, "--json"
+    specverify("sample", *asked, folder / "bug.json")
+    specverify("sample", *asked, folder / "near-tie.json", "--rounding", 0.2)
     specverify("campaign", folder / "plan.toml")
     matrix = kill_matrix(["inverted-ratio", "always-reject", "accepts-after-rejection"], checks_named(CHECKS))
     (folder / "mutants.json").write_text(json.dumps(kill_data(matrix)), "utf-8")

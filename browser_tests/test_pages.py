@@ -11,12 +11,21 @@ import reported_runs
 from axe_playwright_python.sync_playwright import Axe
 from watched import watched
 
-PAGES = ("verify", "stats", "sample", "campaign", "mutants", "nasty verdicts", "nasty statistics", "nasty kill matrix")
+NASTY = ("nasty verdicts", "nasty statistics", "nasty kill matrix")
+PAGES = ("verify", "stats", "sample", "bug", "near-tie", "campaign", "mutants", *NASTY)
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "narrow": ("light", 360), "narrow dark": ("dark", 360)}
+EXAMINED = ["Acceptance by position", "Law of the accepted length", "Total variation of planned samples"]
+PARTED = [
+    "Outcomes: samples fit reference",
+    "Evidence over time: samples fit reference",
+    "Near-ties: where greedy texts part",
+]
 PANELS = {
-    "verify": 2 * ["Acceptance by position", "Law of the accepted length", "Total variation of planned samples"],
+    "verify": [*EXAMINED, PARTED[-1], *EXAMINED],
     "stats": ["Total variation of planned samples"],
     "sample": ["Outcomes: samples fit law", "Evidence over time: samples fit law"],
+    "bug": PARTED,
+    "near-tie": PARTED,
     "campaign": 2 * ["Outcomes: samples fit law", "Evidence over time: samples fit law"],
     "mutants": [],
 }
@@ -67,6 +76,12 @@ def test_it_is_shown_and_fits(browser, pages, pictures, name, look):
             assert all(
                 box and box["height"] > 20 for box in (item.bounding_box() for item in page.locator(".panel").all())
             )
+
+
+@pytest.mark.parametrize(("name", "said"), [("bug", "✘ bug"), ("near-tie", "≈ near-tie")])
+def test_a_bug_is_shown_as_a_bug_and_a_near_tie_as_one(browser, pages, name, said):
+    with opened(browser, pages[name]) as page:
+        assert page.locator(".panel").last.locator("strong").all_inner_texts() == [said]
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

@@ -1,9 +1,10 @@
 """Examine one engine, repeat what is refuted with three fresh seeds, and write the table of its page.
 
-    python engine_surveys/survey.py PREFIX [--work FOLDER] [--write PAGE]
+    python engine_surveys/survey.py PREFIX [--work FOLDER] [--write PAGE] [--seconds SECONDS]
 
 ``specverify verify PREFIX:all`` does the sampling, under one alarm budget; a report that is in FOLDER already is not
-made again. The table is put between the marks of PAGE, whose other words are written by hand.
+made again. The table is put between the marks of PAGE, whose other words are written by hand. A row that takes more
+than SECONDS is unknown: give more where other work runs beside it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ REPEATS = (1, 2, 3)
 SUBJECT_SECONDS = 900
 
 
-def report(names: list[str], seed: int, file: Path) -> list[dict[str, Any]]:
+def report(names: list[str], seed: int, file: Path, seconds: float) -> list[dict[str, Any]]:
     """Return the verdicts on subjects that say something, sampled with ``seed`` unless the file is there."""
     if not file.exists():
         command = [sys.executable, "-m", "specverify", "verify", *names, *CHECKS, "--seed", str(seed), "--jobs", "1"]
-        subprocess.run([*command, "--timeout", str(SUBJECT_SECONDS), "--json", str(file)], check=False)
+        subprocess.run([*command, "--timeout", str(seconds), "--json", str(file)], check=False)
     if not file.exists():
         sys.exit(f"{names[0]} cannot be examined: what is above says why")
     verdicts = json.loads(file.read_text("utf-8"))["verdicts"]
@@ -48,14 +49,19 @@ def _row(verdict: dict[str, Any], again: list[dict[str, str]]) -> str:
     figures, name = verdict["figures"], verdict["subject"].partition("/")[2]
     beside = [line.removeprefix(f"{name}: ") for line in figures.get("activity", ())]
     if verdict["status"] == "refuted" and again:
-        beside += [
-            f"refuted in {sum(each.get(verdict['subject']) == 'refuted' for each in again)} of {len(again)} repeats"
-        ]
+        beside.append(_repeated([each.get(verdict["subject"], "unknown") for each in again]))
         beside += (verdict["counterexample"] or {}).get("because", ())
     if verdict["status"] in {"unusable", "unknown"}:
         beside.append(verdict["statement"].replace("|", "/").partition("\n")[0][:200])
     numbers = (figures.get("samples", ""), *(_number(figures.get(key)) for key in ("tv_detectable", "tv_observed")))
     return f"| {name} | {verdict['status']} | {' | '.join(map(str, numbers))} | {'; '.join(beside)} |\n"
+
+
+def _repeated(statuses: list[str]) -> str:
+    """Say in how many repeats a row was refuted again; in one that was not decided it neither was nor was not."""
+    refuted, open_ones = statuses.count("refuted"), statuses.count("unknown")
+    told = f"refuted in {refuted} of {len(statuses)} repeats"
+    return f"{told}, not decided in {open_ones}" if open_ones else told
 
 
 def _number(value: Any) -> str:
@@ -68,12 +74,13 @@ def main() -> None:
     parser.add_argument("prefix")
     parser.add_argument("--work", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)
+    parser.add_argument("--seconds", type=float, default=SUBJECT_SECONDS)
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp())
-    verdicts = report([f"{given.prefix}:all"], 0, work / f"{given.prefix}.json")
+    verdicts = report([f"{given.prefix}:all"], 0, work / f"{given.prefix}.json", given.seconds)
     wrong = [verdict["subject"] for verdict in verdicts if verdict["status"] == "refuted"]
     files = ((seed, work / f"{given.prefix}-{seed}.json") for seed in REPEATS)
-    repeats = [report(wrong, seed, file) for seed, file in files] if wrong else []
+    repeats = [report(wrong, seed, file, given.seconds) for seed, file in files] if wrong else []
     found = table(verdicts, repeats)
     if given.write is None:
         print(found)

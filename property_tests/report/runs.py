@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.report.data import as_data
@@ -27,6 +28,23 @@ MEASURED = {
     "tally": tally((100, 200, 700), 1000, (0.3, 0.2, 0.5)),
     "course": [[64, 0.5], [128, 3.0], [1000, 41.0]],
 }
+TIE = {
+    "setting": "prompt 3 1",
+    "position": 4,
+    "plain": 7,
+    "speculative": 2,
+    "gap": 0.004,
+    "bound": 0.02,
+    "near_tie": True,
+}
+PARTED = {
+    "partings": [
+        TIE,
+        TIE | {"setting": NASTY, "position": 0, "gap": 1.75, "near_tie": False},
+        TIE | {"position": 11, "speculative": -1, "gap": math.inf, "near_tie": False},
+        TIE | {"gap": 0.0, "bound": 0.0},
+    ]
+}
 ACCEPTANCE = {"acceptance": [[0.75, 0.75], [0.5, 0.5625]], "rows": []}
 
 VERDICTS = (
@@ -35,7 +53,15 @@ VERDICTS = (
     Verdict("reference:right", "acceptance_is_optimal", Status.HOLDS, "often", "optimal coupling", figures=ACCEPTANCE),
     Verdict(NASTY, "law_is_target", Status.REFUTED, f"TV 1/9 {NASTY}", "lossless", Evidence.EXACT, EXAMPLE),
     Verdict(NASTY, "samples_fit_law", Status.REFUTED, "it has not the law", "lossless", figures=MEASURED),
-    Verdict(NASTY, "greedy_is_argmax", Status.UNKNOWN, "more samples would tell", "greedy", Evidence.STATISTICAL),
+    Verdict(
+        NASTY,
+        "greedy_is_argmax",
+        Status.UNKNOWN,
+        "more samples would tell",
+        "greedy",
+        Evidence.STATISTICAL,
+        figures=PARTED,
+    ),
     Verdict(NASTY, "eos_is_final", Status.UNUSABLE, f"it raised {NASTY}"),
     Verdict(NASTY, "law_is_declared", Status.DECLARED_BIAS, "as declared", None, Evidence.EXACT, seconds=1.5),
     Verdict(NASTY, "stop_law", Status.REFUSED, "not with this setting"),

@@ -89,9 +89,14 @@ def test_every_panel_is_there_and_the_wrong_outcome_is_marked():
         "Law of the accepted length",
         "Outcomes: samples fit law",
         "Evidence over time: samples fit law",
+        "Near-ties: where greedy texts part",
     ]
     rows = [text_of(item) for item in whole.all("tr")]
+    assert {"draftsiscan be● is┃ can be", "acceptediscan be● is┃ can be"} <= set(rows)
     assert [row[:4] for row in rows if "outside" in row] == ["(0,)", "(2,)"]
+    ties, bugs = ([row for row in rows if sign in row] for sign in ("≈ near-tie", "✘ bug"))
+    assert (len(ties), len(bugs)) == (2, 2)
+    assert any("without bound" in row and row.endswith("nothing") for row in bugs)
     assert any(text_of(item).endswith("refuted at 10^6.00") for item in whole.all("title"))
 
 

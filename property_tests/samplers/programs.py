@@ -93,7 +93,22 @@ def short(seed, n):
     return [row[:1] if row[0] == 0 else row for row in right(seed, n)]
 
 
-ANSWERS = {"short": short, "biased": biased, "seed-ignored": seed_ignored}
+def greedy(seed, n):
+    return [[3, 2]] * n
+
+
+def second_likeliest(seed, n):
+    """Greedy, but for its second token, which has 0.3 where another has 0.4."""
+    return [[3, 1]] * n
+
+
+ANSWERS = {
+    "short": short,
+    "biased": biased,
+    "seed-ignored": seed_ignored,
+    "greedy": greedy,
+    "second-likeliest": second_likeliest,
+}
 """Of the other kinds, the right one."""
 
 

@@ -117,7 +117,7 @@ def test_laws_after_a_prefix_each_have_their_verdicts():
     [
         ({"law_after": {}}, "law_after is {}, expected laws by prefix, at least one"),
         ({"law_after": {3: BASE}}, "law_after has the key 3, expected a tuple of token ids"),
-        ({"law_after": AFTER, "law": LAW}, "law_after and law, reference or draft were given"),
+        ({"law_after": AFTER, "law": LAW}, "law_after and law, reference, draft or logits were given"),
     ],
 )
 def test_laws_after_what_is_no_prefix_are_refused(options, said):

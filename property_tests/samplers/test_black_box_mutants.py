@@ -9,7 +9,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.testing import check_sampler
-from specverify.trust.black_box_mutants import MUTANTS, P, counts, decode
+from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, P, acceptance, decode, told
 from specverify.trust.black_box_page import PAGE, law, until_refuted, with_tables
 
 RIGHT = MUTANTS["none: a correct decoder"]
@@ -18,11 +18,13 @@ OF_THE_LAW = {name: bug for name, bug in MUTANTS.items() if bug is not RIGHT and
 SUBTLE = {"draft at temperature 0.8, q at 1": 40_000, "lenience 0.9": 12_000}
 
 
-def test_the_right_decoder_has_the_target_s_law():
+def test_the_right_decoder_has_the_target_s_law_and_accepts_as_it_should():
     """A planned check of the decoder itself: 400 000 texts, five standard deviations of every cell."""
-    share = counts(RIGHT, 7, 400_000) / 400_000
-    exact = np.outer(P, P).ravel()
-    assert (np.abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / 400_000)).all()
+    found = told(RIGHT, 7, 400_000)
+    texts = found["tokens"] @ [len(P), 1]
+    for cells, exact in ((texts, np.outer(P, P).ravel()), (found["accepted"], acceptance())):
+        share = np.bincount(cells, minlength=len(exact)) / 400_000
+        assert (np.abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / 400_000)).all()
 
 
 def test_the_right_decoder_is_not_refuted_by_60_000_texts():
@@ -41,6 +43,21 @@ def test_rows_that_share_a_stream_have_the_right_law_and_are_refuted_by_the_chec
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     assert refuted == ["rows_are_independent"]
     assert verdicts[0].figures["samples"] <= 1000
+
+
+@pytest.mark.parametrize("name", OF_ACCEPTANCE)
+def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
+    bug = OF_ACCEPTANCE[name]
+    verdicts = check_sampler(partial(told, bug), law=law(), acceptance=acceptance(), tolerance=0.1, on_fail=None)
+    refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
+    assert refuted == ([] if bug == RIGHT else ["acceptance_fits_law"])
+    assert bug != RIGHT or {verdict.status for verdict in verdicts} == {Status.HOLDS}
+
+
+@pytest.mark.parametrize("name", OF_ACCEPTANCE)
+def test_its_texts_alone_hold(name):
+    verdicts = check_sampler(partial(decode, OF_ACCEPTANCE[name]), law=law(), tolerance=0.1, on_fail=None)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
 @pytest.mark.thorough

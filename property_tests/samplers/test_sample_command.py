@@ -106,6 +106,19 @@ def test_a_program_against_another():
     assert "samples fit reference - refuted" in said
 
 
+def test_greedy_texts_part_at_a_near_tie_or_not_by_what_the_reference_tells():
+    asked = "--reference", command("greedy"), "--temperature", "0", "--prompt", "0"
+    code, said = sampled(command("second-likeliest"), *asked)
+    assert code == 1
+    assert "no tie, their logits are 0.288 apart and rounding explains 0.02" in said
+    code, said = sampled(command("second-likeliest"), *asked, "--rounding", "0.2")
+    assert code == 3
+    assert "a near-tie, their logits are 0.288 apart and rounding explains 0.405" in said
+    code, said = sampled("python:programs:second_likeliest", "--reference", "python:programs:greedy")
+    assert code == 1
+    assert "tie" not in said  # nothing is told
+
+
 @pytest.mark.parametrize("tokens", ["ids", "words", "text"])
 def test_a_server_against_another(tokens):
     with programs.server(tokens=tokens) as plain:

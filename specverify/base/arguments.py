@@ -41,6 +41,11 @@ def check_positive(value: Any, name: str, what: str) -> None:
     check_number(value, name, f"a positive number of {what}", lambda number: 0 < number < math.inf)
 
 
+def check_rounding(value: Any, name: str) -> None:
+    """Raise ``ValueError`` unless ``value`` is a relative error that leaves something of a probability."""
+    check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
+
+
 def check_probability(value: Any, name: str) -> None:
     """Raise ``ValueError`` unless ``0 < value < 1``."""
     check_number(value, name, "a probability strictly between 0 and 1", lambda number: 0 < number < 1)

@@ -40,6 +40,7 @@ FIGURES: Mapping[str, Figure] = {
     "probe": _counted("calls that draw, seen from outside: a list"),
     "rows": _counted("the tests of a sample: a list"),
     "activity": _counted("how much was drafted and accepted, in words: a list"),
+    "partings": _counted("where greedy texts part, with the gap of the logits and what rounding explains: a list"),
     "draws": _largest("decisions on one path"),
     "outcomes": _largest("outcomes of one law"),
     "missing": _largest("probability that was not enumerated"),

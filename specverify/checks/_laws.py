@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from reference import Draws
+from reference import Draws, Pmf
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import law_counterexample, program_counterexample, readable
 from specverify.checks.check import Conditions, in_scenarios, law_in
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, holds_within, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
@@ -51,6 +53,10 @@ class LawBearing(NamedTuple):
     """Figures about what the enumeration went through."""
     name: str = ""
     """Said before what is wrong with it, where the counterexample alone would not say it."""
+    setting: str = ""
+    """What it is called where it stands beside others."""
+    logits: Logits | None = None
+    """What the target says of next tokens, where that is known: it tells near-ties of greedy texts from bugs."""
 
 
 def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, LawBearing]]:
@@ -70,7 +76,13 @@ def of_decoder(here: InScenario) -> LawBearing:
         declared=None if declared is None else lambda: declared(here.task, here.prompt),
         explain=partial(law_counterexample, here),
         covered=_covered,
+        setting=f"{here.variant.label}, {here.scenario.name}",
+        logits=Logits(lambda new: _logarithms(here.task.target(here.prompt + new)), rounding=0.0),
     )
+
+
+def _logarithms(pmf: Pmf) -> list[float]:
+    return [math.log(mass) if mass > 0 else -math.inf for mass in pmf.tolist()]
 
 
 def _covered(law: Law) -> Mapping[str, Any]:
@@ -94,6 +106,8 @@ def of_engine(program: EngineProgram) -> LawBearing:
         declared=program.target and program.law,
         explain=explain,
         name=program.name,
+        setting=program.name,
+        logits=program.logits,
     )
 
 
@@ -139,15 +153,29 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
     """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
     law = bearing.law(conditions)
     found = compare_laws(law, expected, what)
+    parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if found.refuted else None
+    if parted is not None:
+        found = _with_parting(found, parted)
     wrong = found.refuted or found.unknown
+    example = bearing.explain(law.probabilities, expected) if found.refuted else None
+    if example is not None and parted is not None and math.isfinite(parted.gap):
+        example = example._replace(because=(*example.because, str(parted)))
     return Examination(
         f"{bearing.name}: {found.statement}" if wrong and bearing.name else found.statement,
         found.refuted,
         found.unknown,
         found.rational,
-        bearing.explain(law.probabilities, expected) if found.refuted else None,
+        example,
         {**found.figures, **bearing.covered(law)},
     )
+
+
+def _with_parting(found: Comparison, parted: Parting) -> Comparison:
+    """Return a refutation with the tokens at which greedy texts part; a near-tie is none."""
+    figures = {**found.figures, "partings": [parted._asdict()]}
+    if not parted.near_tie:
+        return found._replace(figures=figures)
+    return found._replace(refuted=False, unknown=True, statement=parted.undecided, figures=figures)
 
 
 def differ(one: Law, other: Law) -> bool:

@@ -22,6 +22,7 @@ from specverify.checks._observed import (
     watched_cases,
 )
 from specverify.checks.check import Check, Conditions
+from specverify.laws.near_ties import greedy_parting
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.subjects.subject import committed_before, drafts_of
 
@@ -32,7 +33,8 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 def examine(observable: Observable, _: Conditions) -> Examination:
     """Compare, wherever a draft was reached, how often it is emitted with how often it could be."""
     program, seen = observable.program, seen_in(observable.watch)
-    promised = _prefix_masses(program.law())
+    promised_law = program.law()
+    promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
     bound = _of_position(reduce(worst, (run.rounding for run in seen.runs)))
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
@@ -49,6 +51,10 @@ def examine(observable: Observable, _: Conditions) -> Examination:
             distance = abs(rate - min(p, q))
             farthest = max(farthest, distance)
             if distance > bound:
+                texts = {new: mass for run in seen.runs for new, mass in run.ends}
+                tied = greedy_parting(program.name, program.logits, texts, promised_law)
+                if tied is not None and tied.near_tie:
+                    return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
                 then = (
                     f"after {prefix} draft {token} has p = {p:.6g} and q = {q:.6g}: it should be emitted with "
                     f"probability {min(p, q):.6g}, but is with {rate:.6g}"

@@ -6,15 +6,20 @@ suspicion is confirmed on fresh ones, and a control that must be told apart is j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 from zlib import crc32
 
-from reference import Claim
+from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.laws.near_ties import greedy_parting
 from specverify.statistics import FitVerdict, agreement
 from specverify.subjects.subject import SampledPair, Subject
+
+Sample = Callable[[int, int], Mapping[Tokens, int]]
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -29,16 +34,17 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
     """Judge one pair of calls."""
+    ours, theirs = Counter[Tokens](), Counter[Tokens]()
     found = agreement(
-        pair.sample,
-        pair.plain,
+        partial(_counted, ours, pair.sample),
+        partial(_counted, theirs, pair.plain),
         detect=pair.detect,
         false_alarm=conditions.false_alarm,
         miss=conditions.miss,
         seed=crc32(f"{conditions.seed}/{subject}/{pair.name}".encode()),
     )
     shown = found.second or found.first
-    figures = {
+    figures: dict[str, Any] = {
         "tv_detectable": found.detectable_tv,
         "tv_observed": shown.tv_observed,
         "samples": found.first.samples + (found.second.samples if found.second else 0),
@@ -47,10 +53,22 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
         return Examination("samples with and without speculation agree", rational=False, figures=figures)
     if found.verdict is FitVerdict.UNKNOWN:
         return Examination("the control was not told apart", unknown=True, rational=False, figures=figures)
+    parted = greedy_parting(pair.name, pair.logits, ours, theirs)
+    if parted is not None:
+        figures["partings"] = [parted._asdict()]
+    if parted is not None and parted.near_tie:
+        return Examination(parted.undecided, unknown=True, rational=False, figures=figures)
     statement = f"with and without speculation differ by TV {shown.tv_observed:.4f}, p = {shown.p_value:.2g}"
     let = (f"setting {pair.name}", f"{found.first.samples} samples of each, then {shown.samples} fresh ones")
     example = Counterexample(let=let, then=statement)
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
+
+
+def _counted(total: Counter[Tokens], sample: Sample, number: int, seed: int) -> Mapping[Tokens, int]:
+    """Return the counts of a sample, which are added to the total."""
+    found = sample(number, seed)
+    total.update(found)
+    return found
 
 
 CHECK = Check(

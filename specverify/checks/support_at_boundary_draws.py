@@ -29,6 +29,7 @@ from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
+from specverify.laws.near_ties import greedy_parting
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import EngineProgram, GivenCall, Subject, UnusableSubject
@@ -75,6 +76,9 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     runs = 0
     for found in at_boundaries(program, conditions.runs):
         runs += found.law.runs
+        tied = greedy_parting(program.name, program.logits, found.law.probabilities, program.law())
+        if found.outside and tied is not None and tied.near_tie:
+            return Examination(tied.undecided, unknown=True, rational=False, figures={"runs": runs})
         if found.outside:
             then = f"{found.outside[0]} comes out, which has probability 0 without speculation"
             return refuted(program, then, f"every uniform is {found.said}", {"runs": runs})

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specverify.base.arguments import check_count, check_number, check_positive, check_probability, check_seconds
+from specverify.base.arguments import (
+    check_count,
+    check_number,
+    check_positive,
+    check_probability,
+    check_rounding,
+    check_seconds,
+)
 from specverify.cli.options import (
     AlarmOption,
     JsonOption,
@@ -34,8 +42,8 @@ PER_TOKEN = 0.01
 """Relative error of a probability that an engine tells: a forward pass of bfloat16 in another batch differs by that."""
 
 
-def _check_rounding(value: float, name: str) -> None:
-    check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
+def _check_temperature(value: float, name: str) -> None:
+    check_number(value, name, "a finite number of at least 0", lambda number: 0 <= number < math.inf)
 
 
 def sample_command(
@@ -53,7 +61,8 @@ def sample_command(
         int, option("Tokens of a sample.", "--max-tokens", check_count, "the tokens of a sample")
     ] = 1,
     temperature: Annotated[
-        float | None, option("Told to the subject.", "--temperature", check_positive, "the temperature", "probability")
+        float | None,
+        option("Told to the subject; 0 is greedy.", "--temperature", _check_temperature, "the temperature"),
     ] = None,
     model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
     eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
@@ -69,7 +78,7 @@ def sample_command(
     ] = 128,
     rounding: Annotated[
         float | None,
-        option("Relative error of the law's probabilities.", "--rounding", _check_rounding, "the rounding"),
+        option("Relative error of the law's probabilities.", "--rounding", check_rounding, "the rounding"),
     ] = None,
     timeout: Annotated[float, option("Seconds for one answer.", "--timeout", check_seconds)] = 60.0,
     memory: Annotated[
@@ -91,7 +100,7 @@ def sample_command(
         stop("--logprobs needs temperature 1: what engines tell is mostly not tempered, expected --law or --reference")
     tempered = 1.0 if logprobs else temperature
     wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), whole=logprobs)
-    usual = PER_TOKEN * max_tokens if logprobs else 1e-6
+    usual = PER_TOKEN * max_tokens if logprobs else PER_TOKEN if reference else 1e-6
     plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
     verdicts: list[Verdict] = []
@@ -115,8 +124,8 @@ def _judged(
     """Start what is needed and judge it; whatever is wrong with a black box is its verdict."""
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
-    from specverify.run.black_boxes import Words, law_from_logprobs, law_of_file, opened
-    from specverify.run.samplers import sampled_verdicts
+    from specverify.run.black_boxes import Words, law_from_logprobs, law_of_file, opened, told_logits
+    from specverify.run.greedy import judged_greedily
     from specverify.subjects.subject import UnusableSubject
 
     words = Words({}, set())
@@ -129,9 +138,10 @@ def _judged(
                 law = law_from_logprobs(box, wanted, words, plan.rounding)
                 plan = plan._replace(rounding=(1 + plan.rounding) ** 2 - 1)
             with progress_shown(f"sampling {subject}", console=errors) as progress:
-                verdicts = sampled_verdicts(
+                verdicts = judged_greedily(
                     box.sampler,
                     plan,
+                    None if other is None else told_logits(other, wanted, words, plan.rounding),
                     law=law,
                     reference=other and other.sampler,
                     progress=lambda done, most: progress.now(f"{done} of {most} samples at most"),

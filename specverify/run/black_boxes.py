@@ -26,6 +26,7 @@ from reference import Tokens
 from specverify.base.arguments import is_token, shown
 from specverify.foreign.lines import Ask, Limits, answering
 from specverify.laws.known_law import OTHERS
+from specverify.laws.near_ties import NO_TOKEN, Logits
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 
@@ -128,6 +129,8 @@ def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Mapping[An
     if prefix and not isinstance(wanted.prompt, tuple):
         raise UnusableSubject(f"{name} is given a text, and what follows more than one token needs a prompt of ids")
     prompt = (*wanted.prompt, *prefix) if isinstance(wanted.prompt, tuple) else wanted.prompt
+    if wanted.temperature == 0:
+        wanted = wanted._replace(temperature=None)  # of the row whose argmax is taken, not of a point mass
     found = ask({"ask": "logprobs", **_given(wanted), "prompt": prompt, "top": TOP}).get("logprobs")
     try:
         told = {token: float(value) for token, value in found or ()}
@@ -141,6 +144,20 @@ def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Mapping[An
 def _given(wanted: Wanted) -> dict[str, Any]:
     temperature = {} if wanted.temperature is None else {"temperature": wanted.temperature}
     return {"prompt": wanted.prompt, **temperature}
+
+
+def told_logits(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> Logits:
+    """Return what a black box tells of next tokens, with how far off it may be; nothing where it cannot tell."""
+
+    def row(new: Tokens) -> Mapping[int, float] | None:
+        try:
+            told = {words.number(token): value for token, value in box.logprobs(new).items()}
+        except UnusableSubject:
+            return None
+        end = None if wanted.eos is None else told.get(words.number(wanted.eos), min(told.values()))
+        return told if end is None else {**told, NO_TOKEN: end}
+
+    return Logits(row, rounding)
 
 
 def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> dict[Any, float]:

@@ -23,9 +23,9 @@ from typing import Any, Final
 from specverify.base.arguments import (
     argument_error,
     check_count,
-    check_number,
     check_positive,
     check_probability,
+    check_rounding,
     check_seconds,
     check_seed,
     is_token,
@@ -50,10 +50,6 @@ def _check_prompt(value: Any, name: str) -> None:
         raise argument_error(name, value, "a text or a list of token ids")
 
 
-def _check_rounding(value: Any, name: str) -> None:
-    check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
-
-
 def _check_token(value: Any, name: str) -> None:
     if not is_token(value):
         raise argument_error(name, value, "a token id")
@@ -66,7 +62,7 @@ OF_ALL: Final[Mapping[str, Check]] = {
     "block": lambda value, name: check_count(value, name, least=64),
     "blocks": check_count,
     "largest_call": check_count,
-    "rounding": _check_rounding,
+    "rounding": check_rounding,
     "seed": check_seed,
     "block_seconds": check_seconds,
 }

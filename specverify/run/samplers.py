@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Tokens
-from specverify.base.arguments import check_count, check_number, check_probability, check_seed
+from specverify.base.arguments import check_count, check_probability, check_rounding, check_seed
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
 from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
@@ -82,7 +82,7 @@ def check_plan(plan: SamplingPlan) -> None:
     if plan.most_samples is not None:
         check_count(plan.most_samples, "most_samples", least=2 * FIRST_CALL)
     check_count(plan.largest_call, "largest_call")
-    check_number(plan.rounding, "rounding", "a relative error of at least 0 and below 1", lambda value: 0 <= value < 1)
+    check_rounding(plan.rounding, "rounding")
     check_seed(plan.seed)
 
 

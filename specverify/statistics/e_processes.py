@@ -32,7 +32,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from specverify.base.arguments import argument_error, check_count, check_number, check_probability
+from specverify.base.arguments import argument_error, check_count, check_probability, check_rounding
 from specverify.statistics.planning import noncentrality_beyond
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -58,7 +58,7 @@ def log_e_value(
         raise ValueError(f"counts have shape {seen.shape} and masses {law.shape}, expected [..., k] and [k]")
     if not (seen >= 0).all() or not ((law >= 0) & (law <= 1 + 1e-9)).all():
         raise ValueError("counts or masses are negative or no numbers, expected counts >= 0 and probabilities")
-    check_number(rounding, "rounding", "a relative error of at least 0 and below 1", lambda value: 0 <= value < 1)
+    check_rounding(rounding, "rounding")
     reachable = law > 0
     total, some, known = seen.sum(axis=-1), seen[..., reachable], law[reachable]
     likelihood = (some * np.log(known)).sum(axis=-1) + total * math.log1p(rounding)

@@ -22,6 +22,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
+from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.subjects.emitted import check_type, in_order, number_of
 from specverify.subjects.observer import Observer
@@ -55,11 +56,13 @@ def engine_subject(
     models: ModelsWithPasses = (),
     claims: frozenset[Claim] = LOSSLESS,
     observer: Observer | None = None,
+    logits: Logits | None = None,
 ) -> Subject:
     """Return the subject of one call; it claims to be lossless unless told otherwise.
 
     ``plain`` may also be the law of the new tokens itself. The forward passes of ``models`` are remembered by content
-    from run to run. With an ``observer`` both calls are looked into while they run.
+    from run to run. With an ``observer`` both calls are looked into while they run. ``logits`` are the target's, of
+    which both take the argmax where they decode greedily.
     """
     sample = partial(_counted, speculative)
     subject = Subject(
@@ -68,7 +71,7 @@ def engine_subject(
         claims=claims,
         rational=False,
     )
-    program = program_of("as called", speculative, plain, models, observer)
+    program = program_of("as called", speculative, plain, models, observer)._replace(logits=logits)
     if isinstance(plain, Mapping):
         law = partial(_given_law, plain)
         return subject._replace(
@@ -78,7 +81,7 @@ def engine_subject(
         )
     return subject._replace(
         programs=(program,),
-        pairs=(SampledPair(SAMPLED, sample, partial(_counted, plain), DETECT),),
+        pairs=(SampledPair(SAMPLED, sample, partial(_counted, plain), DETECT, logits),),
         warm=partial(_warm, speculative, plain),
     )
 

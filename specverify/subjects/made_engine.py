@@ -17,9 +17,12 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
+from specverify.laws.near_ties import Logits
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.observer import Observer
@@ -95,7 +98,9 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
         replays=REPLAYS,
         rows=partial(_rows, scenario),
     )
-    if like.plain is not None:
+    if like.plain is None:
+        program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
+    else:
         program = program._replace(plain=partial(_opened, make, scenario, "plain"))
     if like.observer is None:
         return program
@@ -170,6 +175,12 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
     models, tokens = _models(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
+
+
+def _logits(scenario: Scenario, new: Tokens) -> Any:
+    """Return the logits ``[vocabulary]`` of the target after the prompt and these new tokens."""
+    with np.errstate(divide="ignore"):
+        return np.log(_models(scenario).target(scenario.prompt + new))
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.laws.call_paths import Ending
 from specverify.laws.call_rule import Rows
+from specverify.laws.near_ties import Logits
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 
@@ -103,6 +104,8 @@ class SampledPair(NamedTuple):
     plain: Callable[[int, int], Mapping[Tokens, int]]
     detect: float
     """The total variation to be seen."""
+    logits: Logits | None = None
+    """What the target says of next tokens, where that is known."""
 
 
 class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
@@ -188,6 +191,8 @@ class EngineProgram(NamedTuple):
     """For a reader: tokens -> p and q after them, on the way to these new tokens, where they are known."""
     documented: tuple[str, ...] = ()
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
+    logits: Logits | None = None
+    """What the target says of next tokens, where that is known: where greedy texts part, near-ties are no bugs."""
     source: Any = None
     """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 

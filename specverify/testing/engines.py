@@ -12,8 +12,10 @@ from specverify.base.arguments import (
     argument_error,
     check_callable,
     check_law,
+    check_rounding,
 )
 from specverify.engines import found_engines, no_passes
+from specverify.laws.near_ties import Logits
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
@@ -28,6 +30,8 @@ def check_engine(
     *,
     observe: Observer | None = None,
     models: Sequence[Any] = (),
+    logits: Callable[[Tokens], Any] | None = None,
+    rounding: float = 1e-6,
     claims: Collection[Claim] | None = None,
     sampled: bool = False,
     **how: Unpack[Judging],
@@ -41,8 +45,16 @@ def check_engine(
     passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it GREEDY and
     SUPPORTED, unless told otherwise; where it is looked into, OPTIMAL_COUPLING too. With ``sampled`` both calls are
     sampled as well, some ten thousand times each; that decides where the draws of an engine cannot be answered.
+
+    ``logits`` is for greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
+    new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the gap of the two tokens
+    in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
+    relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
     """
     name, checked = name_of(speculative), _to_be_read(observe)
+    known = greedy_logits(logits, rounding)
+    if known is not None and (plain is None or isinstance(plain, Mapping)):
+        raise argument_error("plain", plain, "the call without speculation, where logits are given")
     if plain is None:
         check_callable(speculative, "what makes the engine", arguments=1)
         if checked is not None or len(models) > 0:
@@ -56,10 +68,19 @@ def check_engine(
             check_law(plain, "the law")
         else:
             check_callable(plain, "the call without speculation", arguments=0)
-        subject = engine_subject(speculative, plain, name, _models(models), observer=checked)
+        subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
     return subject_plan(claiming(subject, claims), how, sampled=sampled)
+
+
+def greedy_logits(row: Any, rounding: Any) -> Logits | None:
+    """Return what the target says of next tokens. Raises ``ValueError`` for what is no function or no rounding."""
+    check_rounding(rounding, "rounding")
+    if row is None:
+        return None
+    check_callable(row, "logits", arguments=1)
+    return Logits(row, rounding)
 
 
 def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScenario) -> Any:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from reference import Tokens
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
+from specverify.run.greedy import judged_greedily
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
+from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judged
 from specverify.testing.plans import ALARM, Judging, Plan, name_of
 
@@ -30,6 +33,7 @@ def check_sampler(
     law_after: Mapping[Any, Any] | None = None,
     draft: Any = None,
     acceptance: Any = None,
+    logits: Callable[[Tokens], Any] | None = None,
     tolerance: float = 0.05,
     most_samples: int | None = None,
     largest_call: int = 4096,
@@ -59,6 +63,10 @@ def check_sampler(
     holds. ``most_samples``: as many as a right sampler needs to hold, a million at most, if left out; ``largest_call``
     is the largest n. ``rounding`` is how far off the law's probabilities may be, relatively, by floating point.
 
+    ``logits`` is for greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
+    ``new``, or a mapping from the likeliest tokens to their logarithms. Where the only text of a sampler is not the
+    only one of what it is judged by, a gap that ``rounding`` explains is UNKNOWN: a near-tie, which may be no bug.
+
     Raises ``ValueError`` for arguments that cannot be.
     """
     check_callable(sample, "sample", arguments=2 if law_after is None else 3)
@@ -66,18 +74,19 @@ def check_sampler(
         check_callable(reference, "reference", arguments=2)
     plan = SamplingPlan(tolerance, how.get("alarm", ALARM), most_samples, largest_call, rounding, seed)
     check_plan(plan)
+    known = greedy_logits(logits, rounding)
     name = name_of(sample)
     other = None if reference is None else Sampler(name_of(reference), reference)
 
     def work() -> Sequence[Verdict]:
         if law_after is not None:
             return _after_each(Sampler(name, sample), law_after, plan, acceptance)
-        return sampled_verdicts(
-            Sampler(name, sample), plan, law=law, reference=other, draft=draft, acceptance=acceptance
+        return judged_greedily(
+            Sampler(name, sample), plan, known, law=law, reference=other, draft=draft, acceptance=acceptance
         )
 
     if law_after is not None:
-        _check_prefixes(law_after, [law, reference, draft])
+        _check_prefixes(law_after, [law, reference, draft, logits])
     names = (
         *(OF_A_REFERENCE if reference is not None else OF_A_LAW),
         *(("acceptance_fits_law",) if acceptance is not None else ()),
@@ -98,7 +107,7 @@ def check_sampler(
 def _check_prefixes(laws: Any, others: Sequence[Any]) -> None:
     """Raise ``ValueError`` unless they are laws by prefix, and nothing else is to be judged by."""
     if any(other is not None for other in others):
-        raise ValueError("law_after and law, reference or draft were given, expected law_after alone")
+        raise ValueError("law_after and law, reference, draft or logits were given, expected law_after alone")
     if not isinstance(laws, Mapping) or not laws:
         raise argument_error("law_after", laws, "laws by prefix, at least one")
     for prefix in laws:

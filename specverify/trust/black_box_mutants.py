@@ -1,4 +1,6 @@
-"""Seventeen bugs of real engines in one small vectorised decoder, as a black box shows them: by samples alone.
+"""Bugs of real engines in one small vectorised decoder, as a black box shows them: by samples alone.
+
+Seventeen change the texts, or how they depend on each other. Three leave them right and change what is accepted.
 
 The models know no context: p = (.1, .2, .3, .4) and q reversed, three drafts a round, texts of two tokens. A row has
 noise of its own, exponential races for tokens and uniforms for coins, and a bug changes one thing about it.
@@ -52,6 +54,8 @@ class Bug(NamedTuple):
     """Every round begins the stream of random numbers again."""
     rows_alike: bool = False
     """Two neighbouring rows share their stream."""
+    counted_behind_the_end: bool = False
+    """Accepted drafts of the last round are counted although the text has ended before them."""
 
 
 MUTANTS: Final[Mapping[str, Bug]] = {
@@ -76,21 +80,52 @@ MUTANTS: Final[Mapping[str, Bug]] = {
 }
 """By what is wrong; lenience and the dishonest draft come in two strengths each."""
 
+KEPT: Final = 0.8
+OF_ACCEPTANCE: Final[Mapping[str, Bug]] = {
+    "none: a correct decoder": Bug(),
+    "every draft rejected": Bug(ratio=lambda token: np.zeros(token.shape), residual=P),
+    "a fifth of the drafts rejected without need": Bug(
+        ratio=lambda token: KEPT * np.minimum(_ratio(token), 1), residual=P - KEPT * np.minimum(P, Q)
+    ),
+    "drafts counted behind the end": Bug(counted_behind_the_end=True),
+}
+"""By what is wrong; the texts of all follow the target's law."""
+
+
+def acceptance() -> Array:
+    """Return the law ``[3]`` of how many tokens of a text are accepted drafts.
+
+    Every token of a text of two is decided by a draft of its own, and stays with probability sum(min(p, q)) whatever
+    came before: the models know no context, and a round drafts more than two.
+    """
+    rate = np.minimum(P, Q).sum()
+    return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
+
 
 def decode(bug: Bug, seed: int, number: int) -> Array:
     """Return ``number`` texts, int64 ``[number, 2]``: what ``check_sampler`` calls ``sample(seed, n)``."""
+    return told(bug, seed, number)["tokens"]
+
+
+def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
+    """Return the same with ``accepted``, int64 ``[number]``: how many tokens of each text are accepted drafts."""
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
     text, filled = np.zeros((rows, TOKENS), dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    accepted = np.zeros(rows, dtype=np.int64)
     while (filled < TOKENS).any():
         if bug.rounds_alike:
             rng = np.random.default_rng(seed)
-        new, count = _round(bug, rng, rows)
+        new, count, first = _round(bug, rng, rows)
+        stay = first if bug.counted_behind_the_end else np.minimum(first, TOKENS - filled)
+        accepted += np.where(filled < TOKENS, stay, 0)
         for place in range(bug.gamma + 1):
             taken = (place < count) & (filled < TOKENS)
             text[taken, filled[taken]] = new[taken, place]
             filled[taken] += 1
-    return np.repeat(text, 2, axis=0)[:number] if bug.rows_alike else text
+    if bug.rows_alike:
+        text, accepted = (np.repeat(found, 2, axis=0)[:number] for found in (text, accepted))
+    return {"tokens": text, "accepted": accepted}
 
 
 def counts(bug: Bug, seed: int, number: int) -> Array:
@@ -99,8 +134,8 @@ def counts(bug: Bug, seed: int, number: int) -> Array:
     return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
 
 
-def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array]:
-    """Return the tokens of one round, ``[rows, gamma + 1]``, and how many of them there are."""
+def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
+    """Return the tokens of one round, ``[rows, gamma + 1]``, how many there are, and how many drafts stay first."""
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
     drafts = _raced(bug.drafted, noise[:, :-1])
@@ -117,7 +152,7 @@ def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array]
     if bug.after_rejection:
         for place in range(1, bug.gamma):
             count += (count == place) & (first < place) & kept[:, place]
-    return new, count
+    return new, count, first
 
 
 def _replacements(bug: Bug, coins: Array, noise: Array, fresh: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,17 +13,17 @@ import numpy as np
 
 from specverify.base.verdict import Status
 from specverify.run.samplers import SamplingPlan, sampled_verdicts
-from specverify.statistics.e_processes import log_e_value
+from specverify.statistics.e_processes import CONCENTRATIONS, Array, log_e_value
 from specverify.subjects.sampler import Sampler
-from specverify.trust import large_vocabulary
-from specverify.trust.black_box_mutants import MUTANTS, Bug, P, counts, decode
+from specverify.trust import large_vocabulary, listed_figures
+from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, Bug, P, acceptance, counts, told
 from specverify.trust.calibrate import Calibration
 from specverify.trust.existing_tests import flashinfer_cosine, pytorch_two_samples
 
 ALARM: Final = 1e-6
 EVERY: Final = 250
 MOST: Final = 60_000
-SEEDS: Final = (1, 2, 3)
+RUNS: Final = 21
 LARGE: Final = 200_000
 """Texts that the total variation in the table is measured on."""
 PAGE: Final = Path(__file__).parents[2] / "docs" / "black-boxes.md"
@@ -37,6 +37,8 @@ class Found(NamedTuple):
     tv: float
     sequences: tuple[int | None, ...]
     """Looked at after every 250, with each seed: the texts until their law was refuted; None if never."""
+    listed: tuple[int | None, ...]
+    """The same by the e-process of the survey whose figures ``listed_figures`` holds."""
     check: str
     """The check of ``check_sampler`` that refuted, and after how many texts; or what was said instead."""
 
@@ -50,22 +52,26 @@ def found(name: str, bug: Bug) -> Found:
     """Sample one bug until it is refuted, by the e-process of its law and by ``check_sampler``."""
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
-    return Found(name, tv, tuple(until_refuted(bug, seed) for seed in SEEDS), _by_checks(bug))
+    ours, theirs = (
+        tuple(until_refuted(bug, seed, concentrations) for seed in range(1, RUNS + 1))
+        for concentrations in (CONCENTRATIONS, listed_figures.CONCENTRATIONS)
+    )
+    return Found(name, tv, ours, theirs, _by_checks(bug))
 
 
-def until_refuted(bug: Bug, seed: int) -> int | None:
+def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
     """Return how many texts, in batches of 250, refute the law at an alarm of 1e-6; None if 60 000 do not."""
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
         total += counts(bug, seed * 10_000 + batch, EVERY)
-        if log_e_value(total, masses) >= -math.log(ALARM):
+        if log_e_value(total, masses, concentrations) >= -math.log(ALARM):
             return (batch + 1) * EVERY
     return None
 
 
-def _by_checks(bug: Bug) -> str:
+def _by_checks(bug: Bug, acceptance: Array | None = None) -> str:
     plan = SamplingPlan(tolerance=0.02, alarm=ALARM)
-    verdicts = sampled_verdicts(Sampler("it", partial(decode, bug)), plan, law=law())
+    verdicts = sampled_verdicts(Sampler("it", partial(told, bug)), plan, law=law(), acceptance=acceptance)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     samples = next(item for item in verdicts if item.check == "samples_fit_law").figures["samples"]
     if refuted:
@@ -76,11 +82,41 @@ def _by_checks(bug: Bug) -> str:
 
 def mutant_table() -> str:
     """Return the table of the bugs."""
-    lines = ["| bug | TV | texts until refuted | `check_sampler` refutes by |", "|---|---|---|---|"]
+    heads = (
+        "bug | TV | texts until refuted | by the survey's e-process | the survey's figure | `check_sampler` refutes by"
+    )
+    lines = [f"| {heads} |", "|---|---|---|---|---|---|"]
     for name, bug in MUTANTS.items():
         item = found(name, bug)
-        until = ", ".join("never" if number is None else str(number) for number in item.sequences)
-        lines.append(f"| {item.name} | {item.tv:.3f} | {until} | {item.check} |")
+        until = " | ".join(_spread(numbers) for numbers in (item.sequences, item.listed))
+        listed = listed_figures.texts_listed(name)
+        lines.append(f"| {item.name} | {item.tv:.3f} | {until} | {listed} | {item.check} |")
+    return "\n".join(lines)
+
+
+def _spread(numbers: Sequence[int | None]) -> str:
+    """Return the median of several runs, with the least and the most."""
+    if None in numbers:
+        return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"
+    ordered = sorted(number for number in numbers if number is not None)
+    least, middle, most = ordered[0], ordered[len(ordered) // 2], ordered[-1]
+    return str(middle) if least == most else f"{middle} ({least} to {most})"
+
+
+def acceptance_table() -> str:
+    """Return the table of the bugs that leave the texts right."""
+    lines = ["| bug | TV of texts | TV of accepted | `check_sampler` refutes by |", "|---|---|---|---|"]
+    for name, bug in OF_ACCEPTANCE.items():
+        said = told(bug, 0, LARGE)
+        texts, accepted = (
+            np.bincount(found, minlength=len(law)) / LARGE - law
+            for found, law in (
+                (said["tokens"] @ [len(P), 1], np.outer(P, P).ravel()),
+                (said["accepted"], np.pad(acceptance(), (0, 2))),
+            )
+        )
+        distances = " | ".join(f"{np.abs(found).sum() / 2:.3f}" for found in (texts, accepted))
+        lines.append(f"| {name} | {distances} | {_by_checks(bug, acceptance())} |")
     return "\n".join(lines)
 
 
@@ -99,7 +135,13 @@ def _calibrated(name: str, item: Calibration) -> str:
     return f"| {name} | {item.rate:.3f} ({item.low:.3f} to {item.high:.3f}) | {half.accepted:.3f} | {garbage} |"
 
 
-TABLES: Final = {"bugs": mutant_table, "large": large_vocabulary.table, "calibration": calibration_table}
+TABLES: Final = {
+    "bugs": mutant_table,
+    "survey": listed_figures.alarms_table,
+    "acceptance": acceptance_table,
+    "large": large_vocabulary.table,
+    "calibration": calibration_table,
+}
 
 
 def with_tables(page: str) -> str:

@@ -7,14 +7,16 @@ processor writes down what it is shown: with drafts it must be, call by call, wh
 own ``MinTokensLogitsProcessor`` counts those tokens and so allows an end too early.
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 
 try:
     import llama_cpp
     import numpy as np
-except ImportError as error:
-    print(f"cannot be tested: {error}")
+except Exception as error:
+    print(f"cannot be tested: {type(error).__name__}: {error}")
     sys.exit(125)
 
 OURS = Path(__file__).parents[3] / "specverify" / "engines" / "llama" / "models" / "target.gguf"
@@ -34,14 +36,28 @@ def shown(drafts, model) -> tuple[list[int], list[list[int]]]:
     return [token for token, _ in zip(steps, range(NEW), strict=False)], seen[:NEW]
 
 
-try:
-    model = llama_cpp.Llama(sys.argv[1] if len(sys.argv) > 1 else str(OURS), n_ctx=64, logits_all=True, verbose=False)
+def present() -> bool:
+    asked = []
+
+    def drafts(input_ids, /, **_):
+        asked.append(len(input_ids))
+        return np.array([0, 0], dtype=np.intc)
+
+    file = sys.argv[1] if len(sys.argv) > 1 else str(OURS)
+    model = llama_cpp.Llama(file, n_ctx=64, logits_all=True, verbose=False)
     text, expected = shown(None, model)
-    same, got = shown(lambda input_ids, /, **_: np.array([0, 0], dtype=np.intc), model)
+    same, got = shown(drafts, model)
+    if not asked or len(expected) < NEW:
+        raise ValueError("no drafts were asked for, or the processor was not called")
+    print(f"llama-cpp-python {llama_cpp.__version__}; new tokens {text}, with drafts {same}")
+    print(f"expected the processor to be shown {expected}")
+    print(f"got                                {got}")
+    return got != expected
+
+
+try:
+    status = int(present())
 except Exception as error:
-    print(f"cannot be tested: {error}")
-    sys.exit(125)
-print(f"llama-cpp-python {llama_cpp.__version__}; new tokens {text}, with drafts {same}")
-print(f"expected the processor to be shown {expected}")
-print(f"got                                {got}")
-sys.exit(int(got != expected))
+    print(f"cannot be tested: {type(error).__name__}: {error}")
+    status = 125
+sys.exit(status)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from specverify.report.page.gaps import partings
 from specverify.report.page.markup import Content, Markup, element, joined, scrolling, table
-from specverify.report.runs.said import Evidence, Level, Levels, Panel
+from specverify.report.runs.said import Evidence, Level, Levels, Panel, Partings
 
 LONG, HIGH = 240.0, 16.0
 """Size of the picture in a line."""
@@ -19,7 +20,10 @@ Place: TypeAlias = Callable[[float], float]
 
 def panel(found: Panel, name: str) -> Markup:
     """Return a panel under a heading; ``name`` is an id that no other has."""
-    body = levels(found) if isinstance(found, Levels) else evidence(found, name)
+    if isinstance(found, Partings):
+        body = partings(found)
+    else:
+        body = levels(found) if isinstance(found, Levels) else evidence(found, name)
     heading = element("h4", found.title, id=name)
     return element("div", heading, element("p", found.said), body, class_="panel")
 

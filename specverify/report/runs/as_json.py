@@ -9,7 +9,7 @@ from typing import Any
 from specverify.report.data import finite, plain_verdict
 from specverify.report.runs.said import RunSaid, SubjectSaid
 
-FORMAT, FORMAT_VERSION = "specverify run", 1
+FORMAT, FORMAT_VERSION = "specverify run", 2
 
 
 def run_as_json(run: RunSaid) -> str:

@@ -8,7 +8,8 @@ from math import log10
 from typing import Any
 
 from specverify.base.verdict import Verdict
-from specverify.report.runs.said import Evidence, Level, Levels, Panel
+from specverify.laws.near_ties import Parting
+from specverify.report.runs.said import Evidence, Level, Levels, Panel, Partings
 from specverify.statistics.confidence_sequences import rate_sequence
 
 BANDS_MISS = 0.01
@@ -29,6 +30,8 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
         yield from acceptance_panels(figures["acceptance"])
     if figures.get("rows"):
         yield distances_panel(figures["rows"])
+    if figures.get("partings"):
+        yield partings_panel(figures["partings"])
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
@@ -69,13 +72,23 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
     yield Levels(
-        "Acceptance by position", f"Probability that the first drafts are all accepted. {said}", first, "is", "can be"
+        "Acceptance by position",
+        f"Probability that the first drafts are all accepted. {said}",
+        first,
+        "drafts",
+        "is",
+        "can be",
     )
     columns = [[1.0, *column, 0.0] for column in zip(*rates, strict=True)]
     lengths = zip(*([before - after for before, after in pairwise(column)] for column in columns), strict=True)
     rows = tuple(Level(str(length), seen, best) for length, (seen, best) in enumerate(lengths))
     yield Levels(
-        "Law of the accepted length", f"Probability of each number of accepted drafts. {said}", rows, "is", "can be"
+        "Law of the accepted length",
+        f"Probability of each number of accepted drafts. {said}",
+        rows,
+        "accepted",
+        "is",
+        "can be",
     )
 
 
@@ -113,3 +126,25 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
         "would have been refuted."
     )
     return Levels("Total variation of planned samples", said, levels, "setting", expected_as="would have been refuted")
+
+
+def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
+    """Return where greedy texts part, near-ties told from bugs; JSON has a word for an infinite gap."""
+    rows = tuple(
+        Parting(
+            str(item["setting"]),
+            int(item["position"]),
+            int(item["plain"]),
+            int(item["speculative"]),
+            float(item["gap"]),
+            float(item["bound"]),
+            bool(item["near_tie"]),
+        )
+        for item in told
+    )
+    said = (
+        "The first new token at which speculation and the target alone differ. The gap is how far the farther of the "
+        "two tokens lies below the target's largest logit. A near-tie is a gap that the rounding of the two passes "
+        "explains; what is beyond it is a bug. Pictures are in powers of ten."
+    )
+    return Partings("Near-ties: where greedy texts part", said, rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from specverify.base.verdict import Status, Verdict
+from specverify.laws.near_ties import Parting
 
 FAILED = (Status.REFUTED, Status.UNUSABLE)
 OPEN = (Status.UNKNOWN,)
@@ -55,7 +56,15 @@ class Evidence(NamedTuple):
     """The decimal logarithm at which it refutes."""
 
 
-Panel: TypeAlias = Levels | Evidence
+class Partings(NamedTuple):
+    """A panel of the places at which greedy speculation and the target alone part."""
+
+    title: str
+    said: str
+    rows: tuple[Parting, ...]
+
+
+Panel: TypeAlias = Levels | Evidence | Partings
 
 
 class SubjectSaid(NamedTuple):

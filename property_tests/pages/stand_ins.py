@@ -1,0 +1,176 @@
+"""Engines in a few lines, in the shape that the reproducers ask for: right ones, and ones with the defect.
+
+Each function returns the modules by name; ``wrong`` has the defect. None of them decodes well.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+
+
+def module(name, **content):
+    made = ModuleType(name)
+    made.__dict__.update(content, __version__="stand-in")
+    return made
+
+
+def llama(wrong, drafting=True):
+    class Llama:
+        def __init__(self, _, **__):
+            self.draft_model = None
+
+        def reset(self):
+            pass
+
+        def generate(self, prompt, *, logits_processor, **_):
+            text = list(prompt)
+            while True:
+                drafts = self.draft_model(np.array(text)).tolist() if self.draft_model and drafting else []
+                for process in logits_processor:
+                    process(np.array(text + drafts * wrong), None)
+                text.append(1)
+                yield 1
+
+    return {"llama_cpp": module("llama_cpp", Llama=Llama, LogitsProcessorList=list)}
+
+
+def _torch():
+    init = SimpleNamespace(normal_=lambda *_: None)
+    return module("torch", tensor=np.array, manual_seed=lambda seed: None, nn=SimpleNamespace(init=init))
+
+
+def lucidrains_batch(wrong):
+    class Decoder:
+        def __init__(self, **_):
+            pass
+
+        def parameters(self):
+            return [SimpleNamespace(dim=lambda: 2), SimpleNamespace(dim=lambda: 1)]
+
+        def eval(self):
+            return self
+
+    def decode(target, draft, prompts, length, gamma, temperature):
+        return (prompts.sum(axis=1, keepdims=True) + wrong * len(prompts) + np.arange(length),)
+
+    return {"torch": _torch(), "speculative_decoding": module("it", Decoder=Decoder, speculative_decoding=decode)}
+
+
+def lucidrains_early_exit(wrong):
+    def decoder(**_):
+        if wrong:
+            raise NameError("name 'RMSNorm' is not defined")
+
+    return {"speculative_decoding": module("it", Decoder=decoder)}
+
+
+def _mlx(**content):
+    random = SimpleNamespace(seed=lambda seed: None)
+    numbers = {"array": np.array, "log": np.log, "repeat": np.repeat, "random": random}
+    core = module("mlx.core", cpu=0, set_default_device=lambda device: None, **numbers)
+    return {"mlx": module("mlx", core=core), "mlx.core": core, "mlx_lm": module("mlx_lm"), **content}
+
+
+def mlx_penalties(wrong):
+    def steps(prompt, *models, max_tokens, logits_processors, **_):
+        new = []
+        for _ in range(max_tokens):
+            for process in logits_processors:
+                process(np.array([*prompt[-1 if wrong and len(models) == 2 else 0 :], *new]), None)
+            new.append(1)
+            yield 1, None
+
+    found = module("it", generate_step=steps, speculative_generate_step=steps)
+    classes = module("it", Model=lambda options: options, ModelArgs=dict)
+    return _mlx(**{"mlx_lm.generate": found, "mlx_lm.models": module("it"), "mlx_lm.models.llama": classes})
+
+
+def mlx_xtc(wrong, share=0.5):
+    rng = np.random.default_rng(0)
+
+    def sampler(logits):
+        coins = rng.random(1 if wrong else len(logits)) < share
+        return np.broadcast_to(coins, len(logits)).astype(int)
+
+    return _mlx(**{"mlx_lm.sample_utils": module("it", make_sampler=lambda **_: sampler)})
+
+
+def _parameters(_):
+    made = SimpleNamespace(search={}, speculative={})
+    made.set_search_options, made.set_speculative_options = made.search.update, made.speculative.update
+    return made
+
+
+def onnxruntime_append(wrong):
+    class Generator:
+        def __init__(self, *_):
+            self.read, self.waiting = [], []
+
+        def append_tokens(self, tokens):
+            self.read += [*([] if wrong else self.waiting), *tokens]
+            self.waiting = []
+
+        def generate_next_token(self):
+            self.waiting = [2]
+
+        def get_next_tokens(self):
+            return np.array(self.waiting)
+
+        def get_logits(self):
+            return np.arange(5.0) * sum(self.read)
+
+    return {"onnxruntime_genai": module("og", Model=str, GeneratorParams=_parameters, Generator=Generator)}
+
+
+def onnxruntime_ngram(wrong, repeating=True):
+    class Generator:
+        def __init__(self, _, parameters):
+            self.text, self.length = [], parameters.search["max_length"]
+            heeded = "no_repeat_ngram_size" in parameters.search and not (wrong and parameters.speculative)
+            self.fresh = heeded or not repeating
+
+        def append_tokens(self, tokens):
+            self.text += tokens
+
+        def is_done(self):
+            return len(self.text) >= self.length
+
+        def generate_next_token(self):
+            pairs = set(zip(self.text, self.text[1:], strict=False)) if self.fresh else ()
+            self.text.append(next(token for token in range(9) if (self.text[-1], token) not in pairs))
+
+        def get_sequence(self, _):
+            return np.array(self.text)
+
+    return {"onnxruntime_genai": module("og", Model=str, GeneratorParams=_parameters, Generator=Generator)}
+
+
+def openvino(wrong, sampling=True):
+    class Pipeline:
+        def __init__(self, *_, scheduler_config, draft_model=None):
+            self.drafting, self.prefixes = draft_model is not None, scheduler_config.enable_prefix_caching
+
+        def generate(self, _, config):
+            if not sampling or (wrong and self.drafting and self.prefixes):
+                raise RuntimeError("sampling is not supported")
+            bits = np.random.default_rng(config.rng_seed).integers(2, size=3)
+            return SimpleNamespace(tokens=[(bits + 4 * (wrong and self.drafting)).tolist()])
+
+    names = {"SchedulerConfig": SimpleNamespace, "GenerationConfig": SimpleNamespace, "LLMPipeline": Pipeline}
+    genai = module("og", draft_model=lambda *_, **__: "a draft", **names)
+    return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
+
+
+ENGINES = {
+    "llama_min_tokens": llama,
+    "lucidrains_batch": lucidrains_batch,
+    "lucidrains_early_exit": lucidrains_early_exit,
+    "mlx_penalties": mlx_penalties,
+    "mlx_xtc": mlx_xtc,
+    "onnxruntime_append_tokens": onnxruntime_append,
+    "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
+    "openvino_draft_sampling": openvino,
+}
+"""By the name of the reproducer."""

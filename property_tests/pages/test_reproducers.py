@@ -1,0 +1,111 @@
+"""Reproducers end with 0 where the defect is mended, 1 where it is there, 125 where it cannot be tested.
+
+Engines are stood in for. The surveys of real ones, at the versions that are named, saw every one of them end with 1.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import stand_ins
+
+FOLDER = Path(__file__).parents[2] / "docs" / "findings" / "reproducers"
+FIXED, PRESENT, UNTESTED = 0, 1, 125
+
+
+class OfAnotherVersion(ModuleType):
+    """A module in which every name is there, and nothing can be called as it is called here."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def other(*_, **__):
+            raise TypeError(f"{name}() got an unexpected keyword argument")
+
+        return other
+
+
+@pytest.fixture
+def status(monkeypatch):
+    def run(name, modules):
+        for module, content in modules.items():
+            monkeypatch.setitem(sys.modules, module, content)
+        monkeypatch.setattr(sys, "argv", [name])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(FOLDER / f"{name}.py"))
+        return ended.value.code
+
+    return run
+
+
+def test_every_reproducer_has_a_stand_in():
+    assert {file.stem for file in FOLDER.glob("*.py")} == set(stand_ins.ENGINES)
+
+
+@pytest.mark.parametrize("name", stand_ins.ENGINES)
+def test_the_defect_is_told_from_its_absence(status, capsys, name):
+    assert status(name, stand_ins.ENGINES[name](wrong=False)) == FIXED
+    assert status(name, stand_ins.ENGINES[name](wrong=True)) == PRESENT
+    assert "cannot be tested" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", stand_ins.ENGINES)
+def test_an_engine_that_is_not_there_cannot_be_tested(status, capsys, name):
+    modules = stand_ins.ENGINES[name](wrong=False)
+    for missing in modules.keys() - {"mlx_lm.models"}:  # whose submodule is there
+        assert status(name, modules | {missing: None}) == UNTESTED
+        assert "cannot be tested: ModuleNotFoundError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", stand_ins.ENGINES)
+@pytest.mark.parametrize("kind", [ModuleType, OfAnotherVersion])
+def test_an_engine_of_another_version_cannot_be_tested(status, capsys, name, kind):
+    """Names are missing from it, or take other arguments."""
+    modules = {module: kind(module) for module in stand_ins.ENGINES[name](wrong=False)}
+    assert status(name, modules) == UNTESTED
+    assert "cannot be tested: " in capsys.readouterr().out
+
+
+def cannot_be_made(*_, **__):
+    raise OSError("the model cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "maker"),
+    [
+        ("llama_min_tokens", "llama_cpp", "Llama"),
+        ("lucidrains_batch", "speculative_decoding", "Decoder"),
+        ("lucidrains_early_exit", "speculative_decoding", "Decoder"),
+        ("mlx_penalties", "mlx_lm.models.llama", "Model"),
+        ("mlx_xtc", "mlx_lm.sample_utils", "make_sampler"),
+        ("onnxruntime_append_tokens", "onnxruntime_genai", "Model"),
+        ("onnxruntime_ngram_no_repeat", "onnxruntime_genai", "Model"),
+        ("openvino_draft_sampling", "openvino_genai", "LLMPipeline"),
+    ],
+)
+def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, module, maker):
+    modules = stand_ins.ENGINES[name](wrong=True)
+    setattr(modules[module], maker, cannot_be_made)
+    assert status(name, modules) == UNTESTED
+    assert "cannot be tested: OSError: the model cannot be read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "said"),
+    [
+        ("llama_min_tokens", partial(stand_ins.llama, drafting=False), "no drafts were asked for"),
+        ("mlx_xtc", partial(stand_ins.mlx_xtc, share=0.0), "nothing varies"),
+        ("onnxruntime_ngram_no_repeat", partial(stand_ins.onnxruntime_ngram, repeating=False), "or never"),
+        ("openvino_draft_sampling", partial(stand_ins.openvino, sampling=False), "sampling is not supported"),
+    ],
+)
+def test_an_engine_that_does_not_get_there_is_not_called_mended(status, capsys, name, engine, said):
+    """It drafts nothing, draws nothing, repeats nothing, or samples nothing without drafts either."""
+    assert status(name, engine(wrong=False)) == UNTESTED
+    assert said in capsys.readouterr().out

@@ -1,0 +1,130 @@
+"""Where greedy texts part: how far the target's logits there lie apart, beside what rounding can do.
+
+Greedy speculation emits the argmax of the target, and so does the target alone. The two compute a row in different
+passes, which round differently; where the largest logits nearly tie either may win, and neither is wrong. Let every
+probability of either pass be within the relative error r of the one that the row tells. A pass that prefers token x to
+token y then has p(x) (1 + r) >= p(y) (1 - r): no token that a right pass emits lies further below the largest logit
+than ln((1 + r) / (1 - r)). What lies further below is no tie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reference import Tokens
+from reference.arguments import shown
+
+NO_TOKEN = -1
+"""Stands for the token of a text that has ended."""
+RESIDUE = 1e-9
+"""Less probability than this is no second outcome of a greedy call."""
+
+
+class Logits(NamedTuple):
+    """What the target says of the next token, and how exactly."""
+
+    row: Callable[[Tokens], Any]
+    """``row(new)``: logits ``[vocabulary]`` after the prompt and these new tokens, of any common offset; or a mapping
+    from the likeliest tokens to theirs, where every other is no likelier than the last of these, and ``NO_TOKEN``
+    stands for the end of the text if it is told; None if nothing is."""
+    rounding: float
+    """How far off a probability of either pass may be, relatively."""
+
+    @property
+    def bound(self) -> float:
+        """How far below the largest logit a right pass may find its token."""
+        return 2 * math.atanh(self.rounding)
+
+
+class Parting(NamedTuple):
+    """The first new token that greedy speculation and the target alone do not have in common."""
+
+    setting: str
+    position: int
+    """Of the token, counted from 0."""
+    plain: int
+    """The target's token; ``NO_TOKEN`` where its text has ended."""
+    speculative: int
+    gap: float
+    """How far the logit of the farther of the two lies below the largest; infinite where a text has ended, unless
+    the end is a token of the row."""
+    bound: float
+    """What rounding explains, in the same unit."""
+    near_tie: bool
+    """Whether it explains this."""
+
+    @property
+    def undecided(self) -> str:
+        """What is said instead of a refutation."""
+        return f"{self}; in float64 a bug would stay and a tie would not"
+
+    def __str__(self) -> str:
+        verdict = "a near-tie" if self.near_tie else "no tie"
+        return (
+            f"at new token {self.position} speculation says {named(self.speculative)} and the target alone "
+            f"{named(self.plain)}: {verdict}, their logits are {self.gap:.3g} apart and rounding explains "
+            f"{self.bound:.3g}"
+        )
+
+
+def named(token: int) -> str:
+    """Return a token for a reader."""
+    return "nothing" if token == NO_TOKEN else str(token)
+
+
+def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
+    """Return where two different greedy texts part, None if nothing is told of it.
+
+    Raises ``ValueError`` for a row that is none.
+    """
+    texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
+    position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
+    row = logits.row(tuple(plain[:position]))
+    if row is None or any(token != int(token) for token in pair):
+        return None
+    if pair[0] != NO_TOKEN and _below(pair[0], row) == math.inf:
+        raise ValueError(f"the logits are {shown(row)}, expected a row with a place for token {pair[0]}")
+    gap = max(_below(token, row) for token in pair)
+    return Parting(setting, position, int(pair[0]), int(pair[1]), gap, logits.bound, gap <= logits.bound)
+
+
+def greedy_parting(
+    setting: str, logits: Logits | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]
+) -> Parting | None:
+    """Return where the text of a law parts from the only one that is expected.
+
+    None if several are expected, or nothing is told of the logits. A law of several texts is no greedy one: its
+    likeliest wrong text parts where no rounding explains it.
+    """
+    plain, text = without_chance(expected), without_chance(law)
+    if logits is None or not isinstance(plain, tuple) or text == plain:
+        return None
+    if isinstance(text, tuple):
+        return parting(setting, plain, text, logits)
+    others = law.keys() - {plain}
+    likeliest = max(others, key=lambda outcome: (law[outcome], outcome), default=None)
+    found = parting(setting, plain, likeliest, logits) if isinstance(likeliest, tuple) else None
+    return None if found is None else found._replace(bound=0.0, near_tie=False)
+
+
+def _below(token: int, row: Any) -> float:
+    """Return how far a token lies below the largest of a row; infinitely far if it is not in it."""
+    told = isinstance(row, Mapping)
+    plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
+    values = np.asarray(plain, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or np.isnan(values).any() or not math.isfinite(values.max()):
+        raise ValueError(f"the logits are {shown(row)}, expected a row of numbers")
+    if told:
+        last = -math.inf if token == NO_TOKEN else values.min()
+        return float(values.max() - row.get(token, last))
+    return float(values.max() - values[int(token)]) if token in range(len(values)) else math.inf
+
+
+def without_chance(probabilities: Mapping[Any, Any]) -> Any:
+    """Return the only outcome of a law, None if there are several: those of rounding aside."""
+    likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
+    return likely[0] if len(likely) == 1 else None

@@ -1,0 +1,82 @@
+"""The panel of near-ties: the gap of each pair of tokens beside what rounding explains, on a logarithmic scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from specverify.laws.near_ties import Parting, named
+from specverify.report.page.markup import Content, Markup, element, joined, scrolling, table
+from specverify.report.runs.said import Partings
+
+LONG, HIGH, EDGE = 240.0, 16.0, 8.0
+"""Size of a picture, and the margin at either end."""
+LEAST = 1e-12
+"""Gaps and bounds below are shown as this one."""
+TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
+"""What is said of a row, and the colour of it."""
+
+
+def partings(found: Partings) -> Markup:
+    """Return a table of the places at which greedy texts part."""
+    ends = _ends(found.rows)
+    signs = (("band", "▬", "rounding"), ("seen", "●", "gap"))
+    key = joined(
+        element("span", element("span", sign, class_=f"key-{sort}", aria_hidden="true"), f" {word}")
+        for sort, sign, word in signs
+    )
+    heads: list[Content] = [
+        "setting",
+        "verdict",
+        "gap",
+        "rounding explains",
+        key,
+        "new token",
+        "alone",
+        "speculation",
+    ]
+    rows: list[Sequence[Content]] = [_row(row, ends) for row in found.rows]
+    return scrolling(found.title, table(found.title, heads, rows, class_="levels"))
+
+
+def _row(row: Parting, ends: tuple[float, float]) -> Sequence[Content]:
+    word, colour = TIE if row.near_tie else BUG
+    return (
+        row.setting,
+        element("strong", word, class_=colour),
+        _number(row.gap),
+        _number(row.bound),
+        _picture(row, ends),
+        str(row.position),
+        named(row.plain),
+        named(row.speculative),
+    )
+
+
+def _number(value: float) -> str:
+    return "without bound" if math.isinf(value) else f"{value:.3g}"
+
+
+def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
+    """Return the decimal logarithms at which the pictures begin and end, the same for all rows."""
+    finite = [math.log10(max(value, LEAST)) for row in rows for value in (row.gap, row.bound) if math.isfinite(value)]
+    return min(finite, default=0.0) - 1, max(finite, default=0.0) + 1
+
+
+def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
+    """Return a row as a picture; a gap without bound is an arrow at its end."""
+    low, high = ends
+
+    def place(value: float) -> float:
+        return EDGE + (LONG - 2 * EDGE) * (math.log10(max(value, LEAST)) - low) / (high - low)
+
+    parts = [element("line", x1=EDGE, x2=LONG - EDGE, y1=HIGH / 2, y2=HIGH / 2, class_="axis")]
+    if row.bound > 0:
+        width = f"{place(row.bound) - EDGE:.1f}"
+        parts.append(element("rect", x=EDGE, y=4, width=width, height=8, class_="band"))
+    if math.isinf(row.gap):
+        right = LONG - 1
+        parts.append(element("path", d=f"M{right - 9:g} 2 L{right:g} 8 L{right - 9:g} 14 Z", class_="seen"))
+    else:
+        parts.append(element("circle", cx=f"{place(row.gap):.1f}", cy=HIGH / 2, r=4.5, class_="seen"))
+    return element("svg", *parts, width=LONG, height=HIGH, viewBox=f"0 0 {LONG:g} {HIGH:g}", aria_hidden="true")
