@@ -51,8 +51,8 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     Raises ``ValueError`` if the shapes do not fit together. Values are not looked at, because that would stop a device:
     a drafted id outside the vocabulary is rejected, and a last row without a positive entry emits -1.
     """
-    xp = array_namespace(p)
     rows, gamma, vocabulary = _check_shapes(p, draft_tokens, lengths)
+    xp = array_namespace(p)
     _check("q", q, (rows, gamma, vocabulary))
     _check_kinds(xp, "real floating", p=p, q=q, accept_uniforms=accept_uniforms, final_uniforms=final_uniforms)
     _check("accept_uniforms", accept_uniforms, (rows, gamma))
@@ -80,8 +80,8 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
     p: ``[B, gamma + 1, V]`` pmfs or logits; ties go to the lowest id. The others are as in ``verify_batched``.
     Raises ``ValueError`` if the shapes do not fit together.
     """
-    xp = array_namespace(p)
     rows, gamma, _ = _check_shapes(p, draft_tokens, lengths)
+    xp = array_namespace(p)
     best = xp.argmax(p, axis=-1)
     drafted = xp.arange(gamma, device=p.device)[None, :] < lengths[:, None]
     accepted = _leading(xp, drafted & (draft_tokens == best[:, :gamma]))
@@ -94,6 +94,8 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
     Sums are float64. A token without weight is never returned; a row without any positive weight answers -1. Positions
     of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal sums apart.
     """
+    if not hasattr(weights, "shape"):
+        raise argument_error("weights", weights, "an array [batch, vocabulary]")
     xp = array_namespace(weights)
     if weights.ndim != 2 or weights.shape[1] == 0:
         raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")

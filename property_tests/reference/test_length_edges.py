@@ -17,6 +17,8 @@ from reference import (
     entropy_gamma,
     normalized_entropy,
 )
+from reference.lengths.bandit import bandit
+from reference.lengths.entropy_stopping import entropy_stopping
 
 
 def test_the_bounds_of_dynamic_k_may_meet_its_start_and_its_shares_may_be_zero_and_one():
@@ -93,3 +95,22 @@ def test_the_entropy_rule_rounds_half_up_and_averages_from_its_first_round():
 def test_a_refusal_names_what_is_wrong(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_a_bandit_counts_what_a_round_earns_from_the_first_one():
+    rule = bandit(2, 1, Fraction(1, 2))
+    state, earned = rule.init, []
+    for accepted in (1, 0):
+        planned = rule.plan(state, (0,))
+        state = rule.update(planned.state, planned.gamma, accepted)
+        earned.append(state.earned)
+    assert earned == [(Fraction(4, 3), 0), (Fraction(4, 3), Fraction(1, 2))]
+    assert [rule.plan(state, (0,)).gamma, rule.stop_after(pmf(".5", ".5"), 0)] == [1, False]
+
+
+def test_a_stop_by_entropy_keeps_its_state_and_does_not_stop_at_its_threshold():
+    rule, even = entropy_stopping(0.0, 1, 2), pmf("1", "0")
+    assert rule.plan("kept", (0,)) == Plan(2, "kept")
+    assert rule.update("kept", 1, 0) == "kept"
+    assert not rule.stop_after(even, 0)
+    assert rule.stop_after(pmf(".5", ".5"), 0)

@@ -64,6 +64,15 @@ def test_no_other_weights_accept_more():
     assert canonical_selection.ALGORITHM.claims
 
 
+# Lists of Gumbel noise
+
+
+def test_the_law_of_a_list_is_of_the_pmf_s_type_and_a_vocabulary_may_be_one_token():
+    assert list_given_target(np.array([F(1)]), np.array([F(1)]), 2, 0).tolist() == [[1]]
+    halves = np.array([0.5, 0.5], dtype=np.float32)
+    assert list_given_target(halves, halves, 2, 0).dtype == np.float32
+
+
 # SpecHub
 
 

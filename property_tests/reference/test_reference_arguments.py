@@ -35,6 +35,8 @@ from reference import (
     warped,
 )
 from reference.kv_cache import check_croppable, keep_path, tree_depths, tree_mask, tree_path, window_crop
+from reference.lengths.bandit import bandit
+from reference.lengths.entropy_stopping import entropy_stopping
 
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
 EXACT = np.array([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], dtype=object)
@@ -120,6 +122,7 @@ def test_a_prompt_of_anything_but_tokens_is_refused(call, token):
     [
         (lambda: accept_probability(NAN, Q, 1), "p gives token 1 nan and q 0.3, expected probabilities"),
         (lambda: accept_probability(-P, Q, 1), "p gives token 1 -0.3 and q 0.3, expected probabilities"),
+        (lambda: accept_probability(P * -1.5, P * -1.0, 1), "p gives token 1 -0.44999999999999996 and q -0.3"),
         (lambda: argmax(np.zeros(0)), "the argmax of an array of shape (0,)"),
         (lambda: argmax(NAN), "the argmax of an array with NaN"),
         (lambda: argmax(np.zeros((2, 2))), "the argmax of an array of shape (2, 2)"),
@@ -147,12 +150,23 @@ def test_a_prompt_of_anything_but_tokens_is_refused(call, token):
         (lambda: inverse_cdf(P[:0], 0.5), "the pmf is [], expected an outcome of positive probability"),
         (lambda: Sampled(0).categorical(P / 2, ("a",)), "the pmf at ('a',) sums to 0.5"),
         (lambda: keep_lengths(2.5, 1, 1), "known is 2.5, expected an integer"),
+        (lambda: keep_lengths(2, 1.5, 1), "gamma is 1.5, expected an integer"),
         (lambda: keep_lengths(2, 1, True), "accepted is True, expected an integer"),
         (lambda: keep_lengths(2, 1, 1, "3"), "draft_held is '3', expected an integer"),
         (lambda: tokens_to_feed((0, 1), 0.5), "held is 0.5, expected an integer"),
         (lambda: crop(np.zeros((1, 4, 2)), 1.0), "keep is 1.0, expected an integer"),
         (lambda: crop(np.zeros(4), 1), "axis is -2, expected one of the 1 axes"),
         (lambda: crop([1, 2], 1), "entries is [1, 2], expected an array of keys or values"),
+        (lambda: crop(np.zeros((4, 2)), 1, axis=2), "axis is 2, expected one of the 2 axes"),
+        (lambda: window_crop(True, 1, 0, 3), "held is True, expected an integer"),
+        (lambda: window_crop(4, True, 2, 3), "stored is True, expected an integer"),
+        (lambda: window_crop(4, 4, True, 3), "keep is True, expected an integer"),
+        (lambda: bandit(True, 1, 1), "arms is True, expected"),
+        (lambda: bandit(0, 1, 1), "arms is 0, tries 1 and cost 1, expected at least 1, 1 and 0"),
+        (lambda: bandit(1, 0, 1), "arms is 1, tries 0"),
+        (lambda: bandit(1, 1, -1), "tries 1 and cost -1"),
+        (lambda: entropy_stopping(0.5, 0.1, True), "gamma is True, expected"),
+        (lambda: entropy_stopping(0.5, -0.1, 2), "scale is -0.1, expected a factor >= 0"),
         (lambda: window_crop(4, 5, 2, 3), "5 of 4 entries are stored"),
         (lambda: window_crop(4, 4, 2, 0), "the window is 0, expected an integer of at least 1"),
         (lambda: check_croppable("keys"), "the names is 'keys', expected a sequence of names"),
@@ -183,9 +197,19 @@ def test_a_batch_of_other_types_is_refused():
         "final_uniforms": np.zeros(1),
     }
     assert verify_batched(**given).emitted.shape == (1, 2)
-    for name, kind in {"p": "floats", "q": "floats", "draft_tokens": "integers", "lengths": "integers"}.items():
-        other = given | {name: given[name].astype(np.int64 if kind == "floats" else np.float64)}
+    for name, values in given.items():
+        kind = "floats" if values.dtype.kind == "f" else "integers"
+        other = given | {name: values.astype(np.int64 if kind == "floats" else np.float64)}
         assert re.match(f"{name} holds .*, expected {kind}", refused(lambda other=other: verify_batched(**other)))
+    rows = r"\Ap is \[0\.5\], expected an array \[batch, gamma \+ 1, vocabulary\]"
+    assert re.match(rows, refused(lambda: verify_batched(**given | {"p": [0.5]})))
     assert "q is [0.5, 0.5], expected an array" in refused(lambda: verify_batched(**given | {"q": [0.5, 0.5]}))
+    assert "weights is [0.5], expected an array [batch, v" in refused(lambda: inverse_cdf_batched([0.5], np.zeros(1)))
     assert "weights has shape (2,)" in refused(lambda: inverse_cdf_batched(np.ones(2), np.zeros(1)))
     assert "uniforms has shape (2,)" in refused(lambda: inverse_cdf_batched(np.ones((1, 2)), np.zeros(2)))
+
+
+def test_what_is_at_the_edge_is_taken():
+    assert crop(np.zeros(4), 1, axis=-1).shape == (1,)
+    assert bandit(1, 1, 0).plan(bandit(1, 1, 0).init, (0,)).gamma == 1
+    assert not entropy_stopping(0.0, 0, 2).stop_after(P, 0)

@@ -8,7 +8,8 @@ from hypothesis import given
 from rational import P, Q, always, examples, law_of, pmf, project
 
 from reference import Draft
-from reference.verifiers.recursive_rejection import in_random_order, recursive_rejection
+from reference.verifiers.recursive_rejection import in_random_order, recursive_rejection, try_at_random
+from specverify.laws.draws import Narrated, Tape
 from specverify.laws.strategies import pmf_pairs
 
 OTHER = pmf(".1", ".1", ".8")
@@ -53,6 +54,17 @@ def by_algorithm(p, pmfs):
                 for seen, mass in verify_stochastic(p, [(first, pmfs[0]), (second, pmfs[1])]).items():
                     law[seen] = law.get(seen, 0) + a * b * mass
     return {seen: mass for seen, mass in law.items() if mass}
+
+
+def test_what_is_asked_is_named_and_the_last_sibling_is_not_asked_for():
+    draws = Narrated(Tape(0))
+    step = try_at_random(draws, P, (2, 1, 2), (Q, Q, OTHER), 4)
+    names = [decision.site for decision in draws.decisions]
+    tried = names[2:-1] if not step.accepted else names[2:]
+    assert names[:2] == [("next", 4, 0), ("next", 4, 1)]
+    assert tried == [("accept", 4, k) for k in range(len(tried))]
+    assert tried
+    assert names[-1] == (tried[-1] if step.accepted else ("residual", 4))
 
 
 def accepted(law):
