@@ -103,14 +103,10 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
     return film.getvalue()
 
 
-def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> str:
-    """Show sliders for the weights of p and q, and ``draw(p, q)`` of what they say; return a sentence about them.
-
-    Without ipywidgets, or where nobody is there to move them, the pictures before say the same of chosen pairs.
-    """
+def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
+    """Return sliders for the weights of p and q, above what ``draw(p, q)`` shows; without ipywidgets a sentence."""
     try:
         import ipywidgets  # noqa: PLC0415
-        from IPython.display import display  # noqa: PLC0415
     except ImportError:
         return 'sliders need ipywidgets: pip install "specverify-suite[notebooks]"'
     names = [f"{name}({token})" for name, weights in (("p", p), ("q", q)) for token in range(len(weights))]
@@ -123,8 +119,7 @@ def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[in
         draw_weights(draw, values[: len(p)], values[len(p) :])
 
     columns = [ipywidgets.VBox(list(sliders.values())[at : at + len(p)]) for at in (0, len(p))]
-    display(ipywidgets.HBox(columns), ipywidgets.interactive_output(shown, sliders))
-    return "move the sliders: weights from 0 to 10, divided by their sum"
+    return ipywidgets.VBox([ipywidgets.HBox(columns), ipywidgets.interactive_output(shown, sliders)])
 
 
 def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
