@@ -119,9 +119,8 @@ def _compared(decision: Decision, known: dict[Site, tuple[float, float]]) -> str
     known[uniform] = edges[decision.outcome], edges[decision.outcome + 1]
     if question != BELOW:
         return _any_site(decision)
-    return f"{_place(decision)} is {'below ' if decision.outcome == 0 else ''}{edges[1]:.6g}" + (
-        " or more" if decision.outcome else ""
-    )
+    found = f"{edges[1]:.6g} or more" if decision.outcome else f"below {edges[1]:.6g}"
+    return f"{_place(decision)} draws {found}"
 
 
 def _any_site(decision: Decision) -> str:
