@@ -87,6 +87,18 @@ def test_a_table_is_sorted_and_its_rows_are_found(browser):
         assert all("bonus" in row for row in kept)
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_pictures_of_notebooks_are_named_and_their_code_is_folded(browser, look):
+    with opened(browser, "notebooks/07_trees_and_transport", look) as page:
+        names = page.locator("img.drawn").evaluate_all("found => found.map(picture => picture.alt)")
+        assert len(names) > 2
+        assert all(name.endswith(", as a picture") for name in names)
+        assert page.locator("details.note").count() >= len(names)
+        assert page.locator("details.note[open]").count() == 0
+        turned = page.locator("img.drawn").first.evaluate("picture => getComputedStyle(picture).filter")
+        assert (turned != "none") == (look == "dark")
+
+
 def test_links_resolve():
     """Every link within the site leads to a file, and to a part of it that is there."""
     texts = {page: (SITE / f"{page}.html").read_text("utf-8") for page in PAGES}
