@@ -198,7 +198,7 @@ def test_a_comparison_of_a_uniform_is_told_with_its_bound():
     uniform = ("torch.rand", "row.py:13", 0)
     first = Decision((*uniform, "below", 1), (0.31, 0.69), 0)
     second = Decision((*uniform, "below", 2), (0.5, 0.5), 1)
-    other = Decision(("torch.rand", "row.py:14", 0, "among", 1), (0.25, 0.75), 1)
+    other = Decision(("torch.rand", "row.py:14", 0, "between", 1), (0.25, 0.75), 1)
     assert _story((first, second, other)) == (
         "torch.rand at row.py:13 draws below 0.31 (0.31), torch.rand at row.py:13 draws 0.155 or more (0.5), "
         "torch.rand at row.py:14 gives 1 (0.75)"

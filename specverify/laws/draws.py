@@ -105,7 +105,7 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-BELOW, AMONG = "below", "among"
+BELOW, AMONG = "below", "between"
 """What is asked of a uniform: whether it is below a bound, between which bounds it lies. Last but one of its site."""
 
 
