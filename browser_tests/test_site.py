@@ -66,7 +66,8 @@ def test_a_page_that_complains_or_asks_is_noticed(browser, tmp_path, planted):
 @pytest.mark.parametrize(("word", "place"), [("leviathan", "glossary"), ("check_kernel", "api/testing")])
 def test_search_finds(browser, word, place):
     with opened(browser, "index") as page:
-        page.locator(".md-search__input").fill(word)
+        page.locator(".md-search__input").focus()
+        page.locator(".md-search__input").press_sequentially(word)  # as a reader does: the search listens to keys
         page.locator(f".md-search-result__link[href*='{place}']").first.wait_for(timeout=20_000)
 
 
