@@ -66,7 +66,8 @@ def test_a_page_that_complains_or_asks_is_noticed(browser, tmp_path, planted):
 @pytest.mark.parametrize(("word", "place"), [("leviathan", "glossary"), ("check_kernel", "api/testing")])
 def test_search_finds(browser, word, place):
     with opened(browser, "index") as page:
-        page.locator(".md-search__input").fill(word)
+        page.locator(".md-search__input").focus()
+        page.locator(".md-search__input").press_sequentially(word)  # as a reader does: the search listens to keys
         page.locator(f".md-search-result__link[href*='{place}']").first.wait_for(timeout=20_000)
 
 
@@ -85,6 +86,18 @@ def test_a_table_is_sorted_and_its_rows_are_found(browser):
         kept = page.evaluate(f"{shown}.map(row => row.textContent.toLowerCase())")
         assert 0 < len(kept) < len(before)
         assert all("bonus" in row for row in kept)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_pictures_of_notebooks_are_named_and_their_code_is_folded(browser, look):
+    with opened(browser, "notebooks/07_trees_and_transport", look) as page:
+        names = page.locator("img.drawn").evaluate_all("found => found.map(picture => picture.alt)")
+        assert len(names) > 2
+        assert all(name.endswith(", as a picture") for name in names)
+        assert page.locator("details.note").count() >= len(names)
+        assert page.locator("details.note[open]").count() == 0
+        turned = page.locator("img.drawn").first.evaluate("picture => getComputedStyle(picture).filter")
+        assert (turned != "none") == (look == "dark")
 
 
 def test_links_resolve():

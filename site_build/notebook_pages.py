@@ -11,7 +11,11 @@ from latex2mathml.converter import convert
 from nbconvert import MarkdownExporter
 
 NOT_EXECUTED = "!!! note\n    This build did not execute the notebook: `nox -s docs` does, and shows what it prints.\n"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+"""What sliders leave behind, which is nothing where no notebook runs: pictures beside them say the same."""
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
+PICTURE = re.compile(r"!\[png\]\(([^)]*)\)")
+NO_BRACKETS = str.maketrans("[]\\", "() ")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
@@ -35,12 +39,38 @@ def pages(folder: Path, executed: Path) -> dict[str, str | bytes]:
 def page(notebook: Path) -> tuple[str, dict[str, bytes]]:
     """Return a notebook as Markdown, and its pictures by name."""
     cells = nbformat.read(notebook, as_version=4)
+    shown = []
     for cell in cells.cells:
         if cell.cell_type == "markdown":
             cell.source = with_formulas(cell.source.replace(".ipynb)", ".md)"))
+        elif "hide-input" in cell.metadata.get("tags", ()):
+            shown.append(folded(cell.source))
+            cell.metadata.transient = {"remove_source": True}
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+        shown.append(cell)
+    cells.cells = shown
     exporter = MarkdownExporter()
     text, resources = exporter.from_notebook_node(cells, {"unique_key": notebook.stem, "output_files_dir": "."})
-    return text, {name.removeprefix("./"): data for name, data in resources["outputs"].items()}
+    return with_titles(text), {name.removeprefix("./"): data for name, data in resources["outputs"].items()}
+
+
+def with_titles(text: str) -> str:
+    """Return Markdown whose pictures are called by the heading that they stand under, and marked as drawn."""
+    heading, pieces = "", []
+    for place, piece in enumerate(CODE.split(text)):
+        lines = piece.split("\n")
+        for number, line in enumerate(lines if place % 2 == 0 else ()):
+            heading = line.lstrip("# ").translate(NO_BRACKETS) if line.startswith("#") else heading
+            lines[number] = PICTURE.sub(rf"![{heading}, as a picture](\1){{ .drawn }}", line)
+        pieces.append("\n".join(lines))
+    return "".join(pieces)
+
+
+def folded(source: str) -> nbformat.NotebookNode:
+    """Return code that only draws as a cell that is opened by those who want it."""
+    code = "\n".join(f"    {line}" if line else "" for line in source.splitlines())
+    return nbformat.v4.new_markdown_cell(f'??? note "The code of this picture"\n\n    ```python\n{code}\n    ```')
 
 
 def with_formulas(text: str) -> str:

@@ -34,11 +34,12 @@ def test_an_import_leaves_heavy_libraries_out(module, forbidden):
     assert loaded & forbidden == set()
 
 
-def test_strategies_without_hypothesis_name_the_extra():
+@pytest.mark.parametrize("module", ["specverify.laws.strategies", "specverify.testing.strategies"])
+def test_strategies_without_hypothesis_name_the_extra(module):
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "try:\n    import specverify.laws.strategies\n"
+        f"try:\n    import {module}\n"
         "except ImportError as error:\n    print(error)"
     )
     found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout == 'specverify.laws.strategies needs Hypothesis: pip install "specverify-suite[dev]"\n'
+    assert found.stdout == 'strategies need Hypothesis: pip install "specverify-suite[strategies]"\n'

@@ -10,7 +10,7 @@ import pytest
 from malformed import always, round_of
 from typer.testing import CliRunner
 
-from specverify.checks._explain import _any_site
+from specverify.checks._explain import _any_site, _story
 from specverify.cli import app
 from specverify.laws.draws import Decision
 from specverify.run.campaign_plans import campaign_of
@@ -191,6 +191,18 @@ def test_a_site_of_nothing_leaves_no_blank():
     assert _any_site(Decision(("x", 2), (1, 1), 1)) == "x at 2 gives 1"
     assert _any_site(Decision(("x", ""), (1, 1), 1)) == "x gives 1"
     assert _any_site(Decision(("", "row.py:13"), (1, 1), 1)) == "a draw at row.py:13 gives 1"
+
+
+def test_a_comparison_of_a_uniform_is_told_with_its_bound():
+    """A second question is about what the first one left: below 0.31, then in the upper half of that."""
+    uniform = ("torch.rand", "row.py:13", 0)
+    first = Decision((*uniform, "below", 1), (0.31, 0.69), 0)
+    second = Decision((*uniform, "below", 2), (0.5, 0.5), 1)
+    other = Decision(("torch.rand", "row.py:14", 0, "between", 1), (0.25, 0.75), 1)
+    assert _story((first, second, other)) == (
+        "torch.rand at row.py:13 draws below 0.31 (0.31), torch.rand at row.py:13 draws 0.155 or more (0.5), "
+        "torch.rand at row.py:14 gives 1 (0.75)"
+    )
 
 
 @pytest.mark.parametrize(

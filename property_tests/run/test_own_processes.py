@@ -14,6 +14,7 @@ from specverify.checks import CHECKS, check_named
 from specverify.cli import app
 from specverify.cli.subject_commands import exit_status
 from specverify.report.progress import Progress
+from specverify.run import worker
 from specverify.run.several import Worker, Workers
 from specverify.run.verify import Checklist
 from specverify.run.worker import Began, Stopped, examine
@@ -202,3 +203,15 @@ def test_what_a_subject_prints_is_kept_apart(tmp_path, monkeypatch):
     assert "here" not in result.stdout
     assert set(Path(said[1]).read_text("utf-8").split()) == {"here"}
     Path(said[1]).unlink()
+
+
+def test_of_what_a_subject_prints_without_end_the_beginning_is_kept(tmp_path, monkeypatch):
+    code = f'print("x" * {3 * worker.MOST_PRINTED})\ndef one_round(draws, target, draft, tokens):\n'
+    code += '    return (draws.categorical(target(tokens), ("target",)),)\n'
+    (tmp_path / "shouting.py").write_text(code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["verify", "shouting:one_round", "--check", "greedy_is_argmax"])
+    assert result.exit_code == 0
+    kept = Path(re.search(r"what was printed meanwhile is in (\S+)", result.stderr)[1])
+    assert kept.read_text("utf-8") == "x" * worker.MOST_PRINTED + worker.CUT
+    kept.unlink()

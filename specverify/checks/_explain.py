@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
-from reference import Draws, LanguageModel, Pmf, Task, Tokens
+from reference import Draws, LanguageModel, Pmf, Site, Task, Tokens
 from specverify.base.verdict import Counterexample
 from specverify.checks._trees import trees_of_run
-from specverify.laws.draws import Decision, Replayed
+from specverify.laws.draws import AMONG, BELOW, Decision, Replayed
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import heaviest_paths, outcomes_of
 from specverify.subjects.processed import Processed
@@ -99,17 +100,36 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    parts = []
+    parts, known = [], dict[Site, tuple[float, float]]()
     for decision in decisions:
-        phrase = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)
+        if decision.site[-2:-1] in {(BELOW,), (AMONG,)}:
+            said = _compared(decision, known)
+        else:
+            said = _PHRASES.get(decision.site[0] if decision.site else None, _any_site)(decision)
         weight = decision.weights[decision.outcome]
-        parts.append(phrase(decision) + (f" ({readable(weight)})" if weight != 1 else ""))
+        parts.append(said + (f" ({readable(weight)})" if weight != 1 else ""))
     return ", ".join(parts) or "without any draw"
 
 
+def _compared(decision: Decision, known: dict[Site, tuple[float, float]]) -> str:
+    """Say what a comparison found of a uniform, and keep in ``known`` the interval that it lies in from now on."""
+    uniform, question = decision.site[:-2], decision.site[-2]
+    low, high = known.get(uniform, (0.0, 1.0))
+    edges = [low, *(low + (high - low) * share for share in accumulate(map(float, decision.weights)))]
+    known[uniform] = edges[decision.outcome], edges[decision.outcome + 1]
+    if question != BELOW:
+        return _any_site(decision)
+    found = f"{edges[1]:.6g} or more" if decision.outcome else f"below {edges[1]:.6g}"
+    return f"{_place(decision)} draws {found}"
+
+
 def _any_site(decision: Decision) -> str:
+    return f"{_place(decision)} gives {decision.outcome}"
+
+
+def _place(decision: Decision) -> str:
     call, *where = decision.site or ("a draw",)
-    return f"{call or 'a draw'}{f' at {where[0]}' if where and where[0] != '' else ''} gives {decision.outcome}"
+    return f"{call or 'a draw'}{f' at {where[0]}' if where and where[0] != '' else ''}"
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:

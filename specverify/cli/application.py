@@ -31,6 +31,7 @@ from specverify.cli.subject_commands import replay_command, reproduce_command, v
 from specverify.cli.trust_commands import alarms_command, mutants_command
 from specverify.cli.vectors_command import vectors_app
 from specverify.cli.word_commands import explain_command, list_command
+from specverify.report.wrapping import say
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
@@ -49,7 +50,7 @@ def main() -> None:
         from specverify.foreign.places import sentence_of
 
         said = str(error) if isinstance(error, WorkerDied) else f"a defect of its own: {sentence_of(error)}"
-        errors.print(f"specverify: {said}", markup=False, soft_wrap=True)
+        say(errors, f"specverify: {said}")
         sys.exit(UNUSABLE)
 
 
@@ -87,7 +88,7 @@ def prove(
             found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
     except (ImportError, ValueError) as error:
         stop(str(error))
-    console.print(proof_text(found), markup=False, soft_wrap=True, highlight=False)
+    say(console, proof_text(found))
     status = {proof.ProofStatus.PROVED: HOLDS, proof.ProofStatus.REFUTED: REFUTED, proof.ProofStatus.UNKNOWN: UNKNOWN}
     raise typer.Exit(status[found.status])
 

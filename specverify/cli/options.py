@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from specverify.base.arguments import check_choice, check_count, check_probability, check_seconds, check_seed, nearest
+from specverify.report.wrapping import say
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 MOST_JOBS = 1024
@@ -27,7 +28,7 @@ errors = Console(stderr=True)
 
 def stop(sentence: str) -> NoReturn:
     """End the command: what was asked for cannot be done."""
-    errors.print(f"specverify: {sentence}", markup=False, soft_wrap=True, highlight=False)
+    say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 
 

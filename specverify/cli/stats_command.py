@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from specverify.cli.options import (
     HOLDS,
@@ -28,6 +27,7 @@ from specverify.cli.options import (
     stop,
     write_report,
 )
+from specverify.report.wrapping import say, width_of
 
 if TYPE_CHECKING:
     from specverify.checks.samples_fit_law import FitRow
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from specverify.run.stats import JudgedSetting, StatisticsPlan
 
 WIDTH = 220
-"""Columns that the table takes: a narrower terminal wraps its lines."""
+"""Columns that the table takes: a narrower terminal gets its rows as they are told when they are judged."""
 
 
 def stats_command(
@@ -53,7 +53,7 @@ def stats_command(
     scheduler: SchedulerOption = None,
 ) -> None:
     """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
-    from specverify.report.statistics import statistics_csv, statistics_data, statistics_table
+    from specverify.report.statistics import row_line, statistics_csv, statistics_data, statistics_table
     from specverify.run import stats
     from specverify.subjects.subject import UnusableSubject
 
@@ -64,17 +64,21 @@ def stats_command(
         plan = stats.plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
     except UnusableSubject as error:
         stop(str(error) if subject else f"{error}; or leave engines out with --no-engines")
-    console.print(
+    say(
+        console,
         f"alarm budget {alarm:g} over {plan.budget.parts} planned tests: {plan.budget.each:.2g} each; "
         f"miss {plan.miss:g} at the detectable TV; seed {seed}",
-        soft_wrap=True,
     )
     with shared(backend, scheduler, jobs) as workers:
         judged = _judged(plan, workers)
     rows = stats.in_order(judged)
     complete = len(judged) == len(plan.settings)
-    wide = Console(width=max(console.width, WIDTH))
-    wide.print(statistics_table(rows, seed), crop=False)
+    if 0 < width_of(console) < WIDTH:
+        console.print()
+        for row in rows:
+            say(console, row_line(row), style="green" if row.as_expected else "bold red")
+    else:
+        Console(width=max(console.width, WIDTH)).print(statistics_table(rows, seed), crop=False)
     if json_file is not None:
         write_report(
             json_file,
@@ -112,7 +116,7 @@ def _print_row(row: FitRow, progress: Progress) -> None:
     from specverify.report.statistics import row_line
 
     line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
-    console.print(Text(line, style="" if row.as_expected else "bold red"), soft_wrap=True)
+    say(console, line, style="" if row.as_expected else "bold red")
     console.file.flush()
 
 
@@ -129,7 +133,7 @@ def _summed_up(rows: list[FitRow], interrupted: str) -> int:
     """Say what is not as it must be; return the exit status."""
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:
-        console.print(f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
+        say(console, f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
     console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
     if interrupted:
         console.print(f"interrupted: {interrupted} settings were judged, nothing is known of the others")

@@ -35,6 +35,7 @@ from specverify.cli.options import (
     stop,
     write_report,
 )
+from specverify.report.wrapping import say
 
 if TYPE_CHECKING:
     from specverify.base.verdict import Verdict
@@ -99,7 +100,7 @@ def verify_command(
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
     for file in workers.printed:
-        errors.print(f"what was printed meanwhile is in {file}", markup=False, soft_wrap=True, highlight=False)
+        say(errors, f"what was printed meanwhile is in {file}")
     if json_file is not None:
         write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
@@ -108,7 +109,7 @@ def verify_command(
         )
     if interrupted:
         stopped = len(listed) * len(checks) - len(verdicts)
-        errors.print(f"specverify: interrupted, {stopped} of the checks have no verdict", markup=False, soft_wrap=True)
+        say(errors, f"specverify: interrupted, {stopped} of the checks have no verdict")
         raise typer.Exit(exit_status(verdicts) or UNKNOWN)
     raise typer.Exit(exit_status(verdicts))
 
@@ -120,9 +121,9 @@ def replay_command(identifier: IdentifierArgument) -> None:
 
     verdict = _replayed(identifier)
     if verdict.status is Status.REFUTED:
-        console.print(failure(verdict, [verdict]), markup=False, soft_wrap=True, highlight=False)
+        say(console, failure(verdict, [verdict]))
     else:
-        console.print(f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}", markup=False)
+        say(console, f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}")
     raise typer.Exit(exit_status([verdict]))
 
 
@@ -154,7 +155,7 @@ def reproduce_command(
     else:
         write_report(output, found.script, "the file of --output")
     smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
-    errors.print(f"{printed}\n{output or 'the script'}{smaller} was run and shows it", soft_wrap=True, markup=False)
+    say(errors, f"{printed}\n{output or 'the script'}{smaller} was run and shows it")
 
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:

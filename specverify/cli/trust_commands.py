@@ -40,6 +40,7 @@ def mutants_command(
     from specverify.checks import CHECKS, Conditions, checks_named
     from specverify.mutants import left_out, mutants, suspects
     from specverify.report.progress import progress_shown
+    from specverify.report.wrapping import width_of
     from specverify.trust.kill_page import kill_data, kill_page, kill_table
     from specverify.trust.kills import kill_matrix
 
@@ -58,7 +59,7 @@ def mutants_command(
             processes(jobs),
             lambda name: progress.done(1, name),
         )
-    console.print(kill_table(matrix))
+    console.print(kill_table(matrix, width_of(console)))
     rows = len(matrix.mutants) + len(matrix.controls)
     good = sum(row.as_expected for row in matrix.mutants) + sum(row.as_expected for row in matrix.controls)
     console.print(

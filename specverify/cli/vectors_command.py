@@ -25,6 +25,7 @@ from specverify.cli.options import (
     stop,
     write_report,
 )
+from specverify.report.wrapping import say
 
 if TYPE_CHECKING:
     from specverify.vectors.grading import Grades
@@ -61,7 +62,7 @@ def export_command(
         written = export(folder)
     except OSError as error:
         stop(f"the folder {str(folder)!r} cannot be written: {error}")
-    console.print(f"{len(all_vectors())} vectors in {len(written)} files of {folder}", soft_wrap=True, highlight=False)
+    say(console, f"{len(all_vectors())} vectors in {len(written)} files of {folder}")
 
 
 @vectors_app.command("check")
@@ -133,13 +134,13 @@ def _print(grades: Grades) -> None:
     if table.row_count:
         console.print(table)
     for number, text in enumerate(told_failures(grades), start=1):
-        console.print(Text(f"\n{number}. {text}"), soft_wrap=True)
+        say(console, f"\n{number}. {text}")
     if more := len(grades.failures) - sum(1 for _ in told_failures(grades)):
         console.print(f"\nand {more} more", highlight=False)
     lines = [*convention_lines(grades)]
     if silent := unanswered_groups(grades):
         lines.append(f"not answered at all: {', '.join(silent)} (--only GROUP asks for some alone)")
-    console.print(Text("\n" + "\n".join((*lines, summary(grades)))), soft_wrap=True)
+    say(console, "\n" + "\n".join((*lines, summary(grades))))
 
 
 @vectors_app.command("mutants")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from specverify.cli.options import MarkdownOption, stop, write_report
+from specverify.report.wrapping import wrapped
 
 KINDS = ("algorithms", "subjects", "checks", "mutants")
 NARROWEST = 56
@@ -59,7 +59,7 @@ def explain_command(
         stop(str(error))
     for paragraph in said.split("\n"):
         indent = " " * (len(paragraph) - len(paragraph.lstrip()))
-        typer.echo(_wrapped(paragraph, _width(), indent + "  " * bool(indent)))
+        typer.echo(wrapped(paragraph, _width(), indent + "  " * bool(indent)))
 
 
 def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
@@ -68,17 +68,9 @@ def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
     for name, said in rows:
         behind = f"{name:<{names}}  {said}".rstrip()
         if width == 0 or width - names - 2 >= NARROWEST:
-            typer.echo(_wrapped(behind, width, " " * (names + 2)))
+            typer.echo(wrapped(behind, width, " " * (names + 2)))
         else:
-            typer.echo(f"{name}\n{_wrapped(f'  {said}', width, '  ')}")
-
-
-def _wrapped(line: str, width: int, indent: str) -> str:
-    """Return a line wrapped between words; as it is where the width is 0."""
-    if len(line) <= width or not width:
-        return line
-    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "drop_whitespace": True}
-    return "\n".join(textwrap.wrap(line, width, subsequent_indent=indent, replace_whitespace=False, **options))
+            typer.echo(f"{name}\n{wrapped(f'  {said}', width, '  ')}")
 
 
 def _width() -> int:

@@ -105,6 +105,10 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+BELOW, AMONG = "below", "between"
+"""What is asked of a uniform: whether it is below a bound, between which bounds it lies. Last but one of its site."""
+
+
 class Decision(NamedTuple):
     """One draw that a program made: where, among which outcomes, and what it got."""
 

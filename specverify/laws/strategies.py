@@ -13,16 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reference import LanguageModel, Pmf, Task, Tokens
-from specverify.base.arguments import check_integer
+from specverify.base.arguments import check_choice, check_integer
 from specverify.laws.tables import Weights
 
 try:
     from hypothesis import strategies as st
     from hypothesis.strategies import DataObject, DrawFn, SearchStrategy
 except ImportError as error:
-    raise ImportError('specverify.laws.strategies needs Hypothesis: pip install "specverify-suite[dev]"') from error
+    raise ImportError('strategies need Hypothesis: pip install "specverify-suite[strategies]"') from error
 
-__all__ = ["pmf_pairs", "pmfs", "prompts", "table_models", "table_pairs", "tasks"]
+__all__ = ["KINDS", "pmf_pairs", "pmfs", "pmfs_of", "prompts", "table_models", "table_pairs", "tasks"]
 
 PmfPair: TypeAlias = tuple[Pmf, Pmf]
 
@@ -34,6 +34,13 @@ def pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
     check_integer(vocabulary, "the vocabulary")
     soft = _soft(vocabulary)
     return st.one_of(soft, _tied(vocabulary), _sparse(vocabulary), soft, _points(vocabulary)).map(_normalised)
+
+
+def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
+    """Rational pmfs ``[vocabulary]`` of one of ``KINDS``. Raises ``ValueError`` for a kind that is none of them."""
+    check_integer(vocabulary, "the vocabulary")
+    check_choice(kind, "the kind", list(KINDS))
+    return KINDS[kind](vocabulary).map(_normalised)
 
 
 def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
@@ -119,6 +126,28 @@ def _sparse(vocabulary: int) -> SearchStrategy[Weights]:
 
 def _points(vocabulary: int) -> SearchStrategy[Weights]:
     return st.integers(0, vocabulary - 1).map(lambda chosen: tuple(int(token == chosen) for token in range(vocabulary)))
+
+
+def _flat(vocabulary: int) -> SearchStrategy[Weights]:
+    return st.just((1,) * vocabulary)
+
+
+def _peaked(vocabulary: int) -> SearchStrategy[Weights]:
+    place, small = st.integers(0, vocabulary - 1), st.integers(0, 1)
+    rest = st.tuples(*[small] * vocabulary)
+    return st.tuples(rest, place).map(lambda drawn: (*drawn[0][: drawn[1]], 1000, *drawn[0][drawn[1] + 1 :]))
+
+
+KINDS: dict[str, Callable[[int], SearchStrategy[Weights]]] = {
+    "soft": _soft,
+    "tied": _tied,
+    "zeros": _sparse,
+    "flat": _flat,
+    "peaked": _peaked,
+    "point": _points,
+}
+"""Kinds of pmfs, as strategies of integer weights: ``soft`` all above 0, ``tied`` with equal ones, ``zeros`` with some
+at 0, ``flat`` all equal, ``peaked`` one token with nearly everything, ``point`` one token with everything."""
 
 
 @st.composite

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 SECONDS_BETWEEN_LINES = 20.0
 SECONDS_OF_EXPECTATION = 10.0
@@ -92,10 +93,10 @@ def progress_shown(
 def _bar(state: Progress, console: Console) -> Iterator[None]:
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=min(40, console.width // 6)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+        TextColumn("{task.fields[left]}", markup=False, table_column=Column(no_wrap=True, min_width=16)),
     )
     bar = Bar(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(state.what, total=state.total, left="")

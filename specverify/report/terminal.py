@@ -11,6 +11,10 @@ from rich.text import Text
 
 from specverify.base.verdict import Status, Verdict
 from specverify.report.prose import SYMBOLS, failure, scope, strength
+from specverify.report.wrapping import say
+
+WIDE = 120
+"""Columns from which on evidence and cases stand beside each other."""
 
 STYLES = {
     Status.HOLDS: "green",
@@ -27,20 +31,19 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
     """Print one line per verdict; those that do not apply only when ``every`` is set."""
     console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}", highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for whole in (True, True, False, False)[: 4 if console.width >= WIDE else 3]:
+        table.add_column(no_wrap=whole)
     for verdict in verdicts:
         if verdict.status is Status.NOT_APPLICABLE and not every:
             continue
         told = verdict.status in (Status.HOLDS, Status.DECLARED_BIAS)
-        table.add_row(
-            Text(f"  {SYMBOLS[verdict.status]} {verdict.status}", style=STYLES[verdict.status]),
-            verdict.check,
-            escape(strength(verdict)) if told else "",
-            escape(scope(verdict) if told else verdict.statement),
-        )
-        for line in verdict.figures.get("activity", ()) if told else ():
-            table.add_row("", "", "", Text(line, style="dim"))
-        for note in verdict.figures.get("notes", ()):
-            table.add_row("", "", "", Text(note, style="dim"))
+        status = Text(f"  {SYMBOLS[verdict.status]} {verdict.status}", style=STYLES[verdict.status])
+        said = (strength(verdict), scope(verdict)) if told else ("", verdict.statement)
+        parts = said if console.width >= WIDE else (", ".join(filter(None, said)),)
+        table.add_row(status, verdict.check, *map(escape, parts))
+        beside = [""] * (len(parts) + 1)
+        for line in (*(verdict.figures.get("activity", ()) if told else ()), *verdict.figures.get("notes", ())):
+            table.add_row(*beside, Text(line, style="dim"))
     console.print(table)
 
 
@@ -49,7 +52,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     for number, verdict in enumerate(refuted, start=1):
         console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]", highlight=False)
-        console.print(Text(failure(verdict, verdicts)), soft_wrap=True)
+        say(console, failure(verdict, verdicts))
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:

@@ -26,12 +26,14 @@ from specverify.report.progress import Progress
 from specverify.run.catalogue import find_subject, is_external
 from specverify.run.verify import Checklist, verdict_of
 from specverify.run.worker import (
+    CUT,
     GRACE,
     Began,
     Loaded,
     Message,
     Refusal,
     Stopped,
+    cut_short,
     examine,
     load,
     loaded,
@@ -43,6 +45,8 @@ from specverify.subjects.subject import UnusableSubject
 
 STARTING = 60.0
 """Seconds that a process has for its own affairs: to start, to import, to say what it found."""
+BETWEEN_CUTS = 0.5
+"""Seconds after which what was printed is kept short again."""
 ENDING = 2.0
 """Seconds in which a process that was told to end does so, before it is killed."""
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
@@ -69,7 +73,8 @@ class Worker:
         self.busy = False
         self._report = Path(report)
         self.printed = printed_file(report)
-        """What its subjects printed; it stays where that is not nothing."""
+        """What its subjects printed, or the beginning of it; it stays where that is not nothing."""
+        self._was_cut = False
         self._line, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=serve, args=(theirs, report, dict(os.environ)))
         with _STARTED_ONE_BY_ONE, _current_folder_left_out():
@@ -83,7 +88,7 @@ class Worker:
         self.busy = True
         try:
             self._line.send((partial(request, *given, seconds), seconds))
-            while self._line.poll(max(until - time.monotonic(), 0.0)):
+            while self._answered(until):
                 message = self._line.recv()
                 if message is None:
                     self.busy = False
@@ -92,6 +97,14 @@ class Worker:
             yield Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, and its process does not answer")
         except (EOFError, OSError):
             yield self._death(seconds)
+
+    def _answered(self, until: float) -> bool:
+        """Return whether there is an answer before ``until``; meanwhile, what is printed is kept short."""
+        answered: bool = self._line.poll(0)
+        while not answered and (left := until - time.monotonic()) > 0:
+            answered = self._line.poll(min(left, BETWEEN_CUTS))
+            self._was_cut |= cut_short(self.printed)
+        return answered
 
     def kill(self) -> None:
         """End the process and everything it started, at once."""
@@ -109,7 +122,10 @@ class Worker:
         self._process.join()
         self._process.close()
         self._report.unlink(missing_ok=True)
-        if self.printed.exists() and not self.printed.stat().st_size:
+        if cut_short(self.printed) or self._was_cut:
+            with self.printed.open("a", encoding="utf-8") as file:
+                file.write(CUT)
+        elif self.printed.exists() and not self.printed.stat().st_size:
             self.printed.unlink()
 
     def _death(self, seconds: float) -> Stopped:

@@ -105,8 +105,21 @@ def printed_file(report: str) -> Path:
     return Path(f"{report}.printed.txt")
 
 
+MOST_PRINTED = 1 << 20
+"""Bytes that are kept of what the subjects of one process print."""
+CUT = "\nspecverify: more was printed, of which nothing is kept\n"
+
+
+def cut_short(file: Path) -> bool:
+    """Leave the first ``MOST_PRINTED`` bytes of the file; return whether there were more. It may be written to."""
+    if not file.exists() or file.stat().st_size <= MOST_PRINTED:
+        return False
+    os.truncate(file, MOST_PRINTED)
+    return True
+
+
 def _keep_apart(file: Path) -> None:
-    """Let everything that is printed here, by whatever means, go to a file."""
+    """Let everything that is printed here, by whatever means, go to the end of a file, which may be cut meanwhile."""
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)

@@ -29,6 +29,10 @@ from specverify.trust.peers import MOST_SECONDS, PEERS
 
 SYMBOLS = {KILLED: "✘", SURVIVED: "survives", NOT_EXPRESSED: "-", NOT_RUN: "not run", REFUSES_BOTH: "both"}
 
+COLUMNS = ("", "class", "mutant", "killed by", "also", "TV", "runs", "s")
+"""Of the table on a terminal; one narrower than ``WIDE`` gets the first four."""
+WIDE = 120
+
 INTRODUCTION = f"""# The kill matrix
 
 Each row is a defect recorded in some project, planted in a correct implementation as the smallest change that shows
@@ -71,28 +75,29 @@ def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def kill_table(matrix: KillMatrix) -> Table:
-    """Return one line a mutant, for a terminal."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("", "class", "mutant", "killed by", "also", "TV", "runs", "s"):
-        table.add_column(heading, justify="right" if heading in {"TV", "runs", "s"} else "left")
+def kill_table(matrix: KillMatrix, width: int = 0) -> Table:
+    """Return one line a mutant, for a terminal of so many columns; a narrow one gets what counts alone."""
+    headings = COLUMNS[: 4 if 0 < width < WIDE else len(COLUMNS)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2 if len(headings) > 4 else 1, 0, 0))
+    for heading in headings:
+        right = heading in {"TV", "runs", "s"}
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in {"killed by", "also"})
     for row in matrix.mutants:
         named = next((cell for cell in row.cells if cell.check == row.killed_by), None)
         also = [check for check in row.killers if check != row.killed_by]
         mark = Text("✔", style="green") if row.as_expected else Text("✘ survives", style="bold red")
-        table.add_row(
-            mark,
-            row.category,
-            row.name,
-            row.killed_by,
-            ", ".join(also),
+        figures = (
             "" if named is None or named.tv is None else f"{named.tv:.3g}",
             "" if named is None else str(named.runs),
             f"{sum(cell.seconds for cell in row.cells):.1f}",
         )
+        told = (mark, row.category, row.name, row.killed_by, ", ".join(also), *figures)
+        table.add_row(*told[: len(headings)])
     for control in matrix.controls:
         fine = Text("✔", style="green") if control.as_expected else Text("✘ accused", style="bold red")
-        table.add_row(fine, "control", control.name, "", ", ".join(control.accused_by), "", "", "")
+        accused = ", ".join(control.accused_by)
+        wide = len(headings) > 4
+        table.add_row(fine, "control", control.name, *(("", accused) if wide else (accused,)))
     return table
 
 

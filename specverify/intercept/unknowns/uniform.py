@@ -19,6 +19,7 @@ from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.order import Runner
 from specverify.laws import rounding
+from specverify.laws.draws import AMONG, BELOW
 
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
@@ -89,7 +90,7 @@ class Uniform:
         if known.raced:
             audit.compared_after(self.draw, known.raced)
             raise NeedsValue("random noise that has already decided a race is compared with a number")
-        answer = self._ask(np.array([bound - known.low, known.high - bound]) / width) == 0
+        answer = self._ask(BELOW, np.array([bound - known.low, known.high - bound]) / width) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -109,17 +110,17 @@ class Uniform:
         cells = np.count_nonzero(masses)
         drawn = cells > 1
         rounding.looked_up(int(cells))
-        found = self._ask(masses / masses.sum()) if drawn else int(masses.argmax())
+        found = self._ask(AMONG, masses / masses.sum()) if drawn else int(masses.argmax())
         cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[found]), float(edges[found + 1])
         return found
 
-    def _ask(self, pmf: Any) -> int:
+    def _ask(self, question: str, pmf: Any) -> int:
         known = self.known
         known.asked += 1
         rounding.asked(again=known.asked > 1)
-        return self.draws.categorical(pmf, (*known.site, known.asked))
+        return self.draws.categorical(pmf, (*known.site, question, known.asked))
 
 
 def look(draw: Draw) -> None:

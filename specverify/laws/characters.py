@@ -1,0 +1,91 @@
+"""A small language model of letters, trained on the spot: counts of contexts in Python's own source code.
+
+Contexts of all lengths are blended by the rule of Witten and Bell (IEEE Transactions on Information Theory 37, 1991):
+p_k(v) = (c_k(v) + T_k p_{k-1}(v)) / (N_k + T_k), with c_k the counts after the last k letters, N_k their number, T_k
+how many different ones there were, and p_{-1} uniform. No file is fetched and nothing is stored.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from reference import LanguageModel, Pmf, Tokens
+
+LONGEST = 5
+"""Letters of the longest context that is counted."""
+
+
+class Letters(NamedTuple):
+    """An alphabet and what was counted in the training text."""
+
+    alphabet: tuple[str, ...]
+    counts: dict[str, Counter[str]]
+
+    def tokens(self, text: str) -> Tokens:
+        """Return the text as tokens: places in the alphabet. Raises ``ValueError`` for a letter that is not in it."""
+        strange = sorted(set(text).difference(self.alphabet))
+        if strange:
+            raise ValueError(f"the alphabet lacks {strange}: expected letters of the texts it was made of")
+        place = {letter: token for token, letter in enumerate(self.alphabet)}
+        return tuple(place[letter] for letter in text)
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """Return the letters of tokens."""
+        return "".join(self.alphabet[token] for token in tokens)
+
+
+def source_of(module: str) -> str:
+    """Return the source code of a module of the standard library. Raises ``ValueError`` where it has none."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        raise ValueError(f"{module} has no source code here: expected a module of Python written in Python")
+    return Path(found.origin).read_text(encoding="utf-8")
+
+
+def trained(text: str, *others: str) -> Letters:
+    """Count the contexts of ``text``; the alphabet also has the letters of ``others``."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for end, letter in enumerate(text):
+        for length in range(min(LONGEST, end) + 1):
+            counts[text[end - length : end]][letter] += 1
+    return Letters(tuple(sorted(set(text).union(*others))), dict(counts))
+
+
+def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
+    """Return the model ``tokens -> [alphabet]`` with contexts of at most ``longest`` letters.
+
+    A successor in the text at hand counts ``reads`` times, as a large model picks up a pattern from its prompt.
+    """
+    place = {letter: token for token, letter in enumerate(letters.alphabet)}
+
+    @cache
+    def row(tokens: Tokens) -> Pmf:
+        text = letters.text(tokens)
+        pmf = np.full(len(place), 1 / len(place))
+        for length in range(min(longest, len(text)) + 1):
+            found = _successors(letters, text, length, reads)
+            if found:
+                weights = np.zeros(len(place))
+                weights[[place[letter] for letter in found]] = list(found.values())
+                pmf = (weights + len(found) * pmf) / (weights.sum() + len(found))
+        return pmf
+
+    return row
+
+
+def _successors(letters: Letters, text: str, length: int, reads: int) -> Counter[str]:
+    """Return how often each letter followed the last ``length`` ones, in training and in the text itself."""
+    context = text[len(text) - length :]
+    found = Counter(letters.counts.get(context, ()))
+    at = text.find(context) if reads and length else -1
+    while -1 < at < len(text) - length:
+        found[text[at + length]] += reads
+        at = text.find(context, at + 1)
+    return found

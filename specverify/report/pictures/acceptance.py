@@ -1,0 +1,133 @@
+"""Speculative sampling of one token as a picture: bars of q and p, points thrown under q, and sliders for both."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from reference import Pmf, overlap, residual
+from specverify.report.pictures.style import BLUE, ORANGE
+
+WIDTH = 0.38
+"""Of a bar; a token has two, q on the left and p on the right."""
+_STEP = 24
+"""Points thrown from one picture of the film to the next."""
+
+
+def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
+    """Draw q and p, both ``[vocabulary]``: what both have is kept, the rest of q is replaced by the rest of p."""
+    kept = np.minimum(p, q).astype(float)
+    for side, pmf, name, hatch in ((-1, q, "thrown away", "//"), (1, p, "put in its place", "..")):
+        places = np.arange(len(p)) + side * (WIDTH / 2 + 0.02)
+        rest = pmf.astype(float) - kept
+        some = rest > 0
+        axes.bar(places, kept, WIDTH, color=BLUE, label="kept: in both" if side < 0 else None)
+        if some.any():
+            axes.bar(places[some], rest[some], WIDTH, bottom=kept[some], color=ORANGE, hatch=hatch, label=name)
+        for place, height in zip(places, pmf.astype(float), strict=True):
+            letter = "q" if side < 0 else "p"
+            axes.annotate(letter, (place, height), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+    axes.set(title=title, xlabel="token", ylabel="probability", xticks=range(len(p)))
+    axes.set_ylim(0, max(*p.astype(float), *q.astype(float)) + 0.1)
+    axes.grid(visible=False, axis="x")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+class Thrown(NamedTuple):
+    """Drafts as points: where each fell under q, where it ended under p, and whether it was kept."""
+
+    start: np.ndarray[Any, np.dtype[np.float64]]
+    """[number, 2]: places across and heights."""
+    end: np.ndarray[Any, np.dtype[np.float64]]
+    """[number, 2]"""
+    kept: np.ndarray[Any, np.dtype[np.bool_]]
+    """[number]"""
+
+
+def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
+    """Throw points evenly under q; one above p is moved to where p is above q, which is what the rule does.
+
+    A point over token v at height u q(v) is kept if u q(v) < p(v), that is with probability min(1, p(v) / q(v)).
+    """
+    rng = np.random.default_rng(seed)
+    high, low = p.astype(float), q.astype(float)
+    drafts = rng.choice(len(q), size=number, p=low)
+    heights = rng.random(number) * low[drafts]
+    kept = heights < high[drafts]
+    replaced = rng.choice(len(p), size=number, p=residual(p, q).astype(float))
+    lifted = low[replaced] + rng.random(number) * np.maximum(high - low, 0)[replaced]
+    across = (rng.random((2, number)) - 0.5) * 0.7
+    start = np.stack([drafts + across[0], heights], axis=1)
+    end = np.where(kept[:, None], start, np.stack([replaced + across[1], lifted], axis=1))
+    return Thrown(start, end, kept)
+
+
+def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
+    """Draw the first ``number`` points where they ended, but the ``newest`` of them where they fell."""
+    edges = np.arange(len(p) + 1) - 0.5
+    axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")
+    axes.stairs(p.astype(float), edges, color="#444444", linewidth=2, label="p")
+    settled = number - newest
+    for points, chosen in ((thrown.end[:settled], thrown.kept[:settled]), (thrown.start[settled:number], None)):
+        kept = thrown.kept[settled:number] if chosen is None else chosen
+        size = 14 if chosen is not None else 40
+        axes.scatter(*points[kept].T, size, color=BLUE, label=None if chosen is None else "kept")
+        axes.scatter(*points[~kept].T, size, color=ORANGE, marker="x", label=None if chosen is None else "replaced")
+    stayed = int(thrown.kept[:number].sum())
+    axes.set(title=f"{number} drafts: {stayed} kept, {number - stayed} replaced", xticks=range(len(p)))
+    axes.set(xlabel="token", ylabel="probability", ylim=(0, 1.08 * float(max(*p, *q))))
+    axes.legend(loc="upper right", ncols=2)
+
+
+def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
+    """Return a moving PNG: some drafts fall under q, then the rejected ones go where p is above q, and so on."""
+    from PIL import Image  # noqa: PLC0415  # matplotlib brings it
+
+    figure, axes = plt.subplots(layout="none", dpi=100)
+    figure.subplots_adjust(left=0.12, right=0.98, bottom=0.18, top=0.9)
+    pictures = []
+    for number in range(_STEP, len(thrown.kept) + 1, _STEP):
+        for newest in (_STEP, 0):
+            axes.clear()
+            draw_points(axes, p, q, thrown, number, newest)
+            figure.canvas.draw()
+            pictures.append(Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB"))  # type: ignore[attr-defined, unused-ignore]
+    plt.close(figure)
+    film = io.BytesIO()
+    pictures[0].save(film, "PNG", save_all=True, append_images=pictures[1:], duration=700, loop=2)
+    return film.getvalue()
+
+
+def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
+    """Return sliders for the weights of p and q, above what ``draw(p, q)`` shows; without ipywidgets a sentence."""
+    try:
+        import ipywidgets  # noqa: PLC0415
+    except ImportError:
+        return 'sliders need ipywidgets: pip install "specverify-suite[notebooks]"'
+    names = [f"{name}({token})" for name, weights in (("p", p), ("q", q)) for token in range(len(weights))]
+    sliders = {
+        name: ipywidgets.IntSlider(value, 0, 10, description=name) for name, value in zip(names, (*p, *q), strict=True)
+    }
+
+    def shown(**weights: int) -> None:
+        values = list(weights.values())
+        draw_weights(draw, values[: len(p)], values[len(p) :])
+
+    columns = [ipywidgets.VBox(list(sliders.values())[at : at + len(p)]) for at in (0, len(p))]
+    return ipywidgets.VBox([ipywidgets.HBox(columns), ipywidgets.interactive_output(shown, sliders)])
+
+
+def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
+    """Draw the pmfs that integer weights are, and print their acceptance; weights of 0 alone are none."""
+    if not any(p) or not any(q):
+        print("all weights are 0: expected one above 0")  # noqa: T201  # a widget shows what is printed
+        return
+    high, low = (np.array([Fraction(weight, sum(row)) for weight in row]) for row in (p, q))
+    draw(high, low)
+    plt.show()
+    print(f"accepted with probability {overlap(high, low)}")  # noqa: T201

@@ -1,0 +1,69 @@
+"""Lines as wide as the terminal: broken between parts, else between words, never within one; whole in a pipe.
+
+The line that says how to do it again stays in one piece: it is there to be copied, and so is any other long word.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+_HEAD = re.compile(r" *(?:(?:Let|Then) +)?")
+_PARTS = re.compile(r"(?<=\S) {2,}(?=\S)")
+"""Two spaces and more stand between parts of a line: p and q, a path and its weight, the figures of a row."""
+_GAP = "   "
+_COPIED = "  Again "
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print plain text, broken to the width of a terminal; line by line as it is where there is none."""
+    console.print(Text(wrapped(text, width_of(console)), style=style), soft_wrap=True)
+
+
+def width_of(console: Console) -> int:
+    """Return the columns of a terminal, 0 for a pipe or a file, which has none."""
+    return console.width if console.is_terminal else 0
+
+
+def wrapped(text: str, width: int, indent: str | None = None) -> str:
+    """Return text with every line broken that is wider than ``width``, which 0 does with none.
+
+    What follows a break is indented by ``indent``, or a little more than the line's own beginning.
+    """
+    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, width, indent))
+
+
+def _pieces(line: str, width: int, indent: str | None) -> Iterator[str]:
+    if not width or len(line) <= width or line.startswith(_COPIED):
+        yield line
+        return
+    head = _HEAD.match(line)
+    behind = " " * ((head.end() if head else 0) + 2) if indent is None else indent
+    ready = ""
+    end = head.end() if head else 0
+    first, *others = _PARTS.split(line[end:]) if indent is None else (line[end:],)
+    for part in (line[:end] + first, *others):
+        gap = _GAP if ready else ""
+        if ready and len(ready + gap + part) > width >= len(behind + part):
+            yield ready
+            ready = behind + part
+        else:
+            *full, ready = _filled(ready + gap + part, width, behind)
+            yield from full
+    yield ready
+
+
+def _filled(line: str, width: int, behind: str) -> list[str]:
+    """Return the line broken between words."""
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=behind,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    ) or [""]
