@@ -23,7 +23,7 @@ from specverify.intercept.moved import look_around
 
 PAGE = Path(__file__).parents[2] / "docs" / "idioms.md"
 BEFORE = json.loads((Path(__file__).parent / "said_before.json").read_text("utf-8"))
-"""What the first version of this project said of each idiom, by table and name."""
+"""What the first version of this project said of each idiom that was there then, by table and name."""
 LONGEST = 160
 """Longer code is read in the table itself."""
 EXACT, ROUNDED = 1e-12, 1e-6
@@ -92,15 +92,20 @@ def laws_of(idiom):
     return f"{of_law(distance(idiom, idiom.right))} | {of_law(distance(idiom, idiom.wrong))} |"
 
 
+def said_before(idiom):
+    """Return what the first version said of an idiom; it was not asked about those that came later."""
+    return BEFORE.get(idiom.table, {}).get(idiom.name, "not asked")
+
+
 def end_of(idiom, status, twin):
     """Return how the line of an idiom ends: what was said of it before, what is now, and of its twin."""
     said = f"{status}: {idiom.unknown}" if idiom.unknown else status
-    return f"{BEFORE[idiom.table][idiom.name]} | {said} | {twin} |"
+    return f"{said_before(idiom)} | {said} | {twin} |"
 
 
 def _told_before() -> str:
     """Return how often the first version said what, in words."""
-    counts = Counter(BEFORE[idiom.table][idiom.name] for idiom in IDIOMS)
+    counts = Counter(map(said_before, IDIOMS))
     return ", ".join(f"{word} {number}" for word, number in counts.most_common())
 
 

@@ -93,7 +93,8 @@ def _multiply(left: Operand, right: Operand) -> Operand:
 def _divide(left: Operand, right: Operand) -> Operand:
     if isinstance(right, UNKNOWN):
         sign = _sign(right, "a number is divided by")
-        return _multiply(right.then(times(sign)).then(power(-1.0)), _multiply(left, sign))
+        upside_down = right.then(times(sign)).then(power(-1.0)).then(times(sign))
+        return _multiply(upside_down, left)
     if right == 0 and isinstance(left, UNKNOWN):
         return copysign(inf, right) * _sign(left, "0 divides")
     return _multiply(left, 1.0 / right)

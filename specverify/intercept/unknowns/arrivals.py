@@ -170,9 +170,9 @@ def _integral(pieces: list[_Piece]) -> list[_Piece]:
 
 def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
     """Return what is left inside a window, 0 behind it; nothing for an empty one."""
-    low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
-    if high is not None and high <= low:
+    if window.low >= window.high:
         return []
+    low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
     found = []
     for piece, end in _with_ends(pieces):
         if (end is None or end > low) and (high is None or piece.start < high):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from math import inf, isfinite, isnan  # by name: inside a block ``math`` has others
+from math import inf, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -57,12 +57,13 @@ class Joined(NamedTuple):
 
     def ends(self) -> tuple[float, float]:
         """Return a number that it is not below, and one that it is not above, given what is known of each uniform."""
-        known = [uniform.known for uniform in self.uniforms()]
-        box = np.array([[each.low, each.high] for each in known]).T[..., None]
-        places = {id(each): place for place, each in enumerate(known)}
-        found = enclosed(self.formula(lambda each: places[id(each)]), *box).value
-        low, high = (_snapped(float(end[0])) for end in found)
-        return low, high
+        return self._ends([(uniform.known.low, uniform.known.high) for uniform in self.uniforms()])
+
+    def _ends(self, box: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        places = {id(uniform.known): place for place, uniform in enumerate(self.uniforms())}
+        formula = self.formula(lambda known: places[id(known)])
+        low, high = enclosed(formula, *np.array(box).T[..., None]).value
+        return _snapped(float(low[0])), _snapped(float(high[0]))
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether it is below ``bound``, given all earlier answers; never below NaN.
@@ -70,9 +71,10 @@ class Joined(NamedTuple):
         ``place`` is the line that compares, if it is not the one that is running. Raises ``NeedsValue`` where that is
         not known well enough, and where its random numbers have raced.
         """
-        if isnan(bound):
-            return False
         uniforms = self.uniforms()
+        low, high = self._ends([(0.0, 1.0)] * len(uniforms))
+        if isnan(bound) or not low <= bound <= high or isinf(bound):
+            return bound > high or bound == inf
         for uniform in uniforms:
             look(uniform.draw)
             if uniform.known.raced:

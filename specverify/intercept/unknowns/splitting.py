@@ -85,11 +85,14 @@ class _Boxes(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 12)
-def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact) -> Share:
-    """Return the volumes in which ``asked`` is true and is not, ``facts`` being true, of the box between ``ends``."""
+def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
+    """Return the volumes in which ``asked`` is true and is not, ``facts`` being true, of the box between ``ends``.
+
+    ``most`` boxes are looked at.
+    """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
-    while seen < MOST_BOXES:
+    while seen < most:
         settled = pool.unsure <= 0
         done, pool = _together(done, pool.taken(settled)), pool.taken(~settled)
         found = _together(done, pool)
@@ -161,7 +164,7 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
     (least, most), (down, up) = enclosed(formula, low, high)
     with np.errstate(all="ignore"):
         flat = ((down == 0) & (up == 0)).all(axis=0)
-        away = np.where(flat, NEAR * np.maximum(abs(bound), np.abs(least)), 0.0)
+        away = np.where(flat, NEAR * np.maximum(1.0, np.maximum(abs(bound), np.abs(least))), 0.0)
         below = (most < bound - away) | ((most <= bound) & (question.or_equal | _is_plain(formula)) & (away == 0))
         above = (least > bound + away) | (
             (least >= bound) & ((not question.or_equal) | _is_plain(formula)) & (away == 0)

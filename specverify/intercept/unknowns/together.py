@@ -42,6 +42,12 @@ class Answer(NamedTuple):
     or_equal: bool
     true: bool
 
+    def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
+        """Return whether the same answer follows about another bound of the same quantity."""
+        if of != self.of or (bound == self.bound and or_equal != self.or_equal and or_equal != self.true):
+            return False
+        return bound >= self.bound if self.true else bound <= self.bound
+
 
 class Together:
     """Uniform numbers, and the answers that they have given together. Their own answers are in their intervals."""
@@ -52,6 +58,9 @@ class Together:
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
         """Return how likely a quantity of the members is below ``bound``, given all that is known of them."""
+        implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
+        if implied:
+            return Chance(float(implied[0]))
         places = {id(known): place for place, known in enumerate(self.members)}
 
         def fact(answer: Answer) -> Fact:
