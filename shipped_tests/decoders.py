@@ -14,14 +14,14 @@ from specverify.testing import EngineScenario
 
 
 def beside(vocabulary: int, prompt: int) -> tuple[Tables, Tables]:
-    """Return the target and draft of a row beside the one looked at, of few outcomes.
+    """Return the target and draft of a row beside the one looked at, of two outcomes.
 
-    Its draft is always token 0. Every other target row keeps that with probability 1/2 and has token 1 otherwise, so it
-    falls behind the row that is looked at, and gets ahead of it.
+    Its draft is always token 0. The target keeps the first one with probability 1/2 and has token 1 otherwise, and it
+    keeps every later one: so it is behind the row that is looked at, or ahead of it, for as long as that goes on.
     """
 
     def target(tokens: Any) -> Any:
-        share = 0.5 if (len(tokens) - prompt) % 2 == 0 else 0.0
+        share = 0.5 if len(tokens) == prompt else 0.0
         return np.array([1 - share, share, *[0.0] * (vocabulary - 2)])
 
     return target, lambda _: np.eye(vocabulary)[0]

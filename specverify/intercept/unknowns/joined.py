@@ -19,6 +19,7 @@ from specverify.intercept.unknowns.formulas import Formula, enclosed
 from specverify.intercept.unknowns.steps import SCALES, MonotoneStep, pushed, times
 from specverify.intercept.unknowns.together import Answer, Together, among
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
+from specverify.laws import rounding
 
 SNAPPED = 1e-12
 """An end of values as near to a whole number as this is that number, but for rounding outwards."""
@@ -79,15 +80,17 @@ class Joined(NamedTuple):
             look(uniform.draw)
             if uniform.known.raced:
                 raise NeedsValue("random noise that has already decided a race is compared together with another")
+        or_equal = or_equal and not self._is_smooth()
         group = among([uniform.known for uniform in uniforms])
         chance = group.chance(self, bound, or_equal=or_equal)
         if chance.refusal:
             raise NeedsValue(chance.refusal)
         drawn = 0 < chance.middle < 1
         self._refuse_second_decision(uniforms, group, place, drawn=drawn)
+        rounding.known_within(chance.within)
         if not drawn:
             return chance.middle == 1
-        found = uniforms[0].coin(chance.middle, chance.within)
+        found = uniforms[0].coin(chance.middle)
         group.learn(Answer(self, bound, or_equal, found))
         return found
 
@@ -105,9 +108,12 @@ class Joined(NamedTuple):
         if refusal:
             raise NeedsValue(refusal)
 
+    def _is_smooth(self) -> bool:
+        return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
+
     def equals(self, _number: float, _place: str = "") -> bool:
         """Return whether it is a number: never, unless some value may have a probability, which is refused."""
-        if not _smooth(self) or len(list(_uniforms(self))) > len(self.uniforms()):
+        if not self._is_smooth():
             raise NeedsValue("random numbers that are clamped or have steps are joined, and compared for equality")
         return False
 

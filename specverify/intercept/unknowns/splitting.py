@@ -25,8 +25,8 @@ MOST_BOXES = 40_000
 """Boxes that are looked at for one answer."""
 FINE = 1e-7
 """A probability known as well as this is not split further."""
-NEVER = 2.0**-54
-"""Less probability than a uniform of float64 can show."""
+SLIGHT = 2.0**-24
+"""An answer that may be impossible, and is no likelier than a uniform of float32 can show, is taken not to come."""
 NEAR = 4 * FLOAT32
 """A bound as near as this to a value that has a probability may be that value, computed in another way."""
 _FLATTEST = 0.02
@@ -51,8 +51,8 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Which answers, of yes and no, may be impossible and may as well have a probability."""
-        return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > NEVER * self.whole]
+        """Which answers, of yes and no, may be impossible and may as well have a probability that floats show."""
+        return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
     def whole(self) -> float:

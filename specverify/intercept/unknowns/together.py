@@ -15,8 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 from specverify.intercept.unknowns.arrivals import DIGITS, probability, windows
 from specverify.intercept.unknowns.formulas import Fact, Formula
-from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, NEVER, share
+from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, share
 from specverify.laws.rounding import LARGEST
+
+NEVER = 2.0**-54
+"""Less probability than a uniform of float64 can show."""
 
 
 class Known(Protocol):
@@ -44,7 +47,7 @@ class Answer(NamedTuple):
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
         """Return whether the same answer follows about another bound of the same quantity."""
-        if of != self.of or (bound == self.bound and or_equal != self.or_equal and or_equal != self.true):
+        if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
 
@@ -108,9 +111,9 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
         what = "random numbers are compared together, and whether one of the answers can come at all is not told"
         return Chance(0.5, 0.5, f"{what} by boxes; that they are compared with is as good as a value they often have, "
                                 "or as an earlier answer")  # fmt: skip
-    for certain, (_, high) in ((1.0, found.no), (0.0, found.yes)):
-        if high <= NEVER * found.whole:
-            return Chance(certain)
+    for certain, (least, most) in ((1.0, found.no), (0.0, found.yes)):
+        if least <= 0:
+            return Chance(certain, float(most / found.whole))
     low, high = found.chance
     within = (high - low) / 2
     refusal = (

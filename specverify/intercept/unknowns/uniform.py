@@ -134,11 +134,11 @@ class Uniform:
         refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, where=place)
         if refusal:
             raise NeedsValue(refusal)
-        return self.coin(chance.middle, chance.within) if drawn else chance.middle == 1
+        rounding.known_within(chance.within)
+        return self.coin(chance.middle) if drawn else chance.middle == 1
 
-    def coin(self, chance: float, within: float) -> bool:
-        """Return whether what is asked of it, and of others, is so, which is known to be likely ``within`` so much."""
-        rounding.known_within(within)
+    def coin(self, chance: float) -> bool:
+        """Return whether what is asked of it, and of others, is so."""
         return self._ask(np.array([chance, 1 - chance])) == 0
 
     def _ask(self, pmf: Any) -> int:
