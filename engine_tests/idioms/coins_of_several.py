@@ -69,6 +69,6 @@ def triangle(p, q):
 @count("torch", wrong=("products < before * (p / q)", "products < torch.cumprod(p / q, 0)"))
 def products_so_far(p, q):
     """Each product so far against the one before it times the ratio; the twin has the ratios so far."""
-    products = torch.cumprod(torch.rand(2, dtype=torch.float64), 0)
-    before = torch.cat([torch.ones(1, dtype=torch.float64), products[:-1]])
+    products = torch.cumprod(torch.rand(len(p), dtype=torch.float64), 0)
+    before = torch.cat([torch.ones(1, dtype=torch.float64), products])[:-1]
     return int((products < before * (p / q)).cumprod(0).sum())

@@ -92,6 +92,9 @@ def _multiply(left: Operand, right: Operand) -> Operand:
 
 def _divide(left: Operand, right: Operand) -> Operand:
     if isinstance(right, UNKNOWN):
+        if isinstance(right, Joined) and right == Joined("add", right.operands) and left in right.operands:
+            rest = right.operands[right.operands[0] == left]
+            return _divide(1.0, _add(_divide(rest, left), 1.0))  # in which each number stands once
         sign = _sign(right, "a number is divided by")
         upside_down = right.then(times(sign)).then(power(-1.0)).then(times(sign))
         return _multiply(upside_down, left)

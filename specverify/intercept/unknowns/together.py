@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import localcontext
 from functools import lru_cache
+from itertools import pairwise
+from math import inf  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple, Protocol
 
 from specverify.intercept.unknowns.arrivals import DIGITS, probability, windows
 from specverify.intercept.unknowns.formulas import Fact, Formula
-from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, share
+from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, Share, share
+from specverify.intercept.unknowns.steps import carried_back
 from specverify.laws.rounding import LARGEST
 
 NEVER = 2.0**-54
@@ -104,7 +107,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
         return Chance(0.0 if closed < NEVER else 1.0 if 1 - closed < NEVER else closed)
     if len(ends) > MOST_UNIFORMS:
         return Chance(0.5, 0.5, f"{len(ends)} random numbers are compared together, and {MOST_UNIFORMS} can be at most")
-    found = share(ends, facts, asked)
+    found = _of_one_quantity(ends, facts, asked) or share(ends, facts, asked)
     if found.whole <= 0:
         return Chance(0.5, 0.5, "random numbers are compared together after answers that can hardly come together")
     if found.open:
@@ -121,6 +124,31 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
         f"{low:.6g} and {high:.6g}: for a verdict they may be {LARGEST:g} apart; compare fewer of them together"
     )
     return Chance(float(low + within), float(within), refusal if high - low > LARGEST else "")
+
+
+def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
+    """Return the volumes of both answers if all facts are about what is asked: differences of its own law."""
+    levels = [_level(fact) for fact in (*facts, asked)]
+    if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
+        return None
+    *given, (at, above) = [level for level in levels if level is not None]
+    low = max((level for level, below in given if not below), default=-inf)
+    high = min((level for level, below in given if below), default=inf)
+    core = asked.formula._replace(steps=())
+    ladder = [share(ends, (), Fact(core, level)).yes if abs(level) < inf else (float(level > 0),) * 2
+              for level in (low, min(max(at, low), high), high)]  # fmt: skip
+    parts = [(0.0, 0.0) if one == other else (max(0.0, other[0] - one[1]), max(0.0, other[1] - one[0]))
+             for one, other in pairwise(ladder)]  # fmt: skip
+    return Share(*(parts if above else parts[::-1]))
+
+
+def _level(fact: Fact) -> tuple[float, bool] | None:
+    """Return what a quantity without its steps is compared with, and whether it is below; None for steps and clamps."""
+    formula = fact.formula
+    if (formula.low, formula.high) != (-inf, inf) or any(step.name == "floor" for step in formula.steps):
+        return None
+    turns = sum(not step.increasing for step in formula.steps)
+    return carried_back(formula.steps, fact.bound), fact.true == (turns % 2 == 0)
 
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
