@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import torch
-from idiom import coin, count
+from idiom import coin
 
 RNG = np.random.default_rng(0)
 
@@ -64,11 +64,3 @@ def triangle(p, q):
     """The sum of two, by its own distribution function."""
     s = RNG.random(2).sum()
     return bool((s * s / 2 if s < 1 else 1 - (2 - s) ** 2 / 2) < p / q)
-
-
-@count("torch", wrong=("products < before * (p / q)", "products < torch.cumprod(p / q, 0)"))
-def products_so_far(p, q):
-    """Each product so far against the one before it times the ratio; the twin has the ratios so far."""
-    products = torch.cumprod(torch.rand(len(p), dtype=torch.float64), 0)
-    before = torch.cat([torch.ones(1, dtype=torch.float64), products])[:-1]
-    return int((products < before * (p / q)).cumprod(0).sum())
