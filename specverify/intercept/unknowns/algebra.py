@@ -19,7 +19,7 @@ import numpy as np
 
 from specverify.intercept.unknowns.continuous import Continuous, Extreme, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
-from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
+from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown, joined
 from specverify.intercept.unknowns.remembered import found_before
 from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -57,7 +57,7 @@ def _of_two(name: str, left: Unknown, right: Unknown) -> Operand:
     """Return what is made of two random numbers; nothing is left of one and minus itself."""
     if name == "add" and right == left.then(times(-1.0)):
         return 0.0
-    return left.then(times(2.0)) if name == "add" and left == right else Joined(name, (left, right))
+    return left.then(times(2.0)) if name == "add" and left == right else joined(name, left, right)
 
 
 def _sign(value: Unknown, what: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from math import inf, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,8 @@ from specverify.intercept.unknowns.together import Answer, Together, among
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
 from specverify.laws import rounding
 
+MOST_PARTS = 32
+"""Random numbers that one is made of."""
 SNAPPED = 1e-12
 """An end of values as near to a whole number as this is that number, but for rounding outwards."""
 
@@ -127,6 +130,14 @@ Unknown: TypeAlias = Continuous | Extreme | Joined
 """A random number that nobody has valued."""
 UNKNOWN = (Continuous, Extreme, Joined)
 """The same for those who ask whether a value is one, which is quicker of a tuple."""
+
+
+def joined(name: str, left: Unknown, right: Unknown) -> Joined:
+    """Return what ``add``, ``multiply`` or ``maximum`` makes of two; raises ``NeedsValue`` for too many parts."""
+    found = Joined(name, (left, right))
+    if len(list(islice(_uniforms(found), MOST_PARTS + 1))) > MOST_PARTS:
+        raise NeedsValue(f"more than {MOST_PARTS} random numbers are added up or multiplied")
+    return found
 
 
 def _snapped(end: float) -> float:
