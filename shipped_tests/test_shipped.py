@@ -98,7 +98,7 @@ SHIPPED = (
         partial(chains.ascend, block=True),
         chains.ascend,
         dict(form="batched", gammas=(3,), sampled=True),
-        frozenset({LAW, ACCEPTANCE, ROWS, BOUNDARY, SAMPLE}),
+        frozenset({LAW, ACCEPTANCE, BOUNDARY, SAMPLE}),
         unanswered=True,
         seconds=2400,
     ),
