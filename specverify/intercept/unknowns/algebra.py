@@ -2,8 +2,8 @@
 
 Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
 chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
-forced, the program computes with floats. What is not a function of one uniform that keeps or turns its order, or the
-largest or smallest of several, raises ``NeedsValue``. Whole parts are drawn where they are few.
+forced, the program computes with floats. A step of one number that does not keep or turn its order raises
+``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
 
 ``ALGEBRA`` names the operations as NumPy does. Scalars, arrays and tensors dispatch to it, element by element; what
 compares is in ``comparisons``.
