@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from networks import Tables, Uncached, logits_of
 from sources import functions_of, module_of
@@ -12,8 +13,22 @@ from sources import functions_of, module_of
 from specverify.testing import EngineScenario
 
 
+def beside(vocabulary: int, prompt: int) -> tuple[Tables, Tables]:
+    """Return the target and draft of a row beside the one looked at, of two outcomes.
+
+    Its draft is always token 0. The target keeps the first one with probability 1/2 and has token 1 otherwise, and it
+    keeps every later one: so it is behind the row that is looked at, or ahead of it, for as long as that goes on.
+    """
+
+    def target(tokens: Any) -> Any:
+        share = 0.5 if len(tokens) == prompt else 0.0
+        return np.array([1 - share, share, *[0.0] * (vocabulary - 2)])
+
+    return target, lambda _: np.eye(vocabulary)[0]
+
+
 def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
-    """``speculative_decoding`` of lucidrains, gamma 1; other rows of its batch decode the same prompt."""
+    """``speculative_decoding`` of lucidrains, gamma 1; drafts of other rows are kept or not (``beside``)."""
     from beartype import beartype
     from einops import rearrange
 
@@ -22,12 +37,13 @@ def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
     given = dict(torch=torch, F=torch.nn.functional, math=__import__("math"), rearrange=rearrange, beartype=beartype)
     decode = functions_of("speculative-decoding", path, "speculative_decoding", *names, **given).speculative_decoding
 
-    def network(tables: Tables) -> Any:
+    def network(tables: Tables, of_others: Tables) -> Any:
         def net(out: Any, seq_start_pos: Any, **_: Any) -> Any:
             rows = []
-            for ids, start in zip(out, seq_start_pos.tolist(), strict=True):
+            for place, (ids, start) in enumerate(zip(out, seq_start_pos.tolist(), strict=True)):
                 padding = torch.zeros(start, scenario.vocabulary, dtype=torch.float64)
-                rows.append(torch.cat([padding, logits_of(tables, ids[None, start:])[0]]))
+                logits = logits_of(tables if place == row else of_others, ids[None, start:])
+                rows.append(torch.cat([padding, logits[0]]))
             return torch.stack(rows), (torch.zeros(len(out), 1, 1, out.shape[-1], 1), None)
 
         return net
@@ -35,7 +51,8 @@ def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
     def speculative() -> Any:
         prompt = torch.tensor([scenario.prompt] * batch)
         length = prompt.shape[1] + scenario.horizon
-        nets = network(scenario.target), network(scenario.draft)
+        target, draft = beside(scenario.vocabulary, len(scenario.prompt))
+        nets = network(scenario.target, target), network(scenario.draft, draft)
         return decode(*nets, prompt, length, gamma=1, filter_thres=0.0)[0][row].tolist()
 
     return speculative

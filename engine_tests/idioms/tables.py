@@ -5,6 +5,7 @@ from __future__ import annotations
 import coins_by_arithmetic
 import coins_of_numpy
 import coins_of_random
+import coins_of_several
 import coins_of_torch
 import counts_of_torch
 import lookups_of_torch
@@ -17,7 +18,7 @@ import verifiers_of_numpy
 import verifiers_of_torch
 from idiom import idioms_of
 
-TABLES = (coins_of_torch, coins_by_arithmetic, counts_of_torch, races_of_torch, lookups_of_torch, verifiers_of_torch,
-          surroundings, mixed_libraries, coins_of_numpy, tokens_of_numpy, verifiers_of_numpy, coins_of_random,
-          tokens_of_random)  # fmt: skip
+TABLES = (coins_of_torch, coins_by_arithmetic, coins_of_several, counts_of_torch, races_of_torch, lookups_of_torch,
+          verifiers_of_torch, surroundings, mixed_libraries, coins_of_numpy, tokens_of_numpy, verifiers_of_numpy,
+          coins_of_random, tokens_of_random)  # fmt: skip
 IDIOMS = idioms_of(TABLES)

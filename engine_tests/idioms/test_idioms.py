@@ -90,6 +90,13 @@ def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     assert LINES[begin_of(idiom)].endswith(end_of(idiom, Status.HOLDS, Status.REFUTED))
 
 
+def test_what_several_numbers_decide_holds_or_is_refuted():
+    sums = next(idiom for idiom in KNOWN if idiom.name == "sum round the clock")
+    assert told(sums.right, sums.gamma, 3) == (Status.HOLDS, "")
+    status, why = told(sums.wrong, sums.gamma, 3)
+    assert (status, why.partition(":")[0]) == (Status.REFUTED, "law_is_target")
+
+
 @pytest.mark.thorough
 @named(UNKNOWN)
 def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):

@@ -161,13 +161,12 @@ def test_ways_to_write_one_function_are_one_chain():
 # Refusals: what is not a function of one uniform that keeps its order, and values that have a probability
 
 REFUSED = """
-u * (1 - u) ;; u + u ;; u - u ;; u / u ;; u ** u ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
-math.sqrt(u - 0.5) ;; np.sin(u) ;; float(u) ;; (-2) ** u ;; (2 * u) ** math.inf ;; u < 1 - u
+u * (1 - u) == 0 ;; u / u < 1 ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
+math.sqrt(u - 0.5) ;; np.sin(u) ;; float(u) ;; (-2) ** u ;; (2 * u) ** math.inf
 np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.1) == 0.1 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
 np.minimum(u, 0.3) >= 0.3 ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0
-u.hex() ;; {u: 1} ;; "%.2f" % u ;; str(u) ;; sorted([u, 1 - u]) ;; np.argmax(np.log(P) * v)
-np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.maximum(v[0], v[1]) + np.maximum(v[1], v[2])
-np.maximum(v[0], v[1]) < np.minimum(v[1], v[2]) ;; np.floor(u * 1e5) < 1 / 3 * 1e5 * 3e-5 + 1e-9
+u.hex() ;; {u: 1} ;; "%.2f" % u ;; str(u) ;; np.argmax(np.log(P) * v)
+np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.floor(u * 1e5) < 1 / 3 * 1e5 * 3e-5 + 1e-9
 [np.argmax(P / v), np.argmax(v)] ;; (np.argmax(v), v[0] < 0.5)
 np.floor(1e5 * u) % 7 ;; np.maximum(u, 0.5) < np.maximum(v[0], 0.5)
 """

@@ -213,15 +213,14 @@ def test_forced_uniforms_are_real_floats(forced, value):
 
 REFUSED = """
 np.argmax(np.where(P > 0.2, np.log(P) + rng.gumbel(size=3), 0.0)) ;; np.argmax(rng.gumbel(size=3) * P)
-np.argmax(np.append(rng.random(3), 0.5)) ;; rng.random(3).sum() ;; float(rng.random(3).max()) -> __float__
+np.argmax(np.append(rng.random(3), 0.5)) ;; float(rng.random(3).max()) -> __float__
 (lambda e: (np.argmax(e), e < 0))(rng.gumbel(size=3))
 (lambda e: (np.argmax(P / e), np.argmax(e)))(rng.exponential(size=3))
 float(u) -> __float__ ;; math.log(u) -> math functions ;; {u} -> __hash__ ;; (u - 0.5) ** 2 -> unknown sign
-abs(u - 0.5) -> unknown sign ;; f"{u:.3f}" -> __format__ ;; np.sin(u) -> np.sin ;; u / u -> divided
+abs(u - 0.5) -> unknown sign ;; f"{u:.3f}" -> __format__ ;; np.sin(u) -> np.sin ;; u / (u - 0.5) -> unknown sign
 np.spacing(rng.random(1)) -> np.spacing ;; np.array([u], dtype=float) -> __float__
-np.zeros(1).__setitem__(0, u) -> float ;; np.array([u, 1 - u]) @ np.ones(2) -> added
-u < 1 - u -> two of them are one number ;; u + u -> added ;; u - u -> subtracted
-u * (1 - u) -> multiplied ;; 1 / (u - 0.5) -> unknown sign ;; np.maximum(u, 0.2) < 0.2 -> clamped at 0.2
+np.zeros(1).__setitem__(0, u) -> float ;; np.maximum(u, 0.2) < 0.2 -> clamped at 0.2
+u * (1 - u) == 0 -> joined, and compared for equality ;; 1 / (u - 0.5) -> unknown sign
 np.log(u - 0.5) -> unknown sign ;; (u - 0.5) / 0 -> unknown sign ;; np.searchsorted(rng.random(1), 0.5) -> among random
 CDF.searchsorted(rng.random(2)) -> second race ;; rng.normal() -> default_rng.0..normal ;; rng.bytes(3) -> bytes
 rng.standard_normal(3) -> standard_normal ;; np.random.randn(2) -> np.random.randn
@@ -230,7 +229,7 @@ int(rng.integers(20000)) -> 20000 outcomes ;; rng.integers([1], [3]) -> arrays ;
 np.random.permutation(9) -> permutation of 9 ;; np.random.binomial(1000, 0.5) -> binomial of 1000
 rng.choice(3, 2, replace=False, shuffle=False) -> not random ;; rng.random(out=np.empty(3)) -> written
 random.gauss(0, 1) -> random.gauss ;; BEFORE.betavariate(2, 3) -> random.betavariate ;; random.randbytes(2) -> randbytes
-rng.integers(2**40) % 3 -> rest of a division ;; rng.random() % rng.random() -> divided by another
+rng.integers(2**40) % 3 -> rest of a division ;; rng.random() % rng.random() -> rest of a division
 """
 
 

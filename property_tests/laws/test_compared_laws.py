@@ -26,6 +26,7 @@ from specverify.laws.rounding import (
 EXPECTED = {(0,): 0.5, (1,): 0.5}
 FINE = Rounding(FLOAT32, decisions=6, support=3)
 COARSE = FINE._replace(epsilon=BFLOAT16)
+BETWEEN, FAR_BETWEEN = FINE._replace(within=2.0**-12), FINE._replace(within=2.0**-9)
 
 
 def law_at(distance, rounding=FINE, runs=20, missing=0.0):
@@ -60,6 +61,12 @@ ENUMERATED, FINE_BOUND, COARSE_BOUND = (
         (law_at(ENUMERATED, COARSE), "unknown", COARSE_BOUND),
         (law_at(1e-6, COARSE), "unknown", COARSE_BOUND),
         (law_at(COARSE_BOUND * 1.001, COARSE), "refuted", COARSE_BOUND),
+        (law_at(0.0, BETWEEN), "holds", FINE_BOUND + BETWEEN.within),
+        (law_at(2.0**-15, BETWEEN), "holds", FINE_BOUND + BETWEEN.within),
+        (law_at(2.0**-13, BETWEEN), "unknown", FINE_BOUND + BETWEEN.within),
+        (law_at(2.0**-11, BETWEEN), "refuted", FINE_BOUND + BETWEEN.within),
+        (law_at(0.0, FAR_BETWEEN), "unknown", FINE_BOUND + FAR_BETWEEN.within),
+        (law_at(0.2, FAR_BETWEEN), "refuted", FINE_BOUND + FAR_BETWEEN.within),
     ],
 )
 def test_every_zone(law, expected, shown):
@@ -105,6 +112,7 @@ roundings = st.builds(
     cells=st.integers(0, 10**6),
     uniforms=st.integers(0, 20),
     support=st.integers(1, 2**18),
+    within=st.sampled_from([0.0, 1e-15, 1e-6, 1e-3]),
 )
 
 

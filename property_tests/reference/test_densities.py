@@ -74,7 +74,9 @@ def tempered(p, q):
     return np.minimum((p / q) ** 0.5, 1.0)
 
 
-@pytest.mark.parametrize("rule", [{"owed": never_owed_less}, {"stay": lenient}, {"stay": tempered}], ids=str)
+@pytest.mark.parametrize(
+    "rule", [{"owed": never_owed_less}, {"stay": lenient}, {"stay": tempered}], ids=["owed", "lenient", "tempered"]
+)
 def test_a_rule_that_is_not_it_is_seen(rule):
     assert off(P, Q, **rule) > 10 * bound(P, Q)
 

@@ -47,6 +47,7 @@ FIGURES: Mapping[str, Figure] = {
     "tv": _largest("total variation from the expected law, at most"),
     "bias": _largest("total variation of the declared law from the target's"),
     "rounding": _largest("total variation that rounding can make"),
+    "within": _largest("total variation that probabilities leave open which are known between bounds alone"),
     "rounds": _largest("rounds on one path"),
     "rounds_of_two": _largest("rounds on one path that drafted two tokens or more"),
     "gamma": _largest("tokens drafted in one round"),

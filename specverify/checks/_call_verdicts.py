@@ -109,6 +109,9 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
     """Compare a law with the rule. Return what is found, and figures."""
+    if law.rounding.within > NOTICEABLE / 2:
+        said = f"probabilities of several random numbers together are known to within {law.rounding.within:.1g} alone"
+        return Finding(said, unknown=True), {"within": law.rounding.within}
     given, looked_up, count = spacing(dtype), law.rounding.cells > 0, rows.vocabulary
     fine, single = (
         _outside(law, rows, floats)

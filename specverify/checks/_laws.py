@@ -17,7 +17,7 @@ from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import estimated_paths, first_outcomes
-from specverify.laws.rounding import FLOAT32, FLOAT64, holds_within, of_enumeration
+from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 WORTH_SHARING = 1000
@@ -125,17 +125,20 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
         "tv": float(distance.high),
         "rounding": bound,
         "missing": float(law.missing),
+        **({"within": law.rounding.within} if law.rounding.within else {}),
     }
     rational = is_rational(law)
     exactly = 0 if rational else of_enumeration(law.rounding, law.runs)
     if distance.low > bound:
         return Comparison(True, False, f"TV = {readable(distance.low)} from {what}", figures, rational)
-    if distance.high <= exactly / 4:
+    if distance.high <= exactly / 4 and law.rounding.within <= exactly:
         return Comparison(False, False, f"the law is {what}", {**figures, "rounding": exactly}, rational)
     if law.missing > exactly:
         cut = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
         return Comparison(False, True, cut, figures, rational)
     if not holds_within(distance.high, bound):
+        if law.rounding.within > LARGEST / 2:
+            return Comparison(False, True, _between_bounds(law, float(distance.high), what), figures, rational)
         return Comparison(False, True, _too_coarse(law, float(distance.high), bound, what), figures, rational)
     return Comparison(False, False, f"the law is {what}", figures, rational)
 
@@ -146,6 +149,13 @@ def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
         f"TV = {readable(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
         f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, is up to {bound:.1g}; in float64 it would be "
         f"{rounding_bound(fine, FLOAT64):.1g}"
+    )
+
+
+def _between_bounds(law: Law, distance: float, what: str) -> str:
+    return (
+        f"TV = {readable(distance)} from {what}: probabilities of several random numbers together are known between "
+        f"bounds alone, which leaves {law.rounding.within:.1g} of the law open, and {LARGEST / 2:g} would be little"
     )
 
 
@@ -181,7 +191,7 @@ def _with_parting(found: Comparison, parted: Parting) -> Comparison:
 def differ(one: Law, other: Law) -> bool:
     """Return whether two laws of one program are further apart than the rounding of their enumerations."""
     exact = is_rational(one) and is_rational(other)
-    bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) for law in (one, other))
+    bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) + law.rounding.within for law in (one, other))
     return bool(total_variation(one, other.probabilities).high > bound)
 
 

@@ -24,6 +24,8 @@ class FirstRound(NamedTuple):
     runs: int
     epsilon: float
     """Spacing at 1 of the coarsest floats that it was seen to compute with."""
+    within: float
+    """How far probabilities may be off that are known between bounds alone."""
 
 
 @lru_cache(maxsize=4096)
@@ -40,11 +42,11 @@ def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
 
 def _round(decoder: Decoder, state: State) -> tuple[FirstRound, tuple[State, ...]]:
     masses: dict[tuple[Tokens, int], Any] = defaultdict(int)
-    runs, epsilon = 0, FLOAT32
+    runs, epsilon, within = 0, FLOAT32, 0.0
     after: dict[State, None] = {}
     for path in paths(lambda draws: decoder.step(draws, state)):
         reached, done = path.outcome
         masses[done.draft, done.accepted] += path.weight
         after[reached] = None
-        runs, epsilon = runs + 1, max(epsilon, path.rounding.epsilon)
-    return FirstRound(state, masses, runs, epsilon), tuple(after)
+        runs, epsilon, within = runs + 1, max(epsilon, path.rounding.epsilon), max(within, path.rounding.within)
+    return FirstRound(state, masses, runs, epsilon, within), tuple(after)

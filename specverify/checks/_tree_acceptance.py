@@ -22,11 +22,11 @@ from specverify.subjects.subject import InScenario
 def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of ``best`` on the same drafts."""
     decoder, runs = best(here.task), 0
-    for state, masses, count, _ in first_rounds(here):
+    for state, masses, count, _, within in first_rounds(here):
         accepted = sum(number * mass for (_, number), mass in masses.items())
         possible, more, nodes = _accepted_by(decoder, state)
         runs += count + more
-        if possible - accepted > slack(here, 2 * nodes):
+        if possible - accepted > slack(here, 2 * nodes) + nodes * within:
             statement = (
                 f"{readable(accepted)} drafts are accepted in the mean, the best rule known for them accepts "
                 f"{readable(possible)}"

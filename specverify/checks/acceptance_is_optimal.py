@@ -29,7 +29,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
         return examine_tree(here, here.variant.best)
     target, runs = here.task.target, 0
     rates: list[list[float]] = []
-    for state, masses, count, epsilon in first_rounds(here):
+    for state, masses, count, epsilon, within in first_rounds(here):
         runs += count
         best: dict[int, Any] = {}
         for path in paths(lambda draws, state=state: propose(draws, state)):  # type: ignore[misc]
@@ -47,7 +47,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
             distance = abs(actual[i] - best.get(i, 0))
             if distance > slack(here, 2 * i):
                 found = _not_optimal(here, state.tokens, i, actual[i], best.get(i, 0), figures)
-                return found if distance > slack(here, 2 * i, epsilon) else _too_coarse(found, epsilon)
+                return found if distance > slack(here, 2 * i, epsilon) + within else _too_coarse(found, epsilon, within)
     return Examination(
         "drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs, "acceptance": rates}
     )
@@ -76,9 +76,10 @@ def _not_optimal(
     )
 
 
-def _too_coarse(found: Examination, epsilon: float) -> Examination:
-    """Return what is no refutation, because floats so coarse may round as far."""
-    said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1"
+def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
+    """Return what is no refutation, because floats so coarse may round as far, or probabilities are known no better."""
+    bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
+    said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"
     return Examination(said, unknown=True, rational=False, figures=found.figures)
 
 

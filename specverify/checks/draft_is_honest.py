@@ -41,6 +41,8 @@ class ProposalLaw(NamedTuple):
     """Drafted tokens -> mass; those of a tree in order of their ids."""
     tree: bool
     runs: int
+    within: float
+    """How far probabilities may be off that are known between bounds alone."""
 
 
 class Drafting(NamedTuple):
@@ -150,7 +152,7 @@ def _proposed(propose: Propose, state: State, like: Pmf) -> ProposalLaw:
             pmf = draft.pmfs[i]
             declared = one_hot(token, like) if pmf is None else pmf
             tokens[draft.tokens[:i], tuple(declared.tolist())][token] += path.weight
-    return ProposalLaw(tokens, drafts, tree, len(found))
+    return ProposalLaw(tokens, drafts, tree, len(found), max(path.rounding.within for path in found))
 
 
 def _ordered(tokens: Tokens, tree: bool) -> Tokens:
@@ -163,7 +165,7 @@ def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examin
         total = sum(law.values())
         for token, mass in enumerate(declared):
             actual = law.get(token, 0) / total
-            if abs(actual - mass) > slack(here, len(before) + 1):
+            if abs(actual - mass) > slack(here, len(before) + 1) + 2 * proposed.within / total:
                 return _refuted(
                     f"a drafted token declared with probability {readable(mass)} is drawn with {readable(actual)}",
                     (described(here), f"committed {state.tokens}, drafted so far {before}"),
@@ -182,7 +184,7 @@ def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) ->
         return Examination("its rounds do not say what they draft", unknown=True)
     for draft in sorted(drawn.keys() | proposed.drafts.keys()):
         shows, makes = proposed.drafts.get(draft, 0), drawn.get(draft, 0)
-        if abs(shows - makes) > slack(here, len(draft) + 1):
+        if abs(shows - makes) > slack(here, len(draft) + 1) + proposed.within + done.within:
             return _refuted(
                 f"a draft proposed with probability {readable(shows)} is made by a round with {readable(makes)}",
                 (described(here), f"committed {done.state.tokens}"),

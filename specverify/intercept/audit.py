@@ -175,6 +175,24 @@ def asked(
         questions.append(AnsweredQuestion(draw, where, cell))
 
 
+def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, where: str) -> str:
+    """Note a comparison of a quantity that is made of several draws. Return why it is not told, or nothing.
+
+    ``before`` are the earlier answers about the same quantity, ``others`` says that its draws have answered about
+    something else. What one uniform decides is told by intervals, and these have none: where it would be named if the
+    quantity were one uniform, and where something else hangs on one of them, nothing is said.
+    """
+    audit = _AUDIT.get()
+    if audit is None:
+        return ""
+    sides = [audit.sides.setdefault((names, where or caller(), answer), set()) for answer in before]
+    for each in sides:
+        each.add(drawn)
+    if others or any(len(each) == 2 for each in sides):
+        return "random numbers decide together, and again: whether that is one decision is not told of several"
+    return ""
+
+
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield True for a threshold inside the cell that took a draw, False for one outside, nothing for its edges."""
     for threshold in thresholds:

@@ -105,8 +105,11 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-BELOW, AMONG = "below", "between"
-"""What is asked of a uniform: whether it is below a bound, between which bounds it lies. Last but one of its site."""
+BELOW, AMONG, TOGETHER = "below", "between", "together"
+"""What is asked of a uniform: whether it is below a bound, between which bounds it lies, what it answers with others.
+
+Last but one of its site.
+"""
 
 
 class Decision(NamedTuple):

@@ -68,6 +68,8 @@ class Rounding(NamedTuple):
     """Uniform numbers that were compared with something."""
     support: int = 1
     """The most tokens of positive probability in one draw."""
+    within: float = 0.0
+    """How far decisions are off, together, whose probabilities are known between bounds alone."""
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
@@ -83,6 +85,7 @@ def after(one: Rounding, other: Rounding) -> Rounding:
         one.cells + other.cells,
         one.uniforms + other.uniforms,
         max(one.support, other.support),
+        one.within + other.within,
     )
 
 
@@ -105,7 +108,8 @@ def of_lookup(epsilon: float, cells: int) -> float:
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     """Return how far in total variation rounding can move a law; floats are taken to be ``coarsest`` at least."""
     epsilon = max(rounding.epsilon, coarsest)
-    return rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
+    floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
+    return floats + rounding.within
 
 
 def holds_within(distance: float, bound: float) -> bool:
@@ -128,10 +132,10 @@ def left_on_nothing(rounding: Rounding) -> float:
 
 
 class _Seen:
-    __slots__ = ("again", "cells", "draws", "epsilon", "support", "uniforms")
+    __slots__ = ("again", "cells", "draws", "epsilon", "support", "uniforms", "within")
 
     def __init__(self) -> None:
-        self.epsilon, self.support = FLOAT64, 1
+        self.epsilon, self.support, self.within = FLOAT64, 1, 0.0
         self.draws = self.cells = self.uniforms = self.again = 0
 
     def __enter__(self) -> Self:
@@ -143,7 +147,8 @@ class _Seen:
 
     def rounding(self) -> Rounding:
         """Return what was seen of a run."""
-        return Rounding(self.epsilon, self.draws - self.again, self.cells + self.again, self.uniforms, self.support)
+        draws, cells = self.draws - self.again, self.cells + self.again
+        return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
 
 _COLLECTING: list[_Seen] = []
@@ -181,6 +186,12 @@ def looked_up(cells: int) -> None:
     """Note that a number was looked up among the bounds of so many cells of positive mass."""
     if _COLLECTING:
         _COLLECTING[-1].cells += cells
+
+
+def known_within(bound: float) -> None:
+    """Note a decision whose probability may be off by ``bound``: it was found between bounds."""
+    if _COLLECTING:
+        _COLLECTING[-1].within += bound
 
 
 def asked(*, again: bool) -> None:

@@ -103,5 +103,6 @@ def _note(seen: Rounding) -> None:
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)
     rounding.looked_up(seen.cells)
+    rounding.known_within(seen.within)
     for _ in range(seen.uniforms):
         rounding.asked(again=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,8 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
 Handler = Callable[..., Any]
@@ -225,18 +224,23 @@ def _bools(*operands: Any) -> bool:
 # Reductions that look no further than they must.
 
 
+def folded(kind: type[Count | Product], elements: Any) -> Any:
+    """Return the sum or the product of elements, random numbers among them, one after the other."""
+    name = "add" if kind is Count else "multiply"
+    return reduce(partial(applied, name), map(number, elements))
+
+
 def running(kind: type[Count | Product]) -> Handler:
     """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
 
     def handler(tensor: Any, dim: int, **_: Any) -> Any:
-        if holds(UNKNOWN, tensor):
-            raise NeedsValue("random numbers are added up or multiplied")
+        make = partial(folded, kind) if holds(UNKNOWN, tensor) else kind
         if hang_on_draws(tensor):
             return NotImplemented
         moved = np.moveaxis(tensor.elements, dim, -1)
         result = np.empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
-            result[index] = kind(moved[index[:-1]][: index[-1] + 1])
+            result[index] = make(moved[index[:-1]][: index[-1] + 1])
         dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
         return lazy_like(tensor, np.moveaxis(result, -1, dim), dtype)
 
@@ -244,10 +248,25 @@ def running(kind: type[Count | Product]) -> Handler:
 
 
 def summed(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
-    """Answer ``sum`` of whole numbers, of all of them or along one dimension."""
+    """Answer ``sum`` of whole numbers or of random ones, of all of them or along one dimension."""
+    if holds(UNKNOWN, tensor):
+        return reduced(tensor, dim, keepdim, partial(folded, Count), tensor.dtype)
     if tensor.dtype.is_floating_point:
         return NotImplemented
     return reduced(tensor, dim, keepdim, Count, torch.int64)
+
+
+def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """Answer ``prod`` of random numbers, of all of them or along one dimension."""
+    if not holds(UNKNOWN, tensor):
+        return NotImplemented
+    return reduced(tensor, dim, keepdim, partial(folded, Product), tensor.dtype)
+
+
+def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """Answer ``mean`` of random numbers, of all of them or along one dimension."""
+    total = summed(tensor, dim, keepdim) if holds(UNKNOWN, tensor) else NotImplemented
+    return total if total is NotImplemented else arithmetic("divide")(total, tensor.numel() / total.numel())
 
 
 def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:

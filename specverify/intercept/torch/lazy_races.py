@@ -15,8 +15,9 @@ import torch
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
-from specverify.intercept.unknowns.continuous import UNKNOWN, largest_of
+from specverify.intercept.unknowns.continuous import largest_of
 from specverify.intercept.unknowns.deferred import Deferred, known
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 

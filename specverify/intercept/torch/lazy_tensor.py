@@ -19,8 +19,8 @@ import torch
 
 from specverify.intercept.torch.operations import shares_storage, writes
 from specverify.intercept.unknowns import deferred
-from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
 from specverify.intercept.unknowns.lookups import Crossing

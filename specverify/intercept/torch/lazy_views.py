@@ -26,10 +26,11 @@ from specverify.intercept.torch.lazy_tensor import (
 )
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Unknown
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import is_whole
+from specverify.intercept.unknowns.joined import UNKNOWN, Unknown
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:

@@ -13,8 +13,8 @@ import torch
 
 from specverify.intercept.torch.lazy_operations import each, template
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, lazy_like
-from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.wide import at_large_now
 
 NAMES = ("add", "sub", "rsub", "mul", "neg", "abs", "minimum", "maximum", "clamp", "clamp_min", "clamp_max",

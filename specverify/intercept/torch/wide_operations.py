@@ -13,8 +13,8 @@ import torch
 
 from specverify.intercept.torch.lazy_operations import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
-from specverify.intercept.unknowns.continuous import Unknown
 from specverify.intercept.unknowns.deferred import Deferred, known
+from specverify.intercept.unknowns.joined import Unknown
 from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import Selected, Wide
 

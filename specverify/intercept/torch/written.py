@@ -17,8 +17,8 @@ from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.unknowns.continuous import UNKNOWN
 from specverify.intercept.unknowns.deferred import Deferred, is_open
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
 from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened

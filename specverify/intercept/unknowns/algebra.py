@@ -2,8 +2,8 @@
 
 Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
 chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
-forced, the program computes with floats. What is not a function of one uniform that keeps or turns its order, or the
-largest or smallest of several, raises ``NeedsValue``. Whole parts are drawn where they are few.
+forced, the program computes with floats. A step of one number that does not keep or turn its order raises
+``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
 
 ``ALGEBRA`` names the operations as NumPy does. Scalars, arrays and tensors dispatch to it, element by element; what
 compares is in ``comparisons``.
@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown, largest_of
+from specverify.intercept.unknowns.continuous import Continuous, Extreme, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown, joined
 from specverify.intercept.unknowns.remembered import found_before
 from specverify.intercept.unknowns.steps import EXP, FLOOR, LOG, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
 
-Operand: TypeAlias = Continuous | Extreme | float
+Operand: TypeAlias = Continuous | Extreme | Joined | float
 LOG_2, LOG_10 = log(2), log(10)
 
 
@@ -48,8 +49,15 @@ def _apart(left: Operand, right: Operand, what: str) -> tuple[Unknown, float]:
     """Return the random number and the other one; refuses two random ones."""
     value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
     if isinstance(number, UNKNOWN) or not isinstance(value, UNKNOWN):
-        raise NeedsValue(f"two random numbers are {what}")
+        raise NeedsValue(f"random numbers are {what}")
     return value, number
+
+
+def _of_two(name: str, left: Unknown, right: Unknown) -> Operand:
+    """Return what is made of two random numbers; nothing is left of one and minus itself."""
+    if name == "add" and right == left.then(times(-1.0)):
+        return 0.0
+    return left.then(times(2.0)) if name == "add" and left == right else joined(name, left, right)
 
 
 def _sign(value: Unknown, what: str) -> float:
@@ -61,6 +69,8 @@ def _sign(value: Unknown, what: str) -> float:
 
 
 def _add(left: Operand, right: Operand) -> Operand:
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
+        return _of_two("add", left, right)
     value, number = _apart(left, right, "added or subtracted")
     return value.then(plus(number)) if isfinite(number) else number
 
@@ -72,6 +82,8 @@ def _negative(value: Operand) -> Operand:
 def _multiply(left: Operand, right: Operand) -> Operand:
     if isinstance(left, UNKNOWN) and left == right:
         return _square(left)
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
+        return _of_two("multiply", left, right)
     value, number = _apart(left, right, "multiplied")
     if 0 < abs(number) < inf:
         return value.then(times(number))
@@ -80,10 +92,12 @@ def _multiply(left: Operand, right: Operand) -> Operand:
 
 def _divide(left: Operand, right: Operand) -> Operand:
     if isinstance(right, UNKNOWN):
-        if isinstance(left, UNKNOWN):
-            raise NeedsValue("a random number is divided by another")
+        if isinstance(right, Joined) and right == Joined("add", right.operands) and left in right.operands:
+            rest = right.operands[right.operands[0] == left]
+            return _divide(1.0, _add(_divide(rest, left), 1.0))  # in which each number stands once
         sign = _sign(right, "a number is divided by")
-        return _multiply(right.then(times(sign)).then(power(-1.0)), left * sign)
+        upside_down = right.then(times(sign)).then(power(-1.0)).then(times(sign))
+        return _multiply(upside_down, left)
     if right == 0 and isinstance(left, UNKNOWN):
         return copysign(inf, right) * _sign(left, "0 divides")
     return _multiply(left, 1.0 / right)
@@ -95,7 +109,7 @@ def _divide(left: Operand, right: Operand) -> Operand:
 def _raised(base: Operand, exponent: Operand) -> Operand:
     if isinstance(base, UNKNOWN):
         if isinstance(exponent, UNKNOWN):
-            raise NeedsValue("a random number is raised to a random power")
+            return _exp(_multiply(exponent, _log(base)))
         if isinf(exponent):
             return _to_infinity(base, exponent)
         if exponent == 0 or isnan(exponent):
@@ -138,6 +152,8 @@ def _exp(value: Operand) -> Operand:
 
 def _maximum(left: Operand, right: Operand) -> Operand:
     if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
+        if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
+            return _of_two("maximum", left, right)
         return largest_of((left, right))
     value, number = _apart(left, right, "compared with each other")
     low, high = value.ends()
@@ -175,6 +191,8 @@ def _trunc(value: Unknown) -> Operand:
 
 def _rint(value: Unknown) -> Operand:
     """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
+    if isinstance(value, Joined):
+        raise NeedsValue("a random number that is made of several is rounded to the nearest whole one")
     for part in value.parts if isinstance(value, Extreme) else (value,):
         ends = (part.low, part.high) if isinstance(part, Continuous) and part.clamped else ()
         stepped = isinstance(part, Continuous) and part.in_steps

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import Operand, applied
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme, Unknown
+from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -57,6 +59,18 @@ def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> boo
     """Return whether one random number is below another: by which is the largest, or smallest, of all their parts."""
     if left == right:
         return or_equal
+    try:
+        with tried():
+            return _ahead(left, right, place, or_equal=or_equal)
+    except NeedsValue as no_race:
+        apart = applied("subtract", left, right)
+        if not isinstance(apart, Joined) or any(uniform.known.raced for uniform in apart.uniforms()):
+            raise NeedsValue(str(no_race)) from None
+        return apart.below(0.0, place, or_equal=or_equal)
+
+
+def _ahead(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> bool:
+    """Return the same by the race of all their parts. Raises ``NeedsValue`` where they are none."""
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
     everything = list(dict.fromkeys((*mine, *its)))
@@ -67,6 +81,9 @@ def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> boo
 
 def _same(left: Unknown, right: Unknown, place: str) -> bool:
     """Return whether two random numbers are one: the largest of both, if they have parts in common."""
+    if isinstance(left, Joined) or isinstance(right, Joined):
+        apart = applied("subtract", left, right)
+        return bool(apart.equals(0.0, place) if isinstance(apart, Joined) else apart == 0)
     mine, its = _parts(left), _parts(right)
     if not set(mine) & set(its):
         if any(isinstance(part, Continuous) and (part.clamped or part.in_steps) for part in (*mine, *its)):
@@ -84,7 +101,7 @@ def _of_largest(left: Unknown, right: Unknown) -> bool:
     return kinds != {False}
 
 
-def _parts(value: Unknown) -> tuple[Continuous | float, ...]:
+def _parts(value: Unknown) -> tuple[Continuous | Joined | float, ...]:
     return value.parts if isinstance(value, Extreme) else (value,)
 
 

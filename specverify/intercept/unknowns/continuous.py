@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf, isclose, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,18 +181,14 @@ class Extreme(NamedTuple):
         return max(found) if self.largest else min(found)
 
 
-Unknown: TypeAlias = Continuous | Extreme
-"""A random number that nobody has valued."""
-UNKNOWN = (Continuous, Extreme)
-"""The same for those who ask whether a value is one, which is quicker of a tuple."""
-
-
 def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
     """Return the largest, or the smallest, of numbers and random numbers."""
     parts: list[Continuous | float] = []
     for operand in operands:
         if isinstance(operand, Extreme) and operand.largest != largest:
             raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        if isinstance(operand, tuple) and not isinstance(operand, Continuous | Extreme):
+            raise NeedsValue("the largest of several random numbers is asked for, and one is made of others")
         parts += operand.parts if isinstance(operand, Extreme) else (operand,)
     different = tuple(dict.fromkeys(parts))
     return different[0] if len(different) == 1 else Extreme(different, largest)

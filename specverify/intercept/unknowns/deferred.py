@@ -10,8 +10,9 @@ from typing import Any
 
 from reference import Draws, Site
 from specverify.intercept.audit import Draw
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.given import given, is_whole
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.uniform import NeedsValue, look
 
 __all__ = ["Categorical", "Chosen", "Count", "Deferred", "NeedsValue", "Product", "is_open", "known"]

@@ -46,6 +46,8 @@ def given(value: Continuous) -> int:
         raise refusal(
             f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have"
         )
+    if known.together:
+        raise refusal("the value of a random number is needed that was compared together with others")
     look(value.uniform.draw)
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32

@@ -15,8 +15,9 @@ from typing import Any
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Unknown
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.given import given, is_whole
+from specverify.intercept.unknowns.joined import UNKNOWN, Unknown
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.laws import rounding
 

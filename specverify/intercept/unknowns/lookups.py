@@ -40,7 +40,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
 
     def law() -> Any:
         known = uniform.known
-        if known.raced:
+        if known.raced or known.together:
             raise NeedsValue("a random number is looked up after a race, or after another lookup")
         ordered = found if value.increasing else found[::-1]
         edges = np.concatenate([[known.low], np.clip(ordered, known.low, known.high), [known.high]])

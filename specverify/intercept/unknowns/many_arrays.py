@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import Continuous, Unknown
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.joined import Unknown
 from specverify.intercept.unknowns.lazy_arrays import KNOWN, LazyArray
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat
 from specverify.intercept.unknowns.many import Many

@@ -17,7 +17,7 @@ from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_steps import LOGS, NotTogether, Steps, back
 from specverify.intercept.unknowns.steps import LOG, power, times
-from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import Drawn, Wide
 
 _FAR = 700.0
@@ -112,10 +112,14 @@ def check_unused(scores: Many) -> None:
         places = ids[(ids >= known.first) & (ids < known.first + block.size)] - known.first
         single = [known.single[place] for place in known.single.keys() & set(places[: len(known.single)].tolist())] \
             if known.single else []  # fmt: skip
-        if known.raced[places].any() or any(each.raced or each.low > 0 or each.high < 1 for each in single):
+        if known.raced[places].any() or any(map(_used, single)):
             raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
         if len(places) > 1 and not (np.diff(places) > 0).all() and len(np.unique(places)) < len(places):
             raise NeedsValue("the largest of several random numbers is asked for, and two of them are one number")
+
+
+def _used(known: Known) -> bool:
+    return bool(known.raced or known.together or known.low > 0 or known.high < 1)
 
 
 def use_up(scores: Many) -> None:

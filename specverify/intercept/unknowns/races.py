@@ -21,7 +21,8 @@ from specverify.intercept.audit import Raced, Racer
 from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of, law_of_first
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous, Extreme
+from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
 from specverify.intercept.unknowns.remembered import FRESH
 from specverify.intercept.unknowns.steps import plus, power, times
@@ -105,6 +106,8 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
+    if any(isinstance(score, Joined) for score in scores) or any(uniform.known.together for uniform in noise):
+        raise NeedsValue(f"{_NO_RACE}: one is made of several, or was compared together with others")
     race = _race(scores)
     racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
               if clock.rate]  # fmt: skip

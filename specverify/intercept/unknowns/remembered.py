@@ -12,7 +12,8 @@ from typing import Any
 
 from reference import Sampled
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.continuous import UNKNOWN, Continuous
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.steps import MonotoneStep
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
@@ -27,7 +28,7 @@ def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> An
     """
     if len(operands) > 2:
         return NotImplemented
-    place = 0 if isinstance(operands[0], Continuous) else 1
+    place = 0 if isinstance(operands[0], Continuous) or len(operands) == 1 else 1
     value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
     if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, UNKNOWN) or number == 0:
         return NotImplemented  # 0 and -0 are one to who remembers, and two to who divides

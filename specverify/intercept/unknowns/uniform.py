@@ -7,7 +7,7 @@ correlated law. What may be done with one before it is compared: see ``continuou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isnan  # by name: inside a block ``math`` has others
 from typing import Any
 
@@ -17,9 +17,11 @@ from reference import Draws, Site
 from specverify.intercept import audit, block
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
+from specverify.intercept.unknowns.formulas import Formula
 from specverify.intercept.unknowns.order import Runner
+from specverify.intercept.unknowns.together import Together
 from specverify.laws import rounding
-from specverify.laws.draws import AMONG, BELOW
+from specverify.laws.draws import AMONG, BELOW, TOGETHER
 
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
@@ -45,6 +47,8 @@ class Known:
         """The last race it has taken part in, after which only its order among the others is known."""
         self.runner: Runner | None = None
         """Where it stands in that order; None for one whose race left nothing to go on with."""
+        self.together: Together | None = None
+        """What is known of it together with others."""
         self.questions: list[AnsweredQuestion] = []
         """For the audit."""
 
@@ -90,7 +94,10 @@ class Uniform:
         if known.raced:
             audit.compared_after(self.draw, known.raced)
             raise NeedsValue("random noise that has already decided a race is compared with a number")
-        answer = self._ask(BELOW, np.array([bound - known.low, known.high - bound]) / width) == 0
+        if known.together:
+            answer = self._below_together(known.together, bound, place)
+        else:
+            answer = self._ask(BELOW, np.array([bound - known.low, known.high - bound]) / width) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -107,6 +114,8 @@ class Uniform:
             audit.compared_after(self.draw, known.raced)
         if known.raced or (masses < 0).any():
             raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
+        if known.together:
+            return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
         cells = np.count_nonzero(masses)
         drawn = cells > 1
         rounding.looked_up(int(cells))
@@ -115,6 +124,23 @@ class Uniform:
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[found]), float(edges[found + 1])
         return found
+
+    def formula(self, place_of: Callable[[Known], int]) -> Formula:
+        """Return it as a quantity that is made of several uniform numbers."""
+        return Formula("uniform", (place_of(self.known),))
+
+    def _below_together(self, together: Together, bound: float, place: str) -> bool:
+        chance = together.chance(self, bound, or_equal=False)
+        drawn = 0 < chance.middle < 1
+        refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, where=place)
+        if refusal:
+            raise NeedsValue(refusal)
+        rounding.known_within(chance.within)
+        return self.coin(chance.middle) if drawn else chance.middle == 1
+
+    def coin(self, chance: float) -> bool:
+        """Return whether what is asked of it, and of others, is so."""
+        return self._ask(TOGETHER, np.array([chance, 1 - chance])) == 0
 
     def _ask(self, question: str, pmf: Any) -> int:
         known = self.known
