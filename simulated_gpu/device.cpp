@@ -1,0 +1,312 @@
+// A CUDA device whose memory is the host's. Tensors on it have CUDA's dispatch key, so that torch takes the paths it
+// takes on a GPU; every kernel is the CPU's, run on the same memory once the call has been found fit for a GPU.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/stack.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/transformers/attention.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include "modes.h"
+
+namespace {
+using at::Tensor;
+using c10::Device;
+using c10::IValue;
+
+const Device here(c10::kCUDA, 0);
+
+struct Counts {
+  long launches, synchronisations, uploads;
+} counts;
+bool broken = false;  // a kernel has failed an assertion: on a GPU every later call of the process fails, too
+
+bool on_device(const Tensor& tensor) { return tensor.defined() && tensor.device() == here; }
+
+void check_context() {
+  TORCH_CHECK(!broken, "CUDA error: device-side assert triggered by an earlier kernel (simulated)");
+}
+
+// ---- Memory under another name -------------------------------------------------------------------------------------
+
+struct Memory final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    return shared(std::make_unique<c10::DataPtr>(c10::GetCPUAllocator()->allocate(bytes)), here);
+  }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+  // What `owner` points to, under the name of `device`; the owner lives as long.
+  template <class Owner>
+  static c10::DataPtr shared(std::unique_ptr<Owner> owner, Device device) {
+    void* data = pointer(*owner);
+    return {data, owner.release(), [](void* kept) { delete static_cast<Owner*>(kept); }, device};
+  }
+  static void* pointer(const c10::DataPtr& owner) { return owner.get(); }
+  static void* pointer(const c10::Storage& owner) { return owner.mutable_data(); }
+} memory;
+
+Tensor with_storage(c10::Storage storage, const Tensor& like, c10::DispatchKey key) {
+  auto found = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(key), like.dtype());
+  found.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+  return found;
+}
+
+c10::Storage renamed(const c10::Storage& storage, Device device, c10::Allocator* allocator) {
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage.nbytes(),
+      Memory::shared(std::make_unique<c10::Storage>(storage), device), allocator, /*resizable=*/true);
+}
+
+Tensor to_host(const Tensor& tensor) {
+  if (!on_device(tensor)) return tensor;
+  auto storage = renamed(tensor.storage(), c10::kCPU, c10::GetCPUAllocator());
+  return with_storage(std::move(storage), tensor, c10::DispatchKey::CPU);
+}
+
+Tensor to_device(const Tensor& tensor) {
+  if (!tensor.defined() || on_device(tensor)) return tensor;
+  return with_storage(renamed(tensor.storage(), here, &memory), tensor, c10::DispatchKey::CUDA);
+}
+
+// ---- What torch asks of a device -----------------------------------------------------------------------------------
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return c10::kCUDA; }
+  Device exchangeDevice(Device) const override { return here; }
+  Device getDevice() const override { return here; }
+  void setDevice(Device) const override {}
+  void uncheckedSetDevice(Device) const noexcept override {}
+  c10::Stream getStream(Device) const override { return c10::Stream(c10::Stream::DEFAULT, here); }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return stream; }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+};
+C10_REGISTER_GUARD_IMPL(CUDA, Guard)
+
+// A generator of the device: the CPU's numbers from another seed, so that no test takes the two for one.
+struct Generator final : c10::GeneratorImpl {
+  static constexpr uint64_t other = 0x5DEECE66Dull;
+  at::Generator numbers = at::detail::createCPUGenerator(c10::default_rng_seed_val + other);
+  uint64_t given = c10::default_rng_seed_val, offset = 0;
+
+  Generator() : c10::GeneratorImpl(here, c10::DispatchKeySet(c10::DispatchKey::CUDA)) {}
+  void set_current_seed(uint64_t seed) override { numbers.set_current_seed((given = seed) + other), offset = 0; }
+  uint64_t current_seed() const override { return given; }
+  uint64_t seed() override { return set_current_seed(c10::detail::getNonDeterministicRandom()), given; }
+  void set_offset(uint64_t value) override { offset = value; }
+  uint64_t get_offset() const override { return offset; }
+  void set_state(const c10::TensorImpl& state) override { numbers.unsafeGetGeneratorImpl()->set_state(state); }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override { return numbers.unsafeGetGeneratorImpl()->get_state(); }
+  GeneratorImpl* clone_impl() const override {
+    auto* clone = new Generator();
+    clone->numbers = numbers.clone(), clone->given = given, clone->offset = offset;
+    return clone;
+  }
+};
+
+const at::Generator& default_generator() {
+  static at::Generator generator = at::make_generator<Generator>();
+  return generator;
+}
+
+struct Hooks final : at::CUDAHooksInterface {
+  explicit Hooks(at::CUDAHooksArgs) {}
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  c10::DeviceIndex current_device() const override { return 0; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  Device getDeviceFromPtr(void*) const override { return here; }
+  bool isPinnedPtr(const void*) const override { return false; }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return default_generator(); }
+  at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::make_generator<Generator>(); }
+};
+using at::CUDAHooksRegistry;
+using at::RegistererCUDAHooksRegistry;
+C10_REGISTER_CLASS(CUDAHooksRegistry, CUDAHooks, Hooks)
+
+// ---- One call ------------------------------------------------------------------------------------------------------
+
+struct Call {
+  const c10::OperatorHandle& op;
+  std::vector<std::pair<Tensor, Tensor>> moved;  // on the device, and the same memory on the host
+  std::vector<Tensor> strangers;                 // tensors of the host, which a kernel cannot read
+  bool synchronises = false, makes = false;
+
+  const std::string& name() const { return op.schema().name(); }
+
+  Tensor lowered(const Tensor& tensor, bool index) {
+    if (!on_device(tensor)) {
+      if (index) ++counts.uploads;  // torch moves indices by itself
+      else if (tensor.defined()) strangers.push_back(tensor);
+      return tensor;
+    }
+    synchronises |= index && tensor.scalar_type() == c10::kBool;
+    return moved.emplace_back(tensor, to_host(tensor)).second;
+  }
+
+  IValue lowered(const IValue& value) {
+    if (value.isTensor()) return lowered(value.toTensor(), false);
+    if (value.isTensorList()) {
+      c10::List<Tensor> list;
+      for (const Tensor& tensor : value.toTensorList()) list.push_back(lowered(tensor, false));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<Tensor>> list;
+      for (const std::optional<Tensor>& tensor : value.toOptionalTensorList())
+        list.push_back(tensor ? std::optional(lowered(*tensor, true)) : tensor);
+      return list;
+    }
+    if (value.isGenerator()) {
+      auto generator = value.toGenerator();
+      TORCH_CHECK(generator.device().type() == c10::kCUDA,
+          "Expected a 'cuda' device type for generator but found '", generator.device().type(), "' (simulated)");
+      return static_cast<Generator*>(generator.unsafeGetGeneratorImpl())->numbers;
+    }
+    if (!value.isDevice()) return value;
+    makes = true;
+    return Device(c10::kCPU);
+  }
+
+  // Numbers without a dimension are passed to a kernel by value where it goes element by element.
+  void check_devices() const {
+    static const std::set<std::string> by_value = {"aten::fill_", "aten::index_put_", "aten::_index_put_impl_",
+        "aten::masked_fill_", "aten::where"};
+    bool admitted = op.hasTag(at::Tag::pointwise) || by_value.count(name());
+    for (auto& tensor : strangers)
+      TORCH_CHECK(admitted && tensor.dim() == 0, "Expected all tensors to be on the same device, but found at least ",
+          "two devices, cuda:0 and cpu! (", name(), " with ", tensor.sizes(), " on the CPU, simulated)");
+  }
+
+  Tensor raised(const Tensor& result) const {
+    for (auto& [original, host] : moved) {
+      if (result.is_same(host)) return original;
+      if (result.defined() && result.storage().is_alias_of(host.storage()))
+        return with_storage(original.storage(), result, c10::DispatchKey::CUDA);
+    }
+    return moved.empty() && !makes ? result : to_device(result);
+  }
+
+  IValue raised(const IValue& value) const {
+    if (value.isTensor()) return raised(value.toTensor());
+    if (!value.isTensorList()) return value;
+    c10::List<Tensor> list;
+    for (const Tensor& tensor : value.toTensorList()) list.push_back(raised(tensor));
+    return list;
+  }
+
+  // What a kernel has resized has other memory, or another shape.
+  void adopt() const {
+    for (auto& [original, host] : moved) {
+      if (host.data_ptr() == original.data_ptr() && host.sizes() == original.sizes()) continue;
+      original.unsafeGetTensorImpl()->set_storage_keep_dtype(renamed(host.storage(), here, &memory));
+      original.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
+    }
+  }
+};
+
+const std::set<std::string> SYNCHRONISING = {"aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique2",
+    "aten::unique_dim", "aten::repeat_interleave", "aten::bincount"};  // they tell the host a size or an answer
+
+bool asserted(const std::string& what) {
+  auto says = [&](const char* words) { return what.find(words) != std::string::npos; };
+  return (says("ndex") && says("out of") && !says("Dimension")) || says("probability tensor contains");
+}
+
+void launch(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  check_context();
+  Call call{op};
+  const auto& schema = op.schema();
+  for (size_t i = stack->size() - schema.arguments().size(), k = 0; i < stack->size(); ++i, ++k) {
+    bool draws = schema.arguments()[k].name() == "generator" && (*stack)[i].isNone();
+    (*stack)[i] = call.lowered(draws ? IValue(default_generator()) : (*stack)[i]);
+  }
+  call.check_devices();
+  counts.launches += 1;
+  counts.synchronisations += call.synchronises || SYNCHRONISING.count(call.name());
+  modes::Change change(call.name(), *stack, schema.arguments().size());
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  } catch (const c10::Error& error) {
+    broken = asserted(error.what_without_backtrace());
+    TORCH_CHECK(!broken, "CUDA error: device-side assert triggered (simulated): ", error.what_without_backtrace());
+    throw;
+  }
+  call.adopt();
+  for (size_t i = stack->size() - schema.returns().size(); i < stack->size(); ++i) {
+    change.apply((*stack)[i]);
+    (*stack)[i] = call.raised((*stack)[i]);
+  }
+}
+
+// ---- What every device registers by itself -------------------------------------------------------------------------
+
+Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride, std::optional<at::ScalarType> dtype,
+    std::optional<at::Layout>, std::optional<Device>, std::optional<bool>) {
+  check_context();
+  return to_device(at::empty_strided_symint(size, stride, at::TensorOptions().dtype(dtype)));
+}
+
+Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+    std::optional<Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  check_context();
+  return to_device(at::empty_symint(size, at::TensorOptions().dtype(dtype), format));
+}
+
+Tensor& copy_(Tensor& self, const Tensor& source, bool) {
+  check_context();
+  (!on_device(self) ? counts.synchronisations : on_device(source) ? counts.launches : counts.uploads) += 1;
+  to_host(self).copy_(to_host(source));
+  return self;
+}
+
+at::Scalar item(const Tensor& self) {
+  check_context();
+  counts.synchronisations += 1;
+  return to_host(self).item();
+}
+
+int64_t choose_attention(const Tensor& q, const Tensor& k, const Tensor&, const std::optional<Tensor>&, double, bool,
+    std::optional<double>, bool) {
+  return int64_t(modes::fuses(q, k) ? at::SDPBackend::cudnn_attention : at::SDPBackend::math);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> fused_attention(
+    const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& bias, bool, double, bool causal, bool,
+    std::optional<double> scale) {
+  check_context();
+  counts.launches += 1;
+  auto added = bias ? to_host(*bias) : Tensor();
+  auto output = to_device(modes::attend(to_host(q), to_host(k), to_host(v), added, causal, scale));
+  return {output, {}, {}, {}, q.sym_size(2), k.sym_size(2), {}, {}, {}};
+}
+}  // namespace
+
+namespace at::native {
+REGISTER_CUDA_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+}
+
+TORCH_LIBRARY_IMPL(_, CUDA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&launch>()); }
+
+TORCH_LIBRARY_IMPL(aten, CUDA, m) {
+  m.impl("empty.memory_format", empty);
+  m.impl("empty_strided", empty_strided);
+  m.impl("copy_", copy_);
+  m.impl("_local_scalar_dense", item);
+  m.impl("_scaled_dot_product_cudnn_attention", fused_attention);
+  m.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&launch>());  // whole: parts of it are CUDA's own
+}
+
+TORCH_LIBRARY(simulated_gpu, m) {
+  m.def("set_modes(bool reordered, int fused) -> ()", [](bool reordered, int64_t fused) {
+    modes::reordered = reordered, modes::fused = fused;
+  });
+  m.def("default_generator() -> Generator?", []() -> std::optional<at::Generator> { return default_generator(); });
+  m.def("counts() -> int[]", []() {
+    return std::vector<int64_t>{counts.launches, counts.synchronisations, counts.uploads, modes::rounded};
+  });
+}
