@@ -11,11 +11,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pytest
 
-from simulated_gpu.build import library
+from simulated_gpu.compiled import library
 
 COUNTED = ("launches", "synchronisations", "uploads", "factors rounded to TF32")
 DEAREST = 12
@@ -55,7 +55,7 @@ class Nothing:
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Take whatever the real ones take."""
 
-    def __enter__(self) -> Nothing:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -72,7 +72,7 @@ def load() -> None:
     if "torch" in sys.modules:
         raise RuntimeError("the simulated device must be loaded before torch is imported")
     ctypes.CDLL(str(library()), mode=ctypes.RTLD_GLOBAL)
-    import torch  # noqa: PLC0415 - only now
+    import torch
 
     cuda = torch.cuda
     default = torch.ops.simulated_gpu.default_generator()
@@ -118,9 +118,13 @@ def let_copies_be_deep(tensor: Any) -> None:
 
 def counts() -> Counter[str]:
     """What has been counted since the process began, by the names of ``COUNTED``."""
-    import torch  # noqa: PLC0415
+    import torch
 
     return Counter(dict(zip(COUNTED, torch.ops.simulated_gpu.counts(), strict=True)))
+
+
+TOLD: pytest.StashKey[Counter[str]] = pytest.StashKey()
+"""What had been counted when the last test ended."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -137,29 +141,31 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         load()
     except RuntimeError as error:
         pytest.exit(str(error), returncode=2)
-    import torch  # noqa: PLC0415
+    import torch
 
     torch.ops.simulated_gpu.set_modes(mode.reordered, mode.fused)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Count what one test asks of the device, its fixtures included."""
-    before = counts()
-    answer = yield
-    item.config.stash.setdefault(BY_TEST, {})[item.nodeid] = counts() - before
-    return answer
-
-
-BY_TEST: pytest.StashKey[dict[str, Counter[str]]] = pytest.StashKey()
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Hand over, with a test's last report, what the device has been asked since the last report of another test."""
+    if call.when == "teardown":
+        told = item.config.stash.get(TOLD, Counter())
+        item.config.stash[TOLD] = counts()
+        item.user_properties.append(("simulated_gpu", dict(item.config.stash[TOLD] - told)))
+    return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Write the counts of the run, and the tests that launch most kernels."""
+    """Write the counts of the run, of all processes of pytest-xdist, and the tests that launch most kernels."""
+    by_test: dict[str, Counter[str]] = {}
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        if getattr(report, "when", None) == "teardown":
+            asked = dict(report.user_properties)["simulated_gpu"]
+            by_test.setdefault(report.nodeid.partition("[")[0], Counter()).update(asked)
+    total = sum(by_test.values(), Counter())
     terminalreporter.section(f"simulated GPU, {config.getoption('--simulated-mode')}")
-    terminalreporter.write_line(", ".join(f"{number} {name}" for name, number in counts().items()))
-    by_function: dict[str, Counter[str]] = {}
-    for test, found in config.stash.get(BY_TEST, {}).items():
-        by_function.setdefault(test.partition("[")[0], Counter()).update(found)
-    for test, found in sorted(by_function.items(), key=lambda row: -row[1]["launches"])[:DEAREST]:
-        terminalreporter.write_line(f"{found['launches']:>10} {found['synchronisations']:>8}  {test}")
+    terminalreporter.write_line(", ".join(f"{total[name]} {name}" for name in COUNTED))
+    for test in sorted(by_test, key=lambda name: -by_test[name]["launches"])[:DEAREST]:
+        asked = by_test[test]
+        terminalreporter.write_line(f"{asked['launches']:>10} {asked['synchronisations']:>8}  {test}")

@@ -19,8 +19,8 @@ def library() -> Path:
     """Return the shared library, compiled if it is not there yet; a process loads it before it imports torch.
 
     Raises:
-        RuntimeError: in one sentence, where torch is another than the one of ``constraints.txt``, or has CUDA itself, or
-            where there is no g++.
+        RuntimeError: in one sentence, where torch is another than the one of ``constraints.txt``, where it has CUDA
+            itself, or where there is no g++.
 
     """
     version = importlib.metadata.version("torch")
@@ -44,10 +44,8 @@ def compile_against(torch: Path, built: Path) -> None:
         raise RuntimeError("the simulated device is compiled by g++, and there is none: install Debian's package g++")
     built.parent.mkdir(exist_ok=True)
     part = built.with_suffix(".part")
-    include, libraries = torch / "include", torch / "lib"
-    subprocess.run(
-        [compiler, "-std=c++20", "-O1", "-fPIC", "-shared", "-Wall", "-isystem", include, SOURCES[0], "-o", part]
-        + ["-L", libraries, f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10"],
-        check=True,
-    )
+    libraries = torch / "lib"
+    options = ("-std=c++20", "-O1", "-fPIC", "-shared", "-Wall", "-isystem", torch / "include")
+    linked = ("-L", libraries, f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10")
+    subprocess.run([compiler, *options, SOURCES[0], *linked, "-o", part], check=True)
     part.replace(built)
