@@ -30,7 +30,11 @@ ENCODER_DECODERS = ("t5", "bart")
 RECURRENT = ("mamba2", "falcon_h1")
 CONVOLUTION = ("lfm2",)
 ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
-KERNELS = {"mamba2": ("mamba_ssm", "causal_conv1d"), "falcon_h1": ("mamba_ssm", "causal_conv1d"), "lfm2": ("causal_conv1d",)}
+KERNELS = {
+    "mamba2": ("mamba_ssm", "causal_conv1d"),
+    "falcon_h1": ("mamba_ssm", "causal_conv1d"),
+    "lfm2": ("causal_conv1d",),
+}
 """Packages whose kernels transformers runs, where they are installed, in the place of its own operations."""
 VOCABULARY = 11
 WIDE_VOCABULARY = 500
@@ -45,7 +49,7 @@ def model_of(architecture: str, device: torch.device, dtype: torch.dtype = torch
     """The tiny model of an architecture on ``device``; skips where kernels replace operations of torch."""
     installed = [package for package in KERNELS.get(architecture, ()) if importlib.util.find_spec(package)]
     if installed:
-        pytest.skip(f"{architecture} runs kernels of {' and '.join(installed)}, which have no {dtype}: uninstall to test")
+        pytest.skip(f"{architecture} runs kernels of {' and '.join(installed)}, which have no {dtype}")
     return build_model(architecture, VOCABULARY, seed).to(device=device, dtype=dtype)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOURCES = (HERE / "device.cpp", HERE / "modes.h")
+SOURCES = (HERE / "device.cpp", *sorted(HERE.glob("*.h")))
 CONSTRAINTS = HERE.parent / "constraints.txt"
 
 
@@ -43,7 +44,7 @@ def compile_against(torch: Path, built: Path) -> None:
     if compiler is None:
         raise RuntimeError("the simulated device is compiled by g++, and there is none: install Debian's package g++")
     built.parent.mkdir(exist_ok=True)
-    part = built.with_suffix(".part")
+    part = built.with_suffix(f".{os.getpid()}")
     libraries = torch / "lib"
     options = ("-std=c++20", "-O1", "-fPIC", "-shared", "-Wall", "-isystem", torch / "include")
     linked = ("-L", libraries, f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10")

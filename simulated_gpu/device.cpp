@@ -1,132 +1,25 @@
 // A CUDA device whose memory is the host's. Tensors on it have CUDA's dispatch key, so that torch takes the paths it
 // takes on a GPU; every kernel is the CPU's, run on the same memory once the call has been found fit for a GPU.
-#include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/stack.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/transformers/attention.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include "memory.h"
 #include "modes.h"
+#include "runtime.h"
 
 namespace {
-using at::Tensor;
-using c10::Device;
 using c10::IValue;
-
-const Device here(c10::kCUDA, 0);
 
 struct Counts {
   long launches, synchronisations, uploads;
 } counts;
 bool broken = false;  // a kernel has failed an assertion: on a GPU every later call of the process fails, too
 
-bool on_device(const Tensor& tensor) { return tensor.defined() && tensor.device() == here; }
-
 void check_context() {
   TORCH_CHECK(!broken, "CUDA error: device-side assert triggered by an earlier kernel (simulated)");
 }
-
-// ---- Memory under another name -------------------------------------------------------------------------------------
-
-struct Memory final : c10::Allocator {
-  c10::DataPtr allocate(size_t bytes) override {
-    return shared(std::make_unique<c10::DataPtr>(c10::GetCPUAllocator()->allocate(bytes)), here);
-  }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
-
-  // What `owner` points to, under the name of `device`; the owner lives as long.
-  template <class Owner>
-  static c10::DataPtr shared(std::unique_ptr<Owner> owner, Device device) {
-    void* data = pointer(*owner);
-    return {data, owner.release(), [](void* kept) { delete static_cast<Owner*>(kept); }, device};
-  }
-  static void* pointer(const c10::DataPtr& owner) { return owner.get(); }
-  static void* pointer(const c10::Storage& owner) { return owner.mutable_data(); }
-} memory;
-
-Tensor with_storage(c10::Storage storage, const Tensor& like, c10::DispatchKey key) {
-  auto found = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(key), like.dtype());
-  found.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
-  return found;
-}
-
-c10::Storage renamed(const c10::Storage& storage, Device device, c10::Allocator* allocator) {
-  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage.nbytes(),
-      Memory::shared(std::make_unique<c10::Storage>(storage), device), allocator, /*resizable=*/true);
-}
-
-Tensor to_host(const Tensor& tensor) {
-  if (!on_device(tensor)) return tensor;
-  auto storage = renamed(tensor.storage(), c10::kCPU, c10::GetCPUAllocator());
-  return with_storage(std::move(storage), tensor, c10::DispatchKey::CPU);
-}
-
-Tensor to_device(const Tensor& tensor) {
-  if (!tensor.defined() || on_device(tensor)) return tensor;
-  return with_storage(renamed(tensor.storage(), here, &memory), tensor, c10::DispatchKey::CUDA);
-}
-
-// ---- What torch asks of a device -----------------------------------------------------------------------------------
-
-struct Guard final : c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override { return c10::kCUDA; }
-  Device exchangeDevice(Device) const override { return here; }
-  Device getDevice() const override { return here; }
-  void setDevice(Device) const override {}
-  void uncheckedSetDevice(Device) const noexcept override {}
-  c10::Stream getStream(Device) const override { return c10::Stream(c10::Stream::DEFAULT, here); }
-  c10::Stream exchangeStream(c10::Stream stream) const override { return stream; }
-  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
-};
-C10_REGISTER_GUARD_IMPL(CUDA, Guard)
-
-// A generator of the device: the CPU's numbers from another seed, so that no test takes the two for one.
-struct Generator final : c10::GeneratorImpl {
-  static constexpr uint64_t other = 0x5DEECE66Dull;
-  at::Generator numbers = at::detail::createCPUGenerator(c10::default_rng_seed_val + other);
-  uint64_t given = c10::default_rng_seed_val, offset = 0;
-
-  Generator() : c10::GeneratorImpl(here, c10::DispatchKeySet(c10::DispatchKey::CUDA)) {}
-  void set_current_seed(uint64_t seed) override { numbers.set_current_seed((given = seed) + other), offset = 0; }
-  uint64_t current_seed() const override { return given; }
-  uint64_t seed() override { return set_current_seed(c10::detail::getNonDeterministicRandom()), given; }
-  void set_offset(uint64_t value) override { offset = value; }
-  uint64_t get_offset() const override { return offset; }
-  void set_state(const c10::TensorImpl& state) override { numbers.unsafeGetGeneratorImpl()->set_state(state); }
-  c10::intrusive_ptr<c10::TensorImpl> get_state() const override { return numbers.unsafeGetGeneratorImpl()->get_state(); }
-  GeneratorImpl* clone_impl() const override {
-    auto* clone = new Generator();
-    clone->numbers = numbers.clone(), clone->given = given, clone->offset = offset;
-    return clone;
-  }
-};
-
-const at::Generator& default_generator() {
-  static at::Generator generator = at::make_generator<Generator>();
-  return generator;
-}
-
-struct Hooks final : at::CUDAHooksInterface {
-  explicit Hooks(at::CUDAHooksArgs) {}
-  void init() const override {}
-  bool hasCUDA() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return 1; }
-  c10::DeviceIndex current_device() const override { return 0; }
-  c10::DeviceIndex getCurrentDevice() const override { return 0; }
-  Device getDeviceFromPtr(void*) const override { return here; }
-  bool isPinnedPtr(const void*) const override { return false; }
-  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return default_generator(); }
-  at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::make_generator<Generator>(); }
-};
-using at::CUDAHooksRegistry;
-using at::RegistererCUDAHooksRegistry;
-C10_REGISTER_CLASS(CUDAHooksRegistry, CUDAHooks, Hooks)
 
 // ---- One call ------------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,10 @@ class Change {
   Change(const std::string& name, std::vector<IValue>& stack, size_t count) : arguments(&stack[stack.size() - count]) {
     auto product = PRODUCTS.find(name);
     if (product != PRODUCTS.end()) round_factors(product->second, name == "aten::convolution");
+    if (SOFTMAXES.count(name) && arguments[2].toBool()) {  // float16 that the kernel widens; the CPU's is told before
+      arguments[0] = arguments[0].toTensor().to(at::kFloat);
+      arguments[2] = false;
+    }
     if (!reordered || count == 0 || !is_float(arguments[0])) return;
     auto rank = arguments[0].toTensor().dim();
     if (product != PRODUCTS.end()) {
