@@ -140,7 +140,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     try:
         load()
     except RuntimeError as error:
-        pytest.exit(str(error), returncode=2)
+        raise pytest.UsageError(str(error)) from None
     import torch
 
     torch.ops.simulated_gpu.set_modes(mode.reordered, mode.fused)

@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
 from reference import verify_batched
+from simulated_gpu import compiled
 from simulated_gpu.plugin import MODES, Mode, counts
 
 CUDA = torch.device("cuda")
@@ -122,6 +123,23 @@ def test_a_tensor_left_on_the_cpu_is_caught(left_behind, monkeypatch):
     monkeypatch.setattr(tests, "verify_batched", mistaken)
     with pytest.raises(RuntimeError, match=r"same device|on cuda|on CPU"):
         tests.test_rows_are_the_verifiers_on_fractions(3, 3, torch.float64, CUDA)
+
+
+# What it is compiled for
+
+
+def test_another_torch_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("numpy==2.0.0\ntorch==9.8.7\n")
+    monkeypatch.setattr(compiled, "CONSTRAINTS", constraints)
+    with pytest.raises(RuntimeError, match=r"made for torch 9\.8\.7 of constraints.txt, found torch \d"):
+        compiled.library()
+
+
+def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="there is none: install"):
+        compiled.compile_against(tmp_path, tmp_path / "device.so")
 
 
 # Its arithmetic
