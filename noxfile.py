@@ -150,10 +150,11 @@ def simulated_gpu(session: nox.Session) -> None:
     install(session, "hf", "dev")
     modes = [mode for mode in SIMULATED_MODES if mode in session.posargs] or SIMULATED_MODES
     others = [argument for argument in session.posargs if argument not in SIMULATED_MODES]
-    tests = others if any(not other.startswith("-") for other in others) else ["simulated_gpu", "gpu_tests", *others]
+    named = any(Path(other.partition("::")[0]).exists() for other in others)
     for mode in modes:
-        arguments = ("-p", "simulated_gpu.plugin", "--simulated-mode", mode, "--device", "cuda", *tests)
-        session.run("python", "-m", "pytest", "-n", "2", *arguments, env={"OMP_NUM_THREADS": "1"})
+        options = ("-p", "simulated_gpu.plugin", "--simulated-mode", mode, "--device", "cuda", "-n", "2")
+        tests = others if named else ["simulated_gpu", "gpu_tests", *others]
+        session.run("python", "-m", "pytest", *options, *tests, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session
