@@ -138,6 +138,25 @@ def black_boxes(session: nox.Session) -> None:
     session.run("python", "-m", "specverify.trust.black_box_page", "docs/black-boxes.md", *session.posargs)
 
 
+SIMULATED_MODES = ("plain", "jitter", "tf32", "fused-zero", "fused-nan")
+"""What docs/gpu.md tells of the arithmetic of GPUs."""
+
+
+@nox.session
+def simulated_gpu(session: nox.Session) -> None:
+    """Run gpu_tests on a CUDA device made of the host's memory, in every mode or those named behind --."""
+    if shutil.which("g++") is None:
+        session.error("there is no g++, which compiles the simulated device: install Debian's package g++")
+    install(session, "hf", "dev")
+    modes = [mode for mode in SIMULATED_MODES if mode in session.posargs] or SIMULATED_MODES
+    others = [argument for argument in session.posargs if argument not in SIMULATED_MODES]
+    named = any(Path(other.partition("::")[0]).exists() for other in others)
+    for mode in modes:
+        options = ("-p", "simulated_gpu.plugin", "--simulated-mode", mode, "--device", "cuda", "-n", "2")
+        tests = others if named else ["simulated_gpu", "gpu_tests", *others]
+        session.run("python", "-m", "pytest", *options, *tests, env={"OMP_NUM_THREADS": "1"})
+
+
 @nox.session
 def report(session: nox.Session) -> None:
     """Open reports of every kind in headless Chromium, Debian's or the one CHROMIUM names; keep their pictures."""

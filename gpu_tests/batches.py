@@ -97,6 +97,12 @@ def in_chunks(verify: Callable[..., Batch], inputs: Inputs, size: int) -> Batch:
     return Batch(*(torch.cat(values) for values in zip(*parts, strict=True)))
 
 
+def pace(device: torch.device) -> str:
+    """Name the device whose sizes of samples can be paid: a simulated GPU is as slow as the CPU that it is made of."""
+    real = device.type == "cuda" and torch.cuda.get_device_name(device) != "simulated"
+    return "cuda" if real else "cpu"
+
+
 def tell(line: str) -> None:
     """Write a line that pytest keeps with the test, and shows with -rP or when it fails."""
     sys.stdout.write(line + "\n")

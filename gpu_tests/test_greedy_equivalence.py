@@ -117,11 +117,16 @@ def check(case: Case, decoder: Decoder, gamma: int) -> None:
 def test_drafting_by_a_model_changes_nothing(
     models: dict[int, Logits], cases: list[Case], drafter: str, algorithm: str, rows: Callable[[Logits], Logits]
 ) -> None:
+    identical, pmfs = DRAFTERS[drafter]
+
+    @cache
+    def pmfs_of(seed: int) -> tuple[LanguageModel, LanguageModel, LanguageModel]:
+        """The target's pmfs, the drafts' and the other model's, computed once for all cases and gammas."""
+        target, other = rows(models[seed]), rows(models[seed + 1])
+        return cache(one_hot_rows(target)), cache(pmfs(target if identical else other)), cache(warped(other))
+
     for case, gamma in product(cases, GAMMAS):
-        target, other = rows(models[case.seed]), rows(models[case.seed + 1])
-        identical, pmfs = DRAFTERS[drafter]
-        draft = cache(pmfs(target if identical else other))
-        task = Task(cache(one_hot_rows(target)), draft, warped(other), case.eos, HORIZON)
+        task = Task(*pmfs_of(case.seed), case.eos, HORIZON)
         check(case, WITH_DRAFTER[algorithm](task, gamma), gamma)
 
 
@@ -130,8 +135,9 @@ def test_drafting_by_a_model_changes_nothing(
 def test_drafting_from_the_text_changes_nothing(
     models: dict[int, Logits], cases: list[Case], algorithm: str, rows: Callable[[Logits], Logits]
 ) -> None:
+    target = {seed: cache(one_hot_rows(rows(models[seed]))) for seed in SEEDS}
     for case, gamma in product(cases, GAMMAS):
-        task = Task(cache(one_hot_rows(rows(models[case.seed]))), eos=case.eos, horizon=HORIZON)
+        task = Task(target[case.seed], eos=case.eos, horizon=HORIZON)
         check(case, WITHOUT_DRAFTER[algorithm](task, gamma), gamma)
 
 

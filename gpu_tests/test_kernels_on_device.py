@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from batches import pace
 
 from reference import verify_batched
 from specverify.base.verdict import Status
@@ -41,11 +42,11 @@ def test_the_verifier_is_exact_on_the_device(device: torch.device) -> None:
 
 
 def test_samples_are_drawn_and_counted_on_the_device(device: torch.device) -> None:
-    verdicts = check_kernel(its_own, uniforms="own", device=device, **PRECISION[device.type])
+    verdicts = check_kernel(its_own, uniforms="own", device=device, **PRECISION[pace(device)])
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
 def test_a_generator_seeded_in_every_call_is_refuted(device: torch.device) -> None:
-    verdicts = check_kernel(reseeded, uniforms="own", device=device, on_fail=None, **PRECISION[device.type])
+    verdicts = check_kernel(reseeded, uniforms="own", device=device, on_fail=None, **PRECISION[pace(device)])
     refuted = {verdict.check for verdict in verdicts if verdict.status is Status.REFUTED}
     assert "calls_are_independent" in refuted

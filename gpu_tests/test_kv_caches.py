@@ -8,6 +8,7 @@ its digits. Everything is float64 against the bounds of ``cache_comparison``, bu
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from cache_comparison import VISIBLE, difference, fresh, relative_difference
 from cache_kinds import HAS_FP8, KINDS, kind
 from cache_rounds import DRAFTS, EMITTED, GAMMAS, KNOWN, SIDES, VERDICTS, Outcome, before_pruning, rounds, worst
 from caches import Held, Kind
-from tiny_models import FULL, WINDOWS, model_of
+from tiny_models import CONVOLUTION, FULL, RECURRENT, WINDOWS, model_of
 
 from reference.kv_cache import window_crop
 
@@ -147,6 +148,14 @@ def test_a_window_keeps_what_the_next_token_attends_to() -> None:
     assert window_crop(held=3, stored=3, keep=2, window=4) == slice(0, 2)
     with pytest.raises(ValueError, match="needs entries 1 to 4 to go on from 4 tokens, but holds 2 to 13: record"):
         window_crop(held=13, stored=11, keep=4, window=4)
+
+
+def test_models_that_run_foreign_kernels_are_left_out(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of ``causal_conv1d``, where it is installed: they have no float64, and are the library's no more."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "causal_conv1d" else None)
+    for architecture in (*RECURRENT, *CONVOLUTION):
+        with pytest.raises(pytest.skip.Exception, match=f"{architecture} runs kernels of causal_conv1d"):
+            model_of.__wrapped__(architecture, device)
 
 
 # Storage that rounds, and float32

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from batches import tell
+from batches import pace, tell
 from float32_rounding import DTYPES, VOCABULARIES
 
 from reference import verify_batched
@@ -88,7 +88,7 @@ def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int,
     size, device = len(pair.p), pair.p.device
     source = torch.Generator(device=device).manual_seed(seed)
     cumulative = pair.q.double().cumsum(0)
-    chunk = max(1, (2**28 if device.type == "cuda" else 2**21) // size)
+    chunk = max(1, (2**28 if pace(device) == "cuda" else 2**21) // size)
     total = torch.zeros(size, dtype=torch.int64, device=device)
     for start in range(0, samples, chunk):
         rows = min(chunk, samples - start)
@@ -104,7 +104,7 @@ def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int,
 def judged(pair: Pair, verify: Any) -> ConfirmedFit:
     """The two-stage test at the planned number of samples, its own negative control included."""
     law = cells_of(pair, first_token_law(pair))
-    samples = samples_for(law, DETECTABLE[pair.p.device.type], stage_level(ALARM.each), MISS / 2)
+    samples = samples_for(law, DETECTABLE[pace(pair.p.device)], stage_level(ALARM.each), MISS / 2)
     return confirmed_fit(
         partial(sampled_cells, pair, verify), law, samples=samples, false_alarm=ALARM.each, miss=MISS, seed=0
     )
@@ -120,7 +120,7 @@ def test_the_first_token_has_the_targets_law(size: int, dtype: torch.dtype, devi
     tell(f"{fit.first.samples} samples, {fit.first.cells} cells, p-value {fit.first.p_value:.2g}, detectable TV")
     tell(f"{fit.detectable_tv:.3f} + 0.05 at false alarm {fit.false_alarm:.1e}, miss {fit.miss}")
     assert fit.verdict == FitVerdict.FITS
-    assert fit.detectable_tv <= DETECTABLE[device.type]
+    assert fit.detectable_tv <= DETECTABLE[pace(device)]
 
 
 # Planted kernels
