@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from transformers import GenerationMixin, WatermarkingConfig
+from transformers import GenerationMixin
 
 from specverify.engines.huggingface import situations
 from specverify.engines.huggingface import situations_of_arguments as more
@@ -33,7 +33,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hybrid-cache": {"options": (("cache_implementation", "hybrid"),), "architecture": "gemma2"},
     "one-draft": {"gamma": 1},
     "twenty-drafts": {"gamma": 20},
-    "watermark": {"options": (("watermarking_config", WatermarkingConfig(bias=2.0, seeding_scheme="lefthash")),)},
     "beams": {"options": (("num_beams", 2),), "sample": False},
 }
 """What differs from ``SMALL``."""
@@ -65,7 +64,6 @@ ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozen
         "",
         EVERYTHING,
     ),
-    "synth-id": (more.with_synth_id, {}, "", OBJECTS),
     "fp8-cache": (more.with_a_cache_of_bytes, {}, "", OBJECTS),
     "streamer": (more.streamed, {}, "", OBJECTS),
     "healed-prompt": (more.with_healed_tokens, {"vocabulary": 4}, "", OBJECTS),

@@ -1,4 +1,4 @@
-"""More arguments of ``generate``: token types, positions, streamers, watermarks, caches, low precision."""
+"""More arguments of ``generate``: token types, positions, streamers, caches, low precision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers import SynthIDTextWatermarkingConfig
 
 from specverify.engines.huggingface.generation import Build, GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
@@ -55,18 +54,6 @@ def at_the_last_position(build: Build) -> Build:
         return engine
 
     return built
-
-
-def with_synth_id(build: Build) -> Build:
-    """Return the way of calling with a watermark whose processor remembers the contexts it has seen."""
-    return _with_options(
-        build,
-        lambda: {
-            "watermarking_config": SynthIDTextWatermarkingConfig(
-                ngram_len=2, keys=[1, 2, 3], context_history_size=8, sampling_table_size=16, sampling_table_seed=0
-            )
-        },
-    )
 
 
 def with_a_cache_of_bytes(build: Build) -> Build:
