@@ -199,7 +199,7 @@ def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
 def test_findings_of_this_version_are_still_there(name, check):
     """What ``docs/findings`` says of the tested version; a library that mends one of them changes this list."""
     row = rows()[name]
-    found = verdict_of(check, row.setting, row.build, watch=row.watch)
+    found = verdict_of(check, row.setting, row.build, tells=row.tells)
     assert found.status is Status.REFUTED
 
 

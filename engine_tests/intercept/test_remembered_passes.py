@@ -76,3 +76,22 @@ def test_an_argument_given_twice_is_refused_as_python_does_it():
     model = Model()
     with remembered(model, Memory({}, [0]), PASSES), pytest.raises(TypeError, match="multiple values"):
         model.forward(torch.tensor([1]), ids=torch.tensor([1]))
+
+
+class Replacing(Model):
+    """Keeps its sum in another cache than the one that it was handed."""
+
+    def forward(self, ids, state=None):
+        """Return ``logits`` and a new cache."""
+        made = State()
+        made.total = state.total.clone()
+        return super().forward(ids, made)
+
+
+def test_a_pass_that_returns_another_cache_than_it_was_handed_is_not_remembered():
+    model = Replacing()
+    with remembered(model, Memory({}, [0]), PASSES):
+        for _ in range(2):
+            first = model.forward(torch.tensor([2]), state=State())
+            assert int(model.forward(torch.tensor([3]), state=first.state).logits) == 5
+    assert model.computed == 4

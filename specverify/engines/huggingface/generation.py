@@ -43,11 +43,25 @@ class GenerateCall(NamedTuple):
     """Whether the library can hand out hidden states while it speculates this way."""
     before: Callable[[], None] = lambda: None
     """What happens to the objects before the speculative call."""
+    beside: Mapping[str, Any] = {}
+    """What else the caller hands in and may use again, by name: tokenizers, generation configs."""
+    newest: tuple[list[GenerateCall], Callable[[], None]] | None = None
+    """Where a call changes the models for good: the copy that is called, and what makes a new one of it."""
 
     @property
     def target(self) -> Any:
         """The model whose law is promised."""
         return self.models[0]
+
+    @property
+    def now(self) -> GenerateCall:
+        """The objects that the next call is made with."""
+        return self if self.newest is None else self.newest[0][0]
+
+    def renew(self) -> None:
+        """Copy the models again, where a call changes them for good."""
+        if self.newest is not None:
+            self.newest[1]()
 
     def new_tokens(self, speculative: bool = True) -> Any:
         """Return a tensor ``[number]`` of the new token ids of one call."""
@@ -105,7 +119,7 @@ def drafts_as(model: Any, setting: EngineSetting) -> None:
         **dict(setting.assistant),
     }
     for name, value in wanted.items():
-        setattr(model.generation_config, name, value)
+        setattr(model.generation_config, name, as_lists(value))
 
 
 def call_of(
@@ -115,11 +129,12 @@ def call_of(
     *,
     drafting: Mapping[str, Any] | None = None,
     call: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> GenerateCall:
     """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
 
     An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
-    left out without speculation.
+    left out without speculation. ``beside`` is handed in as well, and looked after.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -132,7 +147,8 @@ def call_of(
 
     models = (target, *assistants)
     configs = tuple(copy.deepcopy(getattr(model, "generation_config", None)) for model in models)
-    return GenerateCall(models, generate, setting.prompt if first is None else (first,), inputs, configs)
+    owned = {"generation_config that is passed": speculative, **(beside or {})}
+    return GenerateCall(models, generate, setting.prompt if first is None else (first,), inputs, configs, beside=owned)
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:

@@ -5,41 +5,25 @@ A row is one setting. What it must do is never written down here: it is what the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
-from reference import Claim, Tokens
+from reference import Claim
 from specverify.engines.huggingface import situations, special
 from specverify.engines.huggingface.ensemble import ensemble_engine, ensemble_law
 from specverify.engines.huggingface.generation import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
 from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.objects import objects_call
 from specverify.engines.huggingface.programs import REPLAYS, opened, plain_law
+from specverify.engines.huggingface.row import BASE, OBJECTS, SMALL, TableRow
+from specverify.engines.huggingface.rows_of_models import OF_MODELS
+from specverify.engines.huggingface.rows_of_options import ARGUMENTS, OPTIONS
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import watched_call
-from specverify.subjects.subject import EngineProgram, Subject
-
-LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
-
-
-class TableRow(NamedTuple):
-    """One setting of one way to speculate."""
-
-    build: Build
-    setting: EngineSetting
-    refusal: str = ""
-    """What the library says if it does not take the setting; anything else that it raises is a fault."""
-    documented: tuple[str, ...] = ()
-    """What the library's documentation says a call changes."""
-    declared: LawOf | None = None
-    """The law of a documented lossy mode."""
-    watch: bool = True
-    """Whether it can be looked into: the prompt is token ids, only the loop runs the target, float64 is possible."""
-
-
-BASE = EngineSetting("", "llama", horizon=3, vocabulary=4, prompt=(0, 1, 2, 0, 1))
+from specverify.subjects.subject import EVERYTHING, EngineProgram, Subject
 
 SAMPLING: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -115,10 +99,10 @@ STATEFUL = {
 
 SPECIAL: dict[str, TableRow] = {
     "assisted/by-a-copy": TableRow(special.twin_engine, BASE),
-    "mtp/one-layer": TableRow(special.mtp_engine(1), BASE, watch=False),
-    "mtp/two-layers": TableRow(special.mtp_engine(2), BASE._replace(vocabulary=3), watch=False),
-    "mtp/greedy": TableRow(special.mtp_engine(2), BASE._replace(sample=False), watch=False),
-    "mtp/several-ends": TableRow(special.mtp_engine(1), BASE._replace(eos=(0, 3), temperature=1.5), watch=False),
+    "mtp/one-layer": TableRow(special.mtp_engine(1), BASE, tells=OBJECTS),
+    "mtp/two-layers": TableRow(special.mtp_engine(2), BASE._replace(vocabulary=3), tells=OBJECTS),
+    "mtp/greedy": TableRow(special.mtp_engine(2), BASE._replace(sample=False), tells=OBJECTS),
+    "mtp/several-ends": TableRow(special.mtp_engine(1), BASE._replace(eos=(0, 3), temperature=1.5), tells=OBJECTS),
     "dflash/plain": TableRow(special.dflash_engine, BASE),
     "dflash/top-k": TableRow(special.dflash_engine, BASE._replace(top_k=2)),
     "dflash/greedy": TableRow(special.dflash_engine, BASE._replace(sample=False)),
@@ -126,14 +110,14 @@ SPECIAL: dict[str, TableRow] = {
     "gemma4-assistant/temperature": TableRow(special.gemma4_engine, BASE._replace(temperature=0.7)),
     "gemma4-assistant/greedy": TableRow(special.gemma4_engine, BASE._replace(sample=False)),
     "universal/in-order": TableRow(
-        special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5), watch=False
+        special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5), tells=OBJECTS
     ),
     "universal/reversed": TableRow(
-        special.universal_engine(special.REVERSED), BASE._replace(vocabulary=5), watch=False
+        special.universal_engine(special.REVERSED), BASE._replace(vocabulary=5), tells=OBJECTS
     ),
-    "universal/as-it-comes": TableRow(special.universal_engine(None), BASE._replace(vocabulary=5), watch=False),
+    "universal/as-it-comes": TableRow(special.universal_engine(None), BASE._replace(vocabulary=5), tells=OBJECTS),
     "universal/greedy": TableRow(
-        special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5, sample=False), watch=False
+        special.universal_engine(special.IN_ORDER), BASE._replace(vocabulary=5, sample=False), tells=OBJECTS
     ),
     "table/assisted": TableRow(special.table_engine, BASE),
     "table/prompt-lookup": TableRow(special.table_lookup_engine, BASE),
@@ -154,22 +138,26 @@ EARLY = ("plain", "greedy", "top-k", "several-ends")
 
 def rows() -> dict[str, TableRow]:
     """Return name -> row."""
-    listed = {f"{way}/{name}": row for way in WAYS for name, row in _rows_of(way).items()} | SPECIAL
+    listed = {f"{way}/{name}": row for way in WAYS for name, row in _rows_of(way).items()} | SPECIAL | OF_MODELS
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in listed.items()}
 
 
 def _rows_of(way: str) -> dict[str, TableRow]:
     build, draft_model = WAYS[way], way == "assisted"
     sampling = {name: SAMPLING[name] for name in (EARLY if way == "early-exit" else SAMPLING)}
-    found = {name: TableRow(build, BASE._replace(**more), watch=name != "guidance") for name, more in sampling.items()}
+    found = {
+        name: TableRow(build, BASE._replace(**more), tells=OBJECTS if name == "guidance" else EVERYTHING)
+        for name, more in sampling.items()
+    }
     found |= {
-        name: TableRow(situation(build), BASE._replace(**more), watch=name != "embeddings")
+        name: TableRow(situation(build), BASE._replace(**more), tells=OBJECTS if name == "embeddings" else EVERYTHING)
         for name, (situation, more) in SITUATIONS.items()
     }
     if way != "early-exit":
-        found |= {name: TableRow(build, BASE._replace(architecture=name)) for name in OTHER_ARCHITECTURES}
+        found |= {name: TableRow(build, SMALL._replace(architecture=name)) for name in OTHER_ARCHITECTURES}
+        found |= _of_options(build) | _of_arguments(build)
         found |= {
-            name: TableRow(build, BASE._replace(architecture=name), said, watch=False)
+            name: TableRow(build, BASE._replace(architecture=name), said, tells=OBJECTS)
             for name, said in STATEFUL.items()
         }
     if draft_model:
@@ -178,10 +166,21 @@ def _rows_of(way: str) -> dict[str, TableRow]:
             for name, (more, documented) in DRAFTING.items()
         }
         found |= {
-            name: TableRow(situation(build), BASE._replace(**more), said, watch=False)
+            name: TableRow(situation(build), BASE._replace(**more), said, tells=OBJECTS)
             for name, (situation, more, said) in REFUSED.items()
         }
     return found
+
+
+def _of_options(build: Build) -> dict[str, TableRow]:
+    return {name: TableRow(build, SMALL._replace(**more)) for name, more in OPTIONS.items()}
+
+
+def _of_arguments(build: Build) -> dict[str, TableRow]:
+    return {
+        name: TableRow(situation(build), SMALL._replace(**more), said, tells=tells)
+        for name, (situation, more, said, tells) in ARGUMENTS.items()
+    }
 
 
 def row_subject(name: str, row: TableRow) -> Subject:
@@ -200,7 +199,8 @@ def row_subject(name: str, row: TableRow) -> Subject:
                 plain=partial(opened, build, speculative=False, refusal=row.refusal),
                 replays=REPLAYS,
                 target=promised if row.declared else None,
-                watch=partial(watched_call, build) if row.watch else None,
+                watch=partial(objects_call if row.tells == OBJECTS else watched_call, build),
+                tells=row.tells,
                 documented=row.documented,
                 source=Source(build, row.setting, partial(_row_program, name, row)),
             ),

@@ -126,7 +126,7 @@ def broken_off_before(build: Build) -> Build:
         engine = build(setting)
 
         def before() -> None:
-            with suppress(BrokenOff), _breaking_off(engine):
+            with suppress(BrokenOff), breaking_off(engine):
                 engine.generate(do_sample=False)
 
         return engine._replace(before=before)
@@ -135,7 +135,7 @@ def broken_off_before(build: Build) -> Build:
 
 
 @contextmanager
-def _breaking_off(engine: GenerateCall) -> Iterator[None]:
+def breaking_off(engine: GenerateCall) -> Iterator[None]:
     """Raise in the first forward pass that drafts: of the assistant, or of the target with fewer layers."""
     layers = engine.target.config.num_hidden_layers
 

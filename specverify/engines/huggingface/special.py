@@ -61,33 +61,35 @@ def universal_engine(order: str | None) -> Build:
     """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
 
     def build(setting: EngineSetting) -> GenerateCall:
-        return _afresh(partial(_universal, setting), two_tokenizers(TARGET_SEED, order=order))
+        return afresh(partial(universal, setting), two_tokenizers(TARGET_SEED, order=order))
 
     return build
 
 
-def _universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
+def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
+    """Return drafts from the assistant of ``pair``, which the library changes."""
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
         "tokenizer": pair.target_tokenizer,
         "assistant_tokenizer": pair.assistant_tokenizer,
     }
-    return call_of(setting, pair.target, (pair.assistant,), call=call)
+    beside = {"target's tokenizer": pair.target_tokenizer, "assistant's tokenizer": pair.assistant_tokenizer}
+    return call_of(setting, pair.target, (pair.assistant,), call=call, beside=beside)
 
 
-def _afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
+def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
     """Return an engine that copies ``pair`` before each speculative call: the library rebuilds the assistant's head."""
     engine = build(deepcopy(pair))
     newest = [engine]
 
-    def before() -> None:
+    def copied() -> None:
         newest[0] = build(deepcopy(pair))
 
     def generate(speculative: bool = True, **extra: Any) -> Any:
         return newest[0].generate(speculative, **extra)
 
-    return engine._replace(generate=generate, before=before)
+    return engine._replace(generate=generate, before=copied, newest=(newest, copied))
 
 
 def table_engine(setting: EngineSetting) -> GenerateCall:

@@ -10,7 +10,7 @@ rounded differently by ten orders of magnitude.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
@@ -19,12 +19,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from reference import Draws, Tokens
-from specverify.engines.huggingface.generation import PASSES, GenerateCall, layers_of, quiet_and_seeded
+from specverify.engines.huggingface.generation import GenerateCall, layers_of, quiet_and_seeded
+from specverify.engines.huggingface.objects import changed_between, changed_by_use, contents, ready
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
-from specverify.intercept.torch.content import digest
 from specverify.intercept.torch.lazy_tensor import look_at
-from specverify.intercept.torch.memo import Memory, remembered
 from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import Forward, Observed, Watched
 
@@ -40,21 +39,10 @@ _ASKED = {
 
 
 @contextmanager
-def ready(models: tuple[Any, ...]) -> Iterator[None]:
-    """Seed torch, keep the library quiet, record no gradients and remember forward passes inside the block."""
-    with ExitStack() as stack:
-        stack.enter_context(quiet_and_seeded(0))
-        stack.enter_context(torch.no_grad())
-        for model in models:
-            stack.enter_context(remembered(model, Memory({}, [0]), PASSES))
-        yield
-
-
-@contextmanager
 def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     """Build the models in float64 and yield the engine with what is needed to look into it."""
     with quiet_and_seeded(0):
-        engine = build()
+        use, engine = changed_by_use(build()), build()
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
     for model in engine.models:
         model.double()
@@ -78,7 +66,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
     def run(draws: Draws, speculative: bool = True) -> Observed:
         engine.restore()
-        before = _contents(engine)
+        before = contents(engine)
         if speculative:
             engine.before()
         forwards.clear()
@@ -86,8 +74,9 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
         with answered_everywhere(draws):
             found = engine.generate(speculative, logits_processor=[show], **asked)
             new = outcome_of(found.sequences[0, len(engine.start) :])
-        after = _contents(engine)
-        changed = tuple(name for name in before if before[name] != after[name])
+        changed = changed_between(before, contents(engine))
+        if speculative:
+            changed = tuple(dict.fromkeys((*changed, *use)))
         return Observed(new, tuple(forwards), tuple(map(tuple, rows)), _returned(found), changed)
 
     with ready(engine.models):
@@ -164,16 +153,3 @@ def _array(entry: Any) -> Any:
         alike = len({layer.shape for layer in layers}) == 1
         return np.stack(layers) if alike else np.concatenate([layer.ravel() for layer in layers])
     return look_at(entry).double().numpy()
-
-
-def _contents(engine: GenerateCall) -> dict[str, bytes]:
-    """Return a digest of everything the caller owns and may use again."""
-    found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
-    for number, model in enumerate(engine.models):
-        owner = "target" if number == 0 else "assistant"
-        found[f"the {owner}'s weights"] = digest(dict(model.state_dict()))
-        found[f"the {owner}'s config"] = digest(model.config.to_dict())
-        config = getattr(model, "generation_config", None)
-        for name, value in ({} if config is None else config.to_dict()).items():
-            found[f"the {owner}'s generation_config.{name}"] = digest(value)
-    return found

@@ -107,6 +107,8 @@ def _passed(
         return forward(*args, **kwargs)
     if key not in memory.passes:
         output = forward(*args, **kwargs)
+        if _elsewhere(output, name, cache):
+            return output
         also = {field: value for field, value in output.items() if field != name}
         left = output.get(name) if cache is None else _state(cache)
         memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), name in output)
@@ -132,6 +134,8 @@ def _passed_for_each(
             return type(output), dict(output), None
         own = _copied(cache)
         output = passed(*args, **kwargs, **{name: own})
+        if _elsewhere(output, name, own):
+            raise Apart
         return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
 
     others = {field: value for field, value in kwargs.items() if cache is None or field != name}
@@ -140,6 +144,11 @@ def _passed_for_each(
         cache.__dict__.update(state)
         output.update({field: cache for field in output if field == name})
     return kind(**output)
+
+
+def _elsewhere(output: Any, name: str, cache: Any) -> bool:
+    """Return whether a pass was handed a cache and returned another one: nobody could tell which is used next."""
+    return cache is not None and output.get(name, cache) is not cache
 
 
 def _state(cache: Any) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""Which options of ``generate`` the rows use, found by looking: ``python -m specverify.engines.huggingface.coverage``.
+
+Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``, and what a row uses from
+the call that it makes, so an option that nobody listed here shows up as not covered.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from transformers import GenerationConfig, GenerationMixin
+
+from specverify.engines.huggingface.generation import GenerateCall, quiet_and_seeded
+from specverify.engines.huggingface.rows import rows
+
+SHOWN = 4
+"""Rows named of an option; the others are counted."""
+NOT_COVERED = "not covered"
+_ONLY_STATIC = "does not touch speculation, because only static caches read it, which speculation refuses"
+_MOVED = "does not touch speculation, because the way of decoding it chooses is no longer in the library"
+_BEAMS = "does not touch speculation, because beams alone read it, which pass the assistant over"
+_SHOWN = "asked for by the checks themselves (scores match), in every row that is looked into"
+REASONS: dict[str, str] = {
+    "synced_gpus": "cannot run here: needs a process group of several devices",
+    "watermarking_config": "cannot be enumerated here: its processors draw from a generator seeded by the context",
+    "custom_generate": "a callable replaces the loop and is not handed the assistant; a string names foreign code",
+    "compile_config": _ONLY_STATIC,
+    "disable_compile": _ONLY_STATIC,
+    "max_cache_len": _ONLY_STATIC,
+    "early_stopping": _BEAMS,
+    "length_penalty": _BEAMS,
+    "penalty_alpha": _MOVED,
+    "dola_layers": _MOVED,
+    "diversity_penalty": _MOVED,
+    "num_beam_groups": _MOVED,
+    "constraints": _MOVED,
+    "force_words_ids": _MOVED,
+    "low_memory": _MOVED,
+    "continuous_batching_config": "does not touch speculation, because continuous batching refuses an assistant",
+    "is_assistant": "does not touch the caller: the library sets it in the assistant's own calls",
+    "transformers_version": "does not touch speculation, because it names the version that wrote a file",
+    "output_scores": _SHOWN,
+    "output_logits": _SHOWN,
+    "output_attentions": _SHOWN,
+    "output_hidden_states": _SHOWN,
+    "return_dict_in_generate": _SHOWN,
+}
+"""Why an option that no row uses has none."""
+
+
+def options() -> tuple[str, ...]:
+    """Return every argument of ``generate`` by name, and every public field of a ``GenerationConfig``."""
+    arguments = [
+        name for name in inspect.signature(GenerationMixin.generate).parameters if name not in {"self", "kwargs"}
+    ]
+    config: Any = GenerationConfig
+    fields = [name for name in vars(config()) if not name.startswith("_")]
+    return tuple(dict.fromkeys((*arguments, *fields)))
+
+
+def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
+    """Return the table of ``names``, where ``found`` says which rows use which option."""
+    lines = [
+        "# transformers 5.23.0: options of generate and the rows that use them",
+        "",
+        "Written by `python -m specverify.engines.huggingface.coverage FILE`. Options are read from the signature of",
+        "`generate` and the fields of `GenerationConfig`; what a row uses is read from the call that it makes.",
+        "",
+        "| option | rows |",
+        "|---|---|",
+        *(f"| `{name}` | {_said(name, tuple(found.get(name, ())))} |" for name in names),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def uses() -> dict[str, list[str]]:
+    """Return option -> names of the rows that pass it, or whose models' generation configs have it."""
+    found: dict[str, list[str]] = {}
+    with quiet_and_seeded(0):
+        for name, row in rows().items():
+            for option in used_by(row.build(row.setting)):
+                found.setdefault(option, []).append(name)
+    return found
+
+
+def used_by(engine: GenerateCall) -> set[str]:
+    """Return the options that a speculative call passes, and those that its models' own configs set."""
+    passed: set[str] = set()
+
+    def record(*_: Any, generation_config: Any = None, **named: Any) -> Any:
+        passed.update(name for name, value in named.items() if value is not None)
+        passed.update(_set_in(generation_config))
+        if generation_config is not None:
+            passed.add("generation_config")
+        raise _Recorded
+
+    engine.now.target.generate = record
+    with suppress(_Recorded):
+        engine.generate()
+    configs = (getattr(model, "generation_config", None) for model in engine.now.models)
+    return passed.union(*(_set_in(config) for config in configs))
+
+
+class _Recorded(Exception):  # noqa: N818 - ends a call that was only to be looked at
+    pass
+
+
+def _set_in(config: Any) -> set[str]:
+    return set() if config is None else {name for name, value in vars(config).items() if value is not None}
+
+
+def _said(name: str, used: tuple[str, ...]) -> str:
+    if not used:
+        return REASONS.get(name, NOT_COVERED)
+    more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
+    return ", ".join(f"`{row}`" for row in used[:SHOWN]) + more
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w", encoding="utf-8") as file:  # noqa: PTH123 - a path as typed
+        file.write(page(uses(), options()))

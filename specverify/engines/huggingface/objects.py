@@ -1,0 +1,90 @@
+"""What the caller of ``generate`` owns and may use again, before a call and after it.
+
+Weights, modules (heads and embeddings are put in their place), configs, tokenizers, the prompt. A call is one that
+ends, one that is broken off while it drafts, and one with the objects of the call before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from specverify.engines.huggingface.generation import PASSES, GenerateCall, quiet_and_seeded
+from specverify.engines.huggingface.situations import breaking_off
+from specverify.intercept.torch.content import digest
+from specverify.intercept.torch.memo import Memory, remembered
+from specverify.subjects.subject import Observed, Watched
+
+BROKEN = "after a call that was broken off"
+"""What is said of an object that only such a call changes."""
+
+
+def contents(engine: GenerateCall) -> dict[str, bytes]:
+    """Return a digest of everything the caller owns and may use again."""
+    found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
+    found |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
+    for number, model in enumerate(engine.models):
+        owner = "target" if number == 0 else "assistant"
+        found[f"the {owner}'s modules"] = digest(tuple((name, str(type(part))) for name, part in model.named_modules()))
+        found[f"the {owner}'s weights"] = digest(dict(model.state_dict()))
+        found[f"the {owner}'s config"] = digest(model.config.to_dict())
+        config = getattr(model, "generation_config", None)
+        for name, value in ({} if config is None else config.to_dict()).items():
+            found[f"the {owner}'s generation_config.{name}"] = digest(value)
+    return found
+
+
+def _digest_of(value: Any) -> bytes:
+    if isinstance(value, PreTrainedTokenizerFast):
+        return digest((value.backend_tokenizer.to_str(), repr(value.special_tokens_map)))
+    return digest(repr(sorted(value.to_dict().items())) if hasattr(value, "to_dict") else value)
+
+
+def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the names of what is another, is gone or is new."""
+    names = [*before, *(name for name in after if name not in before)]
+    return tuple(name for name in names if before.get(name) != after.get(name))
+
+
+def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
+    """Return what is changed by a call, a call that is broken off while it drafts, and a third one.
+
+    They draw the library's own numbers. What they raise is not asked here: only what they leave behind.
+    """
+    engine.renew()
+    before = contents(engine.now)
+    with suppress(Exception):
+        engine.now.generate()
+    used = changed_between(before, contents(engine.now))
+    with suppress(Exception), breaking_off(engine.now):
+        engine.now.generate()
+    broken = changed_between(before, contents(engine.now))
+    with suppress(Exception):
+        engine.now.generate()
+    again = changed_between(before, contents(engine.now))
+    left = [f"{name} {BROKEN}" for name in dict.fromkeys((*broken, *again)) if name not in used]
+    return (*used, *left)
+
+
+@contextmanager
+def ready(models: tuple[Any, ...]) -> Iterator[None]:
+    """Seed torch, keep the library quiet, record no gradients and remember forward passes inside the block."""
+    with ExitStack() as stack:
+        stack.enter_context(quiet_and_seeded(0))
+        stack.enter_context(torch.no_grad())
+        for model in models:
+            stack.enter_context(remembered(model, Memory({}, [0]), PASSES))
+        yield
+
+
+@contextmanager
+def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
+    """Yield the engine with what its calls change, found out with the library's own numbers, and nothing else told."""
+    with quiet_and_seeded(0):
+        engine = build()
+        start, seen = engine.start, Observed((), (), changed=changed_by_use(engine))
+    yield Watched(lambda draws: seen, lambda draws: Observed((), ()), start)

@@ -1,0 +1,69 @@
+"""Targets and assistants that are not of one kind: other sizes, other architectures, encoders and two tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import transformers
+
+from specverify.engines.huggingface.architectures import ARCHITECTURES, build_model, fill
+from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, drafts_as
+from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
+from specverify.engines.huggingface.situations import BrokenOff, breaking_off
+from specverify.engines.huggingface.special import IN_ORDER, afresh, universal
+from specverify.engines.huggingface.speculators import two_tokenizers
+
+
+def smaller_llama(vocabulary: int) -> Any:
+    """Return a Llama of half the width, one layer and one head."""
+    config = {**ARCHITECTURES["llama"].options, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    library: Any = transformers
+    return fill(library.LlamaForCausalLM(library.LlamaConfig(vocab_size=vocabulary, **config)), ASSISTANT_SEED)
+
+
+def unlike_engine(assistant: str) -> Build:
+    """Return assisted generation by a model of another architecture, or ``smaller``: a Llama of another size."""
+
+    def build(setting: EngineSetting) -> GenerateCall:
+        small = assistant == "smaller"
+        model = smaller_llama(setting.vocabulary) if small else build_model(assistant, setting.vocabulary, 3)
+        drafts_as(model, setting)
+        return call_of(setting, build_target(setting), (model,), call={"assistant_model": model})
+
+    return build
+
+
+def universal_pair_engine(
+    order: str = IN_ORDER, architecture: str = "llama", before: Callable[[GenerateCall], None] = lambda engine: None
+) -> Build:
+    """Return drafts from an assistant with another tokenizer, after ``before`` happened to the same objects."""
+
+    def build(setting: EngineSetting) -> GenerateCall:
+        pair = two_tokenizers(TARGET_SEED, order=order)
+        if architecture != "llama":
+            pair = pair._replace(target=build_model(architecture, 5, 2), assistant=build_model(architecture, 6, 3))
+        engine = afresh(partial(universal, setting), pair)
+
+        def renewed() -> None:
+            engine.before()
+            before(engine.now)
+
+        return engine._replace(before=renewed)
+
+    return build
+
+
+def used_once(engine: GenerateCall) -> None:
+    """Make a first, complete call; greedily nothing is changed, so it is sampled."""
+    engine.generate(do_sample=True)
+
+
+def broken_once(engine: GenerateCall) -> None:
+    """Make a first call that is broken off while it drafts."""
+    try:
+        with breaking_off(engine):
+            engine.generate(do_sample=True)
+    except BrokenOff:
+        return
