@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 
+from specverify.intercept.torch.inference import outliving_inference
 from specverify.intercept.torch.operations import shares_storage, writes
 from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.deferred import known
@@ -205,11 +206,6 @@ def of_numbers(tensor: LazyTensor, numbers: list[Any]) -> torch.Tensor:
         return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
 
 
-def outliving_inference() -> AbstractContextManager[Any]:
-    """Return a block in which tensors are made as outside of inference mode: views of them may be made anywhere."""
-    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
-
-
 def is_stored(tensor: LazyTensor) -> bool:
     """Return whether it, or what it is a view of, has become an ordinary tensor."""
     return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
@@ -226,9 +222,7 @@ def is_settled(value: Any, shares: bool) -> bool:
         return True
     if (shares and value.viewed is not None) or not isinstance(value.content, np.ndarray):
         return False
-    if not holds((*UNKNOWN, deferred.Deferred), value):
-        return True
-    return not any(deferred.is_open(element) for element in value.elements.flat)
+    return not holds((*UNKNOWN, deferred.Deferred), value) or not any(map(deferred.is_open, value.elements.flat))
 
 
 def in_all(change: Callable[[Any], Any], value: Any) -> Any:
