@@ -41,6 +41,32 @@ def _torch():
     return module("torch", tensor=np.array, manual_seed=lambda seed: None, nn=SimpleNamespace(init=init))
 
 
+def litgpt(wrong):
+    class GPT:
+        def __init__(self, _):
+            pass
+
+        def parameters(self):
+            return [SimpleNamespace(dim=lambda: 2)]
+
+        def set_kv_cache(self, batch_size):
+            pass
+
+        def eval(self):
+            return self
+
+    def decode(*given, **_):
+        return np.arange(given[-1])[int(wrong) :]
+
+    whole = module("it", GPT=GPT, Config=lambda **_: None)
+    parts = (
+        module("it", generate=lambda *_, **__: np.arange(15)),
+        module("it", generate=lambda *it, **_: (decode(*it),)),
+    )
+    names = ("litgpt.generate.base", "litgpt.generate.speculative_decoding")
+    return {"torch": _torch(), "litgpt": whole, "litgpt.generate": module("it"), **dict(zip(names, parts, strict=True))}
+
+
 def lucidrains_batch(wrong):
     class Decoder:
         def __init__(self, **_):
@@ -165,6 +191,7 @@ def openvino(wrong, sampling=True):
 
 ENGINES = {
     "llama_min_tokens": llama,
+    "litgpt_greedy_draft": litgpt,
     "lucidrains_batch": lucidrains_batch,
     "lucidrains_early_exit": lucidrains_early_exit,
     "mlx_penalties": mlx_penalties,

@@ -108,6 +108,16 @@ def test_a_bandit_counts_what_a_round_earns_from_the_first_one():
     assert [rule.plan(state, (0,)).gamma, rule.stop_after(pmf(".5", ".5"), 0)] == [1, False]
 
 
+def test_a_bandit_leaves_an_arm_whose_mean_falls_below_that_of_one_tried_once():
+    rule, gammas = bandit(2, 1, Fraction(0)), []
+    state = rule.init
+    for accepted in (1, 1, 0, 0):
+        planned = rule.plan(state, (0,))
+        gammas.append(planned.gamma)
+        state = rule.update(planned.state, planned.gamma, accepted)
+    assert gammas == [1, 2, 1, 2]
+
+
 def test_a_stop_by_entropy_keeps_its_state_and_does_not_stop_at_its_threshold():
     rule, even = entropy_stopping(0.0, 1, 2), pmf("1", "0")
     assert rule.plan("kept", (0,)) == Plan(2, "kept")

@@ -40,7 +40,7 @@ WORDS = {
     "openvino": ("openvino_genai", "LLMPipeline"),
 }
 """Folder -> what nobody else may say: names of the library and of what is in it."""
-RECORDS = re.compile(r'(?:PR|issue) #\d+|PeerStatistic\("')
+RECORDS = re.compile(r'(?:PR|issue) #\d+|(?:PeerStatistic|TestOfOthers)\("')
 """What other projects reported or test is quoted with their names, whatever they are."""
 
 
