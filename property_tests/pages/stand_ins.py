@@ -64,7 +64,8 @@ def litgpt(wrong):
         module("it", generate=lambda *it, **_: (decode(*it),)),
     )
     names = ("litgpt.generate.base", "litgpt.generate.speculative_decoding")
-    return {"torch": _torch(), "litgpt": whole, "litgpt.generate": module("it"), **dict(zip(names, parts, strict=True))}
+    within = dict(zip(names, parts, strict=True))
+    return {"torch": _torch(), "litgpt": whole, "litgpt.generate": module("it"), **within}
 
 
 def lucidrains_batch(wrong):
