@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from specverify.report.progress import Progress
     from specverify.run.stats import JudgedSetting, StatisticsPlan
 
-WIDTH = 220
+WIDTH = 260
 """Columns that the table takes: a narrower terminal gets its rows as they are told when they are judged."""
 
 
