@@ -110,7 +110,7 @@ def check(case: Case, decoder: Decoder, gamma: int) -> None:
     assert emitted == case.expected, f"gamma {gamma}, {case}"
 
 
-@pytest.mark.thorough(keep=20)
+@pytest.mark.thorough(keep=40)
 @pytest.mark.parametrize("rows", [as_numpy, as_tensor])
 @pytest.mark.parametrize("algorithm", WITH_DRAFTER)
 @pytest.mark.parametrize("drafter", DRAFTERS)
@@ -166,7 +166,7 @@ def texts(architecture: str, attention: str, exact_dtype: torch.dtype, device: t
     return [texts_of(architecture, exact_dtype, attention, device, seed) for seed in (0, 1)]
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=20)
 @ATTENDING
 @CACHED
 def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype) -> None:
@@ -178,7 +178,7 @@ def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, 
             assert text.plain == tuple(whole_logits(text.model, text.prompt, text.plain).argmax(dim=-1).tolist())
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=20)
 @ATTENDING
 @CACHED
 def test_cached_decoding_is_the_targets_own(

@@ -100,7 +100,7 @@ def test_the_committed_table_has_a_row_for_every_class_and_model(committed: dict
     assert [name for name in committed if HAS_FP8 or "fp8" not in name] == ROW_NAMES
 
 
-@pytest.mark.thorough(keep=12)
+@pytest.mark.thorough(keep=24)
 @pytest.mark.parametrize(("of", "architecture"), ROWS, ids=ROW_NAMES)
 def test_verdicts_are_those_of_the_committed_table(
     of: Kind, architecture: str, device: torch.device, committed: dict[str, list[str]], is_of_this_version: bool

@@ -28,7 +28,7 @@ MACHINES = [
 ]
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(("architecture", "kind_name"), MACHINES)
 def test_any_interleaving_leaves_prefills_of_the_committed_tokens(
     architecture: str, kind_name: str, device: torch.device
@@ -113,6 +113,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(("mistake", "architecture", "kind_name"), PLANTED)
 def test_planted_mistake_is_found_by_the_machine(
     mistake: type[CacheMachine], architecture: str, kind_name: str, device: torch.device

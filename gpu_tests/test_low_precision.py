@@ -55,7 +55,7 @@ def rounding_of(texts: tuple[Text, ...], *, batched: bool = False) -> Measured:
     return measure(texts[0].model, [(text.prompt, text.plain) for text in texts], batched=batched)
 
 
-@pytest.mark.thorough(keep=20)
+@pytest.mark.thorough(keep=40)
 @ATTENDING
 @CACHED
 def test_cached_decoding_differs_by_near_ties_only(
@@ -73,7 +73,7 @@ def test_cached_decoding_differs_by_near_ties_only(
     ledger.close(record_greedy, low_dtype)
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=20)
 @ATTENDING
 @CACHED
 def test_left_padded_batches_differ_by_near_ties_only(
@@ -113,7 +113,7 @@ def test_speculation_of_the_library_differs_by_near_ties_only(
 # Planted mistakes, in bfloat16
 
 
-@pytest.mark.thorough(keep=12)
+@pytest.mark.thorough(keep=24)
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_off_by_one_is_no_near_tie(architecture: str, plant: str, device: torch.device) -> None:

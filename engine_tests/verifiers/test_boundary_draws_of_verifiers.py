@@ -84,6 +84,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("form", FORMS)
 def test_an_inclusive_coin_is_refuted_in_every_form_with_its_line(form):
     verdict = verdict_of(FORMS[form](keeps=samplers.not_above))

@@ -207,6 +207,7 @@ def with_steps_counted(decoder):
     return decoder._replace(step=step), steps
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 def test_the_runs_are_paths_of_the_enumeration_and_the_counts_fit_the_law(row):
     """As many as there are once every path gets some; no more rounds than the samples have if they are few."""

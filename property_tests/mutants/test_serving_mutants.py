@@ -69,6 +69,7 @@ def test_every_part_is_replaced_by_some_bug():
     assert set().union(*(replaced(mutant) for mutant in SERVING)) | {"lookup"} == set(EngineParts._fields)
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("mutant", WITH_PROGRAM, ids=lambda mutant: mutant.name)
 def test_a_bug_is_not_refuted_because_it_crashes_unless_it_is_a_crash(mutant):
     with mutant.open().programs[0].open() as run:

@@ -18,6 +18,7 @@ MENDED = {
 """What the text of a page says to write for what."""
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_its_code_says(page):
     assert executed(text_of(page)) == text_of(page)
@@ -32,6 +33,7 @@ def test_a_page_is_short_and_hides_no_code(page):
     assert len(fenced) == told
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("page", MENDED)
 def test_the_code_passes_as_mended(page):
     text, (old, new) = text_of(page), MENDED[page]

@@ -96,6 +96,7 @@ PLANTED = (
 )
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma"),
     [

@@ -66,6 +66,7 @@ def test_every_row_either_claims_the_law_of_the_target_or_declares_another(row):
     assert row.examples
 
 
+@pytest.mark.thorough(keep=3)
 @rows(lambda row: Claim.GREEDY in row.claims)
 @examples(8)
 @given(task=tasks(3, 1, 5), prompt=prompts(3), data=st.data())
@@ -77,6 +78,7 @@ def test_a_greedy_row_emits_the_argmax_text_on_one_hot_targets(row, task, prompt
     assert list(law.values()) == [1]
 
 
+@pytest.mark.thorough(keep=3)
 @rows(lambda row: Claim.SUPPORTED in row.claims)
 @examples(8)
 @given(task=tasks(3, 1, 8), prompt=prompts(3), data=st.data())
@@ -88,6 +90,7 @@ def test_a_supported_row_emits_no_impossible_token(row, task, prompt, data):
 # Limits
 
 
+@pytest.mark.thorough(keep=4)
 @rows()
 @examples(8)
 @given(task=tasks(3, 1, 10), prompt=prompts(3), data=st.data())
@@ -165,6 +168,7 @@ def test_a_gamma_that_counts_nothing_is_refused(row):
 # Bookkeeping
 
 
+@pytest.mark.thorough(keep=4)
 @rows()
 @examples(8)
 @given(task=tasks(3, 1, 10), prompt=prompts(3), data=st.data())
@@ -185,6 +189,7 @@ def test_rounds_add_up(row, task, prompt, data):
     assert cut or 0 in extra or totals.tokens == totals.accepted + totals.rounds
 
 
+@pytest.mark.thorough(keep=4)
 @rows()
 @examples(5)
 @given(task=tasks(3, 2, 8), prompt=prompts(3), seed=st.integers(0, 999), data=st.data())

@@ -45,6 +45,7 @@ class Killed(Exception):  # noqa: N818 - not an error of the subject
     """The edge stops here."""
 
 
+@pytest.mark.thorough(keep=2)
 @every_mode
 @examples(30)
 @given(task=tasks(3, 1, 6), prompt=prompts(3), seed=st.integers(0, 999), data=st.data())

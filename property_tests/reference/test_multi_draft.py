@@ -50,6 +50,7 @@ def test_the_first_token_of_a_round_has_the_law_of_the_target(pick, verify, pair
     assert vector(first, len(p)) == p.tolist()
 
 
+@pytest.mark.thorough(keep=3)
 @every_rule
 @pytest.mark.parametrize("branching", [(2, 1), (1, 2), (2, 2)], ids=str)
 @examples(4)

@@ -99,6 +99,7 @@ def test_passes_of_low_precision_part_at_a_near_tie():
     assert 0 < parted["gap"] <= parted["bound"] == pytest.approx(2 * STEP)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("tells", [True, False])
 def test_an_engine_that_is_looked_into_is_not_refuted_for_what_it_accepts(tells):
     prompt = (VOCABULARY,)
