@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from networks import Tables, Uncached, logits_of
+from networks import Positions, Tables, Uncached, logits_of
 from sources import functions_of, module_of
 
 from specverify.testing import EngineScenario
@@ -80,13 +80,10 @@ def gpt_fast(scenario: EngineScenario, *, source: str = "gpt-fast", **options: A
             self.tables = tables
 
         def setup_caches(self, max_seq_length: int, **_: int) -> None:
-            self.fed = [0] * max_seq_length
+            self.answer = Positions(self.tables, max_seq_length)
 
         def __call__(self, ids: Any, positions: Any) -> Any:
-            for token, position in zip(ids.flatten().tolist(), positions.flatten().tolist(), strict=True):
-                self.fed[position] = token
-            last = int(positions.max()) + 1
-            return logits_of(self.tables, [self.fed[:last]])[:, positions.flatten()]
+            return self.answer(ids, positions)
 
     def speculative() -> Any:
         nets = Network(scenario.target), Network(scenario.draft)

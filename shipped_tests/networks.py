@@ -19,6 +19,20 @@ def logits_of(tables: Tables, ids: Any) -> Any:
     return torch.log(torch.tensor(np.array(rows)))
 
 
+class Positions:
+    """A network of one row that remembers the tokens of the positions that it was fed."""
+
+    def __init__(self, tables: Tables, room: int) -> None:
+        """It has ``room`` for so many positions."""
+        self.tables, self.fed = tables, [0] * room
+
+    def __call__(self, ids: Any, positions: Any) -> Any:
+        """Return the logits ``[1, length, vocabulary]`` after each of the positions that are fed."""
+        for token, position in zip(ids.flatten().tolist(), positions.flatten().tolist(), strict=True):
+            self.fed[position] = token
+        return logits_of(self.tables, [self.fed[: int(positions.max()) + 1]])[:, positions.flatten()]
+
+
 class Uncached:
     """A network that is fed the whole text each time, called as those of transformers are."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from networks import Cached, Tables, Uncached, logits_of
+from networks import Cached, Positions, Tables, Uncached, logits_of
 from shipped import BOUNDARY, LAW, REUSE, STOPS, Shipped
 from sources import functions_of
 
@@ -39,15 +39,13 @@ def litgpt(scenario: EngineScenario, *, mended: tuple[str, str] | None = None, *
         max_seq_length = 64
 
         def __init__(self, tables: Tables) -> None:
-            self.tables, self.fed = tables, [0] * self.max_seq_length
+            self.answer = Positions(tables, self.max_seq_length)
 
         def modules(self) -> list[Any]:
             return []
 
         def __call__(self, idx: Any, input_pos: Any, **_: Any) -> Any:
-            for token, position in zip(idx[0].tolist(), input_pos.tolist(), strict=True):
-                self.fed[position] = token
-            return logits_of(self.tables, [self.fed[: int(input_pos.max()) + 1]])[:, input_pos]
+            return self.answer(idx, input_pos)
 
     def speculative() -> Any:
         nets = Network(scenario.draft), Network(scenario.target)
