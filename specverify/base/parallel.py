@@ -7,12 +7,13 @@ the code that gives it out.
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
@@ -24,11 +25,13 @@ from specverify.base.process import own_workers
 Result = TypeVar("Result")
 
 
-BACKENDS = ("loky", "dask")
+BACKENDS = ("loky", "dask", "ray")
 ELSEWHERE = 3600.0
 """Seconds in which something finishes elsewhere: joblib is not told of a worker of a cluster that ended."""
 _elsewhere: ContextVar[bool] = ContextVar("_elsewhere", default=False)
 """Whether the processes are not of this machine."""
+_one_by_one: ContextVar[bool] = ContextVar("_one_by_one", default=True)
+"""Whether the backend tells of each piece as it finishes, and not of as many as it does at a time."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
@@ -68,10 +71,16 @@ def as_finished(
     number = jobs if _elsewhere.get() else min(jobs, len(works))
     if patience is None and _elsewhere.get():
         patience = ELSEWHERE
+    pieces = [delayed(partial(_numbered, index, work))() for index, work in enumerate(works)]
+    if not _one_by_one.get():
+        with own_workers(), _deaths_named(patience), Parallel(number, batch_size=1, timeout=patience) as parallel:
+            for first in range(0, len(pieces), number):
+                yield from parallel(pieces[first : first + number])
+        return
     parallel = Parallel(n_jobs=number, return_as="generator_unordered", batch_size=1, timeout=patience)
     with own_workers(), _deaths_named(patience):
         with _not_interrupted():
-            found = parallel(delayed(partial(_numbered, index, work))() for index, work in enumerate(works))
+            found = parallel(pieces)
         try:
             while (following := _quietly(lambda: next(found, None))) is not None:
                 yield following
@@ -84,24 +93,77 @@ def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Let the work of the block be done by a backend of joblib; yield how many pieces it does at a time.
 
     ``loky`` are processes of this machine, as many as each call asks for: then nothing is yielded. ``dask`` are the
-    workers of the cluster whose scheduler is named (the extra scale); what is sent there is pickled, so they must have
-    the same versions installed. Raises ``ValueError`` in one sentence if the backend is not to be had.
+    workers of the cluster whose scheduler is named, ``ray`` those of the cluster whose head is (``local``: one that is
+    started here and ended with the block); they are extras. What is sent there is pickled, so they must have the same
+    versions installed. Raises ``ValueError`` in one sentence if the backend is not to be had.
     """
     if backend == "loky":
         yield None
         return
     from joblib import effective_n_jobs, parallel_config  # noqa: PLC0415 - as above
 
-    try:
-        chosen = parallel_config(backend=backend, scheduler_host=scheduler)
-    except (ImportError, OSError, ValueError) as error:
-        raise ValueError(f"the backend {backend} is not to be had: {error}") from None
-    with chosen:
-        token = _elsewhere.set(True)
+    with ExitStack() as stack:
         try:
-            yield max(effective_n_jobs(-1), 1)
-        finally:
-            _elsewhere.reset(token)
+            options = stack.enter_context(_JOINED[backend](scheduler))
+            stack.enter_context(parallel_config(backend=backend, **options))
+        except ImportError as error:
+            extra = _EXTRAS[backend]
+            raise ValueError(f"the backend {backend} is not to be had without the extra {extra} ({error})") from None
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"the backend {backend} is not to be had: {error}") from None
+        stack.enter_context(_set(_elsewhere, True))
+        stack.enter_context(_set(_one_by_one, backend not in _TOLD_IN_WAVES))
+        yield max(effective_n_jobs(-1), 1)
+
+
+@contextmanager
+def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
+    yield {"scheduler_host": scheduler}
+
+
+@contextmanager
+def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
+    """Join a cluster of Ray for the block, and let joblib know its backend."""
+    ray: Any = import_module("ray")
+    mine = not ray.is_initialized()
+    if mine:
+        _refuse_unreachable(head)
+        ray.init(address=head, logging_level="ERROR", log_to_driver=False)
+    try:
+        import_module("ray.util.joblib").register_ray()
+        yield {}
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def _refuse_unreachable(head: str | None) -> None:
+    """Raise ``OSError`` or ``ValueError`` where nobody listens: Ray itself asks for minutes."""
+    if head in {None, "local", "auto"}:
+        return
+    host, _, port = str(head).removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"the scheduler is {head!r}, expected HOST:PORT or local")
+    socket.create_connection((host, int(port)), 10.0).close()
+
+
+_JOINED: Mapping[str, Callable[[str | None], AbstractContextManager[Mapping[str, Any]]]] = {
+    "dask": _of_dask,
+    "ray": _of_ray,
+}
+"""Backend -> what joins its cluster for a block and returns what joblib has to know."""
+_EXTRAS = {"dask": "scale", "ray": "ray"}
+_TOLD_IN_WAVES = {"ray"}
+"""Backends that return as many results as they compute at a time, when the last of them is there."""
+
+
+@contextmanager
+def _set(variable: ContextVar[bool], value: bool) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def _quietly(action: Callable[[], Any]) -> Any:
@@ -144,8 +206,8 @@ def _deaths_named(patience: float | None) -> Iterator[None]:
 
 def _deaths() -> tuple[type[BaseException], ...]:
     """Return what a backend raises where a process ended that shared the work."""
-    found = (BrokenExecutor, CancelledError)
-    if "distributed" not in sys.modules:
-        return found
-    distributed: Any = import_module("distributed")
-    return *found, distributed.KilledWorker, import_module("distributed.comm").CommClosedError
+    found: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    if "distributed" in sys.modules:
+        distributed: Any = import_module("distributed")
+        found = (*found, distributed.KilledWorker, import_module("distributed.comm").CommClosedError)
+    return (*found, import_module("ray.exceptions").RayError) if "ray" in sys.modules else found

@@ -110,8 +110,8 @@ def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
     """Let a backend do the work of the block; yield how many pieces it does at a time. Stops if it is not to be had."""
     from specverify.base.parallel import shared_among
 
-    if (backend == "dask") != (scheduler is not None):
-        stop("--backend dask and --scheduler tcp://HOST:PORT belong together, expected both or neither")
+    if (backend == "loky") != (scheduler is None):
+        stop("--backend dask or ray and --scheduler belong together, expected both or neither")
     with ExitStack() as stack:
         try:
             elsewhere = stack.enter_context(shared_among(backend, scheduler))
@@ -171,9 +171,11 @@ JobsOption = Annotated[
     int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
 ]
 BackendOption = Annotated[
-    str, option("Who does the work: loky (processes of this machine) or dask.", "--backend", check_backend)
+    str, option("Who does the work: loky (processes of this machine), dask or ray.", "--backend", check_backend)
 ]
-SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Of dask: tcp://HOST:PORT.")]
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", help="Of dask: tcp://HOST:PORT; of ray: HOST:PORT, or local.")
+]
 RunsOption = Annotated[
     int, option("Enumeration runs per law before it is cut off.", "--runs", check_count, "the number of runs")
 ]
