@@ -49,7 +49,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Run everything: what the default leaves out (docs/thorough.md), every scenario, and many fresh examples."""
-    install(session, "hf", "proof", "plot", "scale", "ray", "dev")
+    install(session, "hf", "proof", "scale", "ray", "notebooks", "dev")
     run_tests(session, "--thorough", "--hypothesis-profile", "thorough", *session.posargs)
 
 

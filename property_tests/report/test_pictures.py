@@ -88,6 +88,18 @@ def test_sliders_that_say_no_pmf_are_told_so(capsys):
     assert capsys.readouterr().out == "all weights are 0: expected one above 0\n"
 
 
+def test_a_slider_that_is_moved_draws_its_pmf():
+    pytest.importorskip("ipywidgets", reason="the extra notebooks is not installed")
+    asked = []
+    drawn = pictures.explore(lambda p, q: asked.append((p, q)), (1, 3), (2, 2))
+    p, q = (columns.children for columns in drawn.children[0].children)
+    p[0].value = 5
+    q[1].value = 0
+    weights = [tuple(map(float, pmf)) for pmf in asked[-1]]
+    assert weights == [(0.625, 0.375), (1, 0)]
+    assert len(asked) == 3
+
+
 def test_the_style_is_set_and_its_colours_differ():
     with mpl.rc_context():
         pictures.use_style()
