@@ -22,7 +22,7 @@ NAMES = "reference:speculative-sampling", "mutant:inverted-ratio"
 def dask_cluster():
     distributed = pytest.importorskip("distributed", reason="the extra scale is not installed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1", silence_logs=50
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -35,9 +35,10 @@ def ray_cluster():
 
 
 CLUSTERS = {"dask": dask_cluster, "ray": ray_cluster}
+STARTED_ONCE = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in CLUSTERS]
 
 
-@pytest.fixture(scope="module", params=CLUSTERS)
+@pytest.fixture(scope="module", params=STARTED_ONCE)
 def cluster(request):
     """Start a cluster of two workers; yield its backend and where its scheduler listens."""
     folder = os.getcwd()  # noqa: PTH109 - as it is put back
