@@ -103,11 +103,12 @@ def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     from joblib import effective_n_jobs, parallel_config  # noqa: PLC0415 - as above
 
     with ExitStack() as stack:
+        module, extra = _NEEDED[backend]
         try:
+            import_module(module)
             options = stack.enter_context(_JOINED[backend](scheduler))
             stack.enter_context(parallel_config(backend=backend, **options))
         except ImportError as error:
-            extra = _EXTRAS[backend]
             raise ValueError(f"the backend {backend} is not to be had without the extra {extra} ({error})") from None
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"the backend {backend} is not to be had: {error}") from None
@@ -152,7 +153,8 @@ _JOINED: Mapping[str, Callable[[str | None], AbstractContextManager[Mapping[str,
     "ray": _of_ray,
 }
 """Backend -> what joins its cluster for a block and returns what joblib has to know."""
-_EXTRAS = {"dask": "scale", "ray": "ray"}
+_NEEDED = {"dask": ("distributed", "scale"), "ray": ("ray", "ray")}
+"""Backend -> the module it needs, and the extra that brings it."""
 _TOLD_IN_WAVES = {"ray"}
 """Backends that return as many results as they compute at a time, when the last of them is there."""
 
