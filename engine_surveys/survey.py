@@ -43,6 +43,7 @@ def _row_report(name: str, seed: int, folder: Path, seconds: float, alarm: float
     file = folder / f"{quote(name, safe=' ,:')}.json"
     if not file.exists():
         begun = file.with_suffix(".begun")
+        begun.unlink(missing_ok=True)
         command = [sys.executable, "-m", "specverify", "verify", name, *CHECKS, "--seed", str(seed), "--jobs", "1"]
         limits = ["--alarm", repr(alarm), "--timeout", str(seconds)]
         subprocess.run([*command, *limits, "--json", str(begun)], check=False)
