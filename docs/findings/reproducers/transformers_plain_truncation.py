@@ -3,8 +3,8 @@
     python transformers_plain_truncation.py [NAME]
 
 Status 0 fixed, 1 present (one of them, or the one named), 125 cannot be tested. ``GenerationConfig`` documents that
-``top_h`` keeps the most likely tokens while their *renormalized* entropy is within the budget; ``TopHLogitsWarper`` sums
-the terms of the whole distribution. A forbidden word that is an end of sequence is dropped from the list unsaid
+``top_h`` keeps the most likely tokens while their *renormalized* entropy is within the budget; ``TopHLogitsWarper``
+sums the terms of the whole distribution. A forbidden word that is an end of sequence is dropped from the list unsaid
 (``NoBadWordsLogitsProcessor.__init__``).
 """
 
