@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from reference import Claim, Task, Tokens
-from reference.pmf import Pmf
+from reference import Claim, Pmf, Task, Tokens
 from reference.warpers import softmax
 from specverify.engines.huggingface import situations
 from specverify.engines.huggingface import situations_of_arguments as more

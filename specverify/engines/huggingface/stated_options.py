@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import Tokens, repetition_penalty
-from reference.pmf import Pmf
+from reference import Pmf, Tokens, repetition_penalty
 from reference.warpers import Logits, min_p, softmax, top_k, top_p
 
 Step = Callable[[Logits, Tokens, int], Logits]
