@@ -58,7 +58,7 @@ def _script(build: Callable[[], GenerateCall], fault: Fault) -> str:
     _writable(engine)
     extra = _asked(fault.returned)
     caught: list[tuple[dict[str, Any], bool]] = []
-    real, written = engine.target.generate, Written({"GenerationConfig"}, {"os", "sys"}, [], {})
+    real, written = engine.target.generate, Written({"GenerationConfig"}, {"os", "sys"}, [], {}, {})
 
     def catch(**given: Any) -> Any:
         broken = any(model._forward_pre_hooks for model in engine.models)  # noqa: SLF001 - the library's own table

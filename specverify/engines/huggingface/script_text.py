@@ -189,6 +189,8 @@ class Written(NamedTuple):
     """Functions and objects that come before the calls."""
     names: dict[int, str]
     """Object, by its identity -> the name it has in the script."""
+    configs: dict[str, str]
+    """The config of a model, as code -> the name of the model."""
 
 
 def call_code(name: str, arguments: Mapping[str, str]) -> str:
