@@ -26,7 +26,7 @@ from specverify.run.replays import again
 from specverify.run.reproduce import _likeliest, reproduction, reproduction_of_error
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
 
-MOST_LINES = 72
+MOST_LINES = 90
 MENDED = """
 import inspect
 from transformers.generation import utils

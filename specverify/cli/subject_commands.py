@@ -18,6 +18,7 @@ from specverify.cli.options import (
     AlarmOption,
     BackendOption,
     ChecksOption,
+    FailureArgument,
     IdentifierArgument,
     JobsOption,
     JsonOption,
@@ -128,7 +129,7 @@ def replay_command(identifier: IdentifierArgument) -> None:
 
 
 def reproduce_command(
-    identifier: IdentifierArgument,
+    identifier: FailureArgument,
     output: OutputOption = None,
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone; for what raises, name the subject."""
