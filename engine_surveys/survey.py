@@ -2,9 +2,9 @@
 
     python engine_surveys/survey.py PREFIX [--work FOLDER] [--write PAGE] [--seconds SECONDS]
 
-``specverify verify PREFIX:all`` does the sampling, under one alarm budget; a report that is in FOLDER already is not
-made again. The table is put between the marks of PAGE, whose other words are written by hand. A row that takes more
-than SECONDS is unknown: give more where other work runs beside it.
+``specverify verify`` samples row by row; all rows share one alarm budget. A row whose report is in FOLDER already is
+not sampled again, so a survey that was ended goes on where it was. The table is put between the marks of PAGE, whose
+other words are written by hand. A row that takes more than SECONDS is unknown: give more where other work runs beside.
 """
 
 from __future__ import annotations
@@ -14,25 +14,44 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from specverify.run.catalogue import expanded
+from specverify.subjects.subject import UnusableSubject
 
 BEGIN, END = "<!-- table -->\n", "<!-- end -->\n"
 HEAD = "| what | verdict | samples | detectable TV | TV seen | beside |\n|---|---|---:|---:|---:|---|\n"
 CHECKS = ("--check", "samples_fit_law", "--check", "samples_agree")
 REPEATS = (1, 2, 3)
 SUBJECT_SECONDS = 900
+ALARM = 1e-6
+"""Shared by all rows, and by all repeats of a seed."""
 
 
-def report(names: list[str], seed: int, file: Path, seconds: float) -> list[dict[str, Any]]:
-    """Return the verdicts on subjects that say something, sampled with ``seed`` unless the file is there."""
-    if not file.exists():
-        command = [sys.executable, "-m", "specverify", "verify", *names, *CHECKS, "--seed", str(seed), "--jobs", "1"]
-        subprocess.run([*command, "--timeout", str(seconds), "--json", str(file)], check=False)
-    if not file.exists():
-        sys.exit(f"{names[0]} cannot be examined: what is above says why")
-    verdicts = json.loads(file.read_text("utf-8"))["verdicts"]
+def report(names: Sequence[str], seed: int, folder: Path, seconds: float) -> list[dict[str, Any]]:
+    """Return the verdicts on subjects that say something, sampled with ``seed`` unless their reports are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    verdicts = [verdict for name in names for verdict in _row_report(name, seed, folder, seconds, ALARM / len(names))]
     return [verdict for verdict in verdicts if verdict["status"] != "not applicable"]
+
+
+def _row_report(name: str, seed: int, folder: Path, seconds: float, alarm: float) -> list[dict[str, Any]]:
+    """Return all verdicts on one subject. Its report is written aside first: it is there whole or not at all."""
+    file = folder / f"{quote(name, safe=' ,:')}.json"
+    if not file.exists():
+        begun = file.with_suffix(".begun")
+        begun.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "specverify", "verify", name, *CHECKS, "--seed", str(seed), "--jobs", "1"]
+        limits = ["--alarm", repr(alarm), "--timeout", str(seconds)]
+        subprocess.run([*command, *limits, "--json", str(begun)], check=False)
+        if not begun.exists():
+            sys.exit(f"{name} cannot be examined: what is above says why")
+        begun.rename(file)
+    found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["verdicts"]
+    return found
 
 
 def table(verdicts: list[dict[str, Any]], repeats: list[list[dict[str, Any]]]) -> str:
@@ -68,6 +87,13 @@ def _number(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else ""
 
 
+def _rows(prefix: str) -> Sequence[str]:
+    try:
+        return expanded(f"{prefix}:all")
+    except UnusableSubject as error:
+        sys.exit(str(error))
+
+
 def main() -> None:
     """Run the survey."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -77,10 +103,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SUBJECT_SECONDS)
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp())
-    verdicts = report([f"{given.prefix}:all"], 0, work / f"{given.prefix}.json", given.seconds)
+    verdicts = report(_rows(given.prefix), 0, work / given.prefix, given.seconds)
     wrong = [verdict["subject"] for verdict in verdicts if verdict["status"] == "refuted"]
-    files = ((seed, work / f"{given.prefix}-{seed}.json") for seed in REPEATS)
-    repeats = [report(wrong, seed, file, given.seconds) for seed, file in files] if wrong else []
+    folders = ((seed, work / f"{given.prefix}-{seed}") for seed in REPEATS)
+    repeats = [report(wrong, seed, folder, given.seconds) for seed, folder in folders] if wrong else []
     found = table(verdicts, repeats)
     if given.write is None:
         print(found)

@@ -23,9 +23,10 @@ from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.run.catalogue import find_subject, reproducer_of
 from specverify.run.replays import again
-from specverify.run.reproduce import _likeliest, reproduction
+from specverify.run.reproduce import _likeliest, reproduction, reproduction_of_error
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
 
+MOST_LINES = 90
 MENDED = """
 import inspect
 from transformers.generation import utils
@@ -70,10 +71,64 @@ def imported(script):
 )
 def test_a_finding_is_shown_by_a_script_that_needs_the_engine_alone(name, check, printed, tmp_path):
     script = reproduced(name, check).script
-    assert imported(script) <= {"sys", "contextlib", "torch", "transformers", "tokenizers"}
+    assert imported(script) <= {"copy", "os", "sys", "contextlib", "torch", "transformers", "tokenizers"}
     done = run_alone(script, tmp_path)
     assert done.returncode == 1, done.stderr
     assert re.fullmatch(printed, done.stdout.strip().splitlines()[-1])
+
+
+FAULTLESS = "def speculative():\n    return plain()\n"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "check", "printed"),
+    [
+        (
+            "assisted/dynamic-cache",
+            "",
+            r"expected new tokens, as \[.*\] without speculation, got ValueError: Passing both.*",
+        ),
+        ("prompt-lookup/fp8-cache", "", r"expected new tokens, as .*, got IndexError: too many indices.*"),
+        (
+            "whisper/assisted",
+            "inputs_unchanged",
+            r"assistant\.generation_config\.force_unique.*: expected None, got True",
+        ),
+    ],
+)
+def test_an_error_and_a_changed_object_are_shown_by_a_script(name, check, printed, tmp_path):
+    subject = find_subject(f"hf:all/{name}")
+    found = reproduced(name, check) if check else reproduction_of_error(subject, seconds=5)
+    assert len(found.script.splitlines()) <= MOST_LINES
+    shown, mended = run_alone(found.script, tmp_path), run_alone(without_speculation(found.script), tmp_path)
+    assert re.search(printed, shown.stdout)
+    assert (shown.returncode, mended.returncode) == (1, 0), shown.stderr + mended.stdout + mended.stderr
+
+
+def without_speculation(script):
+    """Return a script whose second call is the first one again."""
+    return re.sub(r"def speculative\(\):.*?\n(?=\n?\S)", FAULTLESS, script, count=1, flags=re.DOTALL)
+
+
+@pytest.mark.thorough
+def test_a_script_that_cannot_be_run_here_ends_with_125(tmp_path):
+    script = reproduction_of_error(find_subject("hf:all/assisted/dynamic-cache"), seconds=0).script
+    for right, wrong in (("import torch\n", "import torch_of_nobody\n"), ("num_hidden_layers", "layers_of_nobody")):
+        assert right in script
+        done = run_alone(script.replace(right, wrong), tmp_path)
+        assert done.returncode == 125
+        assert "cannot be tested: " in done.stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "said"), [("assisted/plain", "nothing is raised"), ("assisted/two-prompts", "refuses it")]
+)
+def test_a_call_that_raises_nothing_has_no_script(name, said):
+    printed = CliRunner().invoke(app, ["reproduce", f"hf:all/{name}"])
+    assert printed.exit_code == 2
+    assert said in printed.output
 
 
 @pytest.mark.thorough
@@ -102,7 +157,7 @@ def test_the_value_that_is_another_is_named_as_the_engine_names_it():
     ("name", "check", "said"),
     [
         ("assisted/top-k", "law_is_target", "nothing to reproduce"),
-        ("assisted/plain", "inputs_unchanged", "only laws, ends, supports and returned values"),
+        ("assisted/plain", "acceptance_law", "what raises are written as scripts, not acceptance_law"),
     ],
 )
 def test_what_no_script_can_show_is_refused_in_a_sentence(name, check, said):

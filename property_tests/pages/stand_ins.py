@@ -38,7 +38,8 @@ def llama(wrong, drafting=True):
 
 def _torch():
     init = SimpleNamespace(normal_=lambda *_: None)
-    return module("torch", tensor=np.array, manual_seed=lambda seed: None, nn=SimpleNamespace(init=init))
+    names = {"tensor": np.array, "ones_like": np.ones_like, "nn": SimpleNamespace(init=init)}
+    return module("torch", manual_seed=lambda seed: None, **names)
 
 
 def litgpt(wrong):
@@ -190,6 +191,35 @@ def openvino(wrong, sampling=True):
     return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
 
 
+def transformers(wrong):
+    class Llama:
+        def __init__(self, _):
+            pass
+
+        def eval(self):
+            return self
+
+        def get_input_embeddings(self):
+            return np.array
+
+        def generate(self, *, max_new_tokens, **asked):
+            logits = [np.ones((1, 8)) for _ in range(max_new_tokens)]
+            scores = np.ones((max_new_tokens, 1, 8))
+            if "top_h" in asked:
+                scores[0, 0, 8 if wrong else 6 :] = -np.inf
+            for option, place, right, instead in (
+                ("encoder_repetition_penalty", (0, 0, 3), 1.0, 1.5),
+                ("no_repeat_ngram_size", (0, 0, 3), 1.0, -np.inf),
+                ("min_length", (0, 0, 4), -np.inf, 1.0),
+                ("bad_words_ids", (0, 0, 4), -np.inf, 1.0),
+                ("repetition_penalty", (-1, 0, 0), 1 / 1.5, 1.0),
+            ):
+                scores[place] = (instead if wrong else right) if option in asked else scores[place]
+            return {"sequences": np.zeros((1, 2), dtype=int), "logits": logits, "scores": scores}
+
+    return {"torch": _torch(), "transformers": module("it", LlamaConfig=lambda **_: None, LlamaForCausalLM=Llama)}
+
+
 ENGINES = {
     "llama_min_tokens": llama,
     "litgpt_greedy_draft": litgpt,
@@ -200,5 +230,7 @@ ENGINES = {
     "onnxruntime_append_tokens": onnxruntime_append,
     "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
     "openvino_draft_sampling": openvino,
+    "transformers_plain_padding": transformers,
+    "transformers_plain_truncation": transformers,
 }
 """By the name of the reproducer."""

@@ -16,6 +16,7 @@ import stand_ins
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings" / "reproducers"
 FIXED, PRESENT, UNTESTED = 0, 1, 125
+MOST_LINES = 60
 
 
 class OfAnotherVersion(ModuleType):
@@ -33,10 +34,10 @@ class OfAnotherVersion(ModuleType):
 
 @pytest.fixture
 def status(monkeypatch):
-    def run(name, modules):
+    def run(name, modules, *arguments):
         for module, content in modules.items():
             monkeypatch.setitem(sys.modules, module, content)
-        monkeypatch.setattr(sys, "argv", [name])
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(FOLDER / f"{name}.py"))
         return ended.value.code
@@ -46,6 +47,25 @@ def status(monkeypatch):
 
 def test_every_reproducer_has_a_stand_in():
     assert {file.stem for file in FOLDER.glob("*.py")} == set(stand_ins.ENGINES)
+
+
+@pytest.mark.parametrize("name", stand_ins.ENGINES)
+def test_a_reproducer_is_read_in_one_go(name):
+    assert len((FOLDER / f"{name}.py").read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("transformers_plain_padding", "encoder_repetition_penalty"),
+        ("transformers_plain_padding", "repetition_penalty"),
+        ("transformers_plain_truncation", "top_h"),
+    ],
+)
+def test_one_option_alone_can_be_asked_about(status, capsys, name, option):
+    assert status(name, stand_ins.ENGINES[name](wrong=True), option) == PRESENT
+    assert status(name, stand_ins.ENGINES[name](wrong=False), option) == FIXED
+    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} == {option}
 
 
 @pytest.mark.parametrize("name", stand_ins.ENGINES)
@@ -88,6 +108,8 @@ def cannot_be_made(*_, **__):
         ("onnxruntime_append_tokens", "onnxruntime_genai", "Model"),
         ("onnxruntime_ngram_no_repeat", "onnxruntime_genai", "Model"),
         ("openvino_draft_sampling", "openvino_genai", "LLMPipeline"),
+        ("transformers_plain_padding", "transformers", "LlamaForCausalLM"),
+        ("transformers_plain_truncation", "transformers", "LlamaForCausalLM"),
     ],
 )
 def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, module, maker):

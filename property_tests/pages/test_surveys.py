@@ -1,9 +1,13 @@
-"""The table of a survey: what is refuted comes first, with what became of it when it was repeated."""
+"""A survey goes on where it was ended; its table begins with what is refuted, and what became of that when repeated."""
 
 from __future__ import annotations
 
+import json
 import runpy
+import subprocess
 from pathlib import Path
+
+import pytest
 
 SURVEY = runpy.run_path(str(Path(__file__).parents[2] / "engine_surveys" / "survey.py"))
 
@@ -31,3 +35,46 @@ def test_a_row_says_how_often_it_was_refuted_again_and_how_often_that_was_not_de
 def test_repeats_that_are_all_decided_are_counted_alone():
     wrong = verdict("wrong", "refuted")
     assert "refuted in 1 of 2 repeats; draft 1" in lines([wrong], [[wrong], [verdict("wrong", "holds")]])[4]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What was asked of ``specverify verify``, which is stood in for; it is ended at the row called ``ended``."""
+    commands = []
+
+    def run(command, check):
+        commands.append(command)
+        file = Path(command[command.index("--json") + 1])
+        if "ended" in command[4]:
+            file.write_text("{", "utf-8")
+            raise KeyboardInterrupt
+        found = verdict(command[4].partition("/")[2], "holds")
+        nothing = verdict("nothing", "not applicable")
+        file.write_text(json.dumps({"verdicts": [found, nothing]}), "utf-8")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return commands
+
+
+def test_a_survey_goes_on_where_it_was_ended(asked, tmp_path):
+    report, folder = SURVEY["report"], tmp_path / "work"
+    with pytest.raises(KeyboardInterrupt):
+        report(["mlx:all/a/b", "mlx:all/ended"], 3, folder, 9.0)
+    assert [command[4] for command in asked] == ["mlx:all/a/b", "mlx:all/ended"]
+    asked.clear()
+    again = report(["mlx:all/a/b", "mlx:all/c"], 3, folder, 9.0)
+    assert [found["subject"] for found in again] == ["mlx:all/a/b", "mlx:all/c"]
+    assert [command[4] for command in asked] == ["mlx:all/c"]
+
+
+def test_the_rows_of_a_survey_share_one_alarm_budget_and_have_its_seed(asked, tmp_path):
+    SURVEY["report"](["mlx:all/a", "mlx:all/b"], 3, tmp_path, 9.0)
+    for command in asked:
+        assert command[command.index("--alarm") + 1] == "5e-07"
+        assert command[command.index("--seed") + 1] == "3"
+
+
+def test_what_cannot_be_examined_ends_a_survey(asked, monkeypatch, tmp_path):
+    monkeypatch.setattr(subprocess, "run", lambda command, check: None)
+    with pytest.raises(SystemExit, match="mlx:all/a cannot be examined"):
+        SURVEY["report"](["mlx:all/a"], 0, tmp_path, 9.0)

@@ -202,3 +202,6 @@ ChecksOption = Annotated[
     option("Only this check; repeatable.", "--check", check_checks),
 ]
 IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]
+FailureArgument = Annotated[
+    str, typer.Argument(help="What a report printed after 'specverify replay', or a subject that raises.")
+]

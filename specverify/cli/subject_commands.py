@@ -18,6 +18,7 @@ from specverify.cli.options import (
     AlarmOption,
     BackendOption,
     ChecksOption,
+    FailureArgument,
     IdentifierArgument,
     JobsOption,
     JsonOption,
@@ -128,24 +129,28 @@ def replay_command(identifier: IdentifierArgument) -> None:
 
 
 def reproduce_command(
-    identifier: IdentifierArgument,
+    identifier: FailureArgument,
     output: OutputOption = None,
 ) -> None:
-    """Write a failure of an engine as a script that needs the engine alone."""
+    """Write a failure of an engine as a script that needs the engine alone; for what raises, name the subject."""
     from specverify.base.identifier import unpack_replay
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import is_external, written_as_scripts
     from specverify.run.replays import named_by
-    from specverify.run.reproduce import printed_by, reproduction
+    from specverify.run.reproduce import printed_by, reproduction, reproduction_of_error
     from specverify.run.worker import ready_subject
     from specverify.subjects.subject import UnusableSubject
 
     try:
-        wanted = unpack_replay(identifier)
-        if is_external(wanted.subject):
-            stop(f"{wanted.subject} is not a call of {written_as_scripts()}, and only those are written as scripts")
+        raises = ":" in identifier
+        name = identifier if raises else unpack_replay(identifier).subject
+        if is_external(name):
+            stop(f"{name} is not a call of {written_as_scripts()}, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
-            found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
+            if raises:
+                found = reproduction_of_error(ready_subject(name), progress=progress.now)
+            else:
+                found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
             progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
     except (ValueError, UnusableSubject) as error:

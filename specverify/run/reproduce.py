@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +21,10 @@ from specverify.checks.check import case_of_program
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.engines import Reproducer
+from specverify.laws.enumeration import program_law
 from specverify.run.catalogue import reproducer_of, written_as_scripts
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
-from specverify.subjects.subject import EngineProgram, Subject
+from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
 FEW_CALLS = 1000
@@ -37,30 +40,49 @@ class Reproduction(NamedTuple):
     """What the setting has less than the one that was refuted."""
 
 
+Find = Callable[[EngineProgram], Fault | None]
+"""``find(program)`` -> what is wrong with it, or None."""
+Progress = Callable[[str], None]
+
+
 def reproduction(
     case: Case,
     check: Check,
     conditions: Conditions = DEFAULTS,
     seconds: float = 60.0,
-    progress: Callable[[str], None] = lambda doing: None,
+    progress: Progress = lambda doing: None,
 ) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
 
     ``progress`` is told what is tried.
     Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
     """
-    subject, program = case.subject, case.situation
-    reproducer = reproducer_of(subject.name)
     if check.name not in FAULTS:
-        raise NoScript(f"only laws, ends, supports and returned values are written as scripts, not {check.name}")
+        raise NoScript(f"{', '.join(FAULTS)} and what raises are written as scripts, not {check.name}")
+    find = partial(_fault, case.subject, check, conditions)
+    return _reproduced(case.subject, case.situation, find, f"{check.name} holds here", seconds, progress)
+
+
+def reproduction_of_error(
+    subject: Subject, seconds: float = 60.0, progress: Progress = lambda doing: None
+) -> Reproduction:
+    """Return a script for a call that raises with speculation and does not without, as ``reproduction``."""
+    program = subject.programs[0] if subject.programs else None
+    return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)
+
+
+def _reproduced(
+    subject: Subject, program: Any, find: Find, nothing: str, seconds: float, progress: Progress
+) -> Reproduction:
+    reproducer = reproducer_of(subject.name)
     if not isinstance(program, EngineProgram) or program.source is None or reproducer is None:
         raise NoScript(f"{subject.name} is not a call of {written_as_scripts()}, and only those are written as scripts")
     progress(f"looking at {subject.name} again")
-    fault = _fault(subject, program, check, conditions)
+    fault = find(program)
     if fault is None:
-        raise NoScript(f"{subject.name}: {check.name} holds here, so there is nothing to reproduce")
+        raise NoScript(f"{subject.name}: {nothing}, so there is nothing to reproduce")
     reproducer.script(program.source, fault)  # what cannot be written is refused before anything is made smaller
-    program, fault, smaller = _smallest(subject, program, reproducer, fault, check, conditions, seconds, progress)
+    program, fault, smaller = _smallest(program, reproducer, fault, find, seconds, progress)
     if fault.calls > MOST_CALLS:
         raise NoScript(
             f"{fault.calls} calls would be needed to see {fault.got:.4g} instead of {fault.expected:.4g}, more than "
@@ -89,14 +111,7 @@ def printed_by(script: str) -> str:
 
 
 def _smallest(
-    subject: Subject,
-    program: EngineProgram,
-    reproducer: Reproducer,
-    fault: Fault,
-    check: Check,
-    conditions: Conditions,
-    seconds: float,
-    progress: Callable[[str], None],
+    program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Take away one thing after the other as long as the fault stays and is as easy to see."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
@@ -108,7 +123,7 @@ def _smallest(
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
             progress(f"looking for the smallest setting that shows it: {said}")
-            found = _tried(subject, candidate, reproducer, check, conditions)
+            found = _tried(candidate, reproducer, find)
             if found is not None and _as_clear(found.fault, fault) and found.script != script:
                 program, (fault, script), again = candidate, found, True
                 taken[said if said.startswith("no ") else said.split()[0]] = said
@@ -118,7 +133,13 @@ def _smallest(
 
 def _as_clear(found: Fault, before: Fault) -> bool:
     """Return whether ``found`` is seen in few calls, or fewer than before, and one outcome is still enough for it."""
-    return found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
+    same = found.error == before.error and _words(found.said) == _words(before.said) if before.error else True
+    return same and found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
+
+
+def _words(said: str) -> str:
+    """Return a message without its numbers."""
+    return re.sub(r"\d+", "", said)
 
 
 class _Written(NamedTuple):
@@ -126,22 +147,37 @@ class _Written(NamedTuple):
     script: str
 
 
-def _tried(
-    subject: Subject, program: EngineProgram, reproducer: Reproducer, check: Check, conditions: Conditions
-) -> _Written | None:
+def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Written | None:
     try:
-        fault = _fault(subject, program, check, conditions)
+        fault = find(program)
         return None if fault is None else _Written(fault, reproducer.script(program.source, fault))
     except Exception:  # noqa: BLE001 - the engine may not take the setting, and says so in any way
         return None
 
 
-def _fault(subject: Subject, program: EngineProgram, check: Check, conditions: Conditions) -> Fault | None:
+def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
     """Return the fault that ``check`` finds, or None if it finds none."""
     case = case_of_program(check, subject, program)
     if case is None or not (examined := case.examine(conditions)).failed:
         return None
     return FAULTS[check.name](program, examined, conditions)
+
+
+def _error(program: EngineProgram) -> Fault | None:
+    """Return what a program raises, or None if it does not, or raises without speculation too."""
+    if program.plain is None:
+        return None
+    with program.plain() as run:
+        program_law(run, DEFAULTS.runs)
+    try:
+        with program.open() as run:
+            program_law(run, DEFAULTS.runs)
+    except SettingRefused as error:
+        raise NoScript(f"the engine refuses it, and says so: {error}") from error
+    except Exception as error:  # noqa: BLE001 - it is what is looked for
+        kind = type(error).__name__
+        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind)
+    return None
 
 
 def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
@@ -173,11 +209,16 @@ def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions
     return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=examined.returned)
 
 
+def _changed_fault(_: EngineProgram, examined: Examination, __: Conditions) -> Fault:
+    return Fault(examined.statement, changed=True)
+
+
 FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
     "law_is_target": _law_fault,
     "stop_law": _stop_fault,
     "support_at_boundary_draws": _support_fault,
     "scores_match": _returned_fault,
+    "inputs_unchanged": _changed_fault,
 }
 """Check -> what a script has to show of its refutation."""
 

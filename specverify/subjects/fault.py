@@ -30,6 +30,10 @@ class Fault(NamedTuple):
     """The value that every uniform is given: 0, or 1 for the largest float below."""
     returned: str = ""
     """Else the name of what is returned beside the tokens and is not what a plain call returns."""
+    error: str = ""
+    """Else the name of the exception that the call with speculation raises, in some of ``calls``."""
+    changed: bool = False
+    """Else whether it is that the call changes what its caller handed in."""
 
 
 def calls_to_see(expected: float, got: float) -> int:

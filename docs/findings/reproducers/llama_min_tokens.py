@@ -7,8 +7,6 @@ processor writes down what it is shown: with drafts it must be, call by call, wh
 own ``MinTokensLogitsProcessor`` counts those tokens and so allows an end too early.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -23,8 +21,8 @@ OURS = Path(__file__).parents[3] / "specverify" / "engines" / "llama" / "models"
 PROMPT, NEW = [3, 1, 2, 3, 1], 4
 
 
-def shown(drafts, model) -> tuple[list[int], list[list[int]]]:
-    seen: list[list[int]] = []
+def shown(drafts, model):
+    seen = []
 
     def processor(input_ids, scores):
         seen.append(np.asarray(input_ids).tolist()[len(PROMPT) :])
@@ -36,7 +34,7 @@ def shown(drafts, model) -> tuple[list[int], list[list[int]]]:
     return [token for token, _ in zip(steps, range(NEW), strict=False)], seen[:NEW]
 
 
-def present() -> bool:
+def present():
     asked = []
 
     def drafts(input_ids, /, **_):
@@ -56,8 +54,7 @@ def present() -> bool:
 
 
 try:
-    status = int(present())
+    sys.exit(int(present()))
 except Exception as error:
     print(f"cannot be tested: {type(error).__name__}: {error}")
-    status = 125
-sys.exit(status)
+    sys.exit(125)

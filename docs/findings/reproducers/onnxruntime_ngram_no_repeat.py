@@ -6,12 +6,9 @@ FOLDER holds a model of onnxruntime-genai; left out, the tiny one of this reposi
 cannot be tested. Greedy, with and without n-gram drafts: no two tokens may follow each other twice in the text.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 try:
@@ -24,16 +21,7 @@ OURS = Path(__file__).parents[3] / "specverify" / "engines" / "onnxruntime" / "m
 PROMPT = [3, 1, 2, 3, 1]
 
 
-def folder() -> str:
-    if len(sys.argv) > 1:
-        return sys.argv[1]
-    made = Path(tempfile.mkdtemp())
-    shutil.copy(OURS / "target.onnx", made / "model.onnx")
-    shutil.copy(OURS / "genai_config.json", made)
-    return str(made)
-
-
-def text(model: og.Model, speculative: dict[str, int], **options) -> list[int]:
+def text(model, speculative, **options):
     parameters = og.GeneratorParams(model)
     parameters.set_search_options(do_sample=False, max_length=11, **options)
     if speculative:
@@ -45,25 +33,28 @@ def text(model: og.Model, speculative: dict[str, int], **options) -> list[int]:
     return made.get_sequence(0).tolist()
 
 
-def repeated(tokens: list[int]) -> list[tuple[int, int]]:
-    pairs = list(pairwise(tokens))
+def repeated(tokens):
+    pairs = [tokens[place : place + 2] for place in range(len(tokens) - 1)]
     return [pair for place, pair in enumerate(pairs) if place >= len(PROMPT) - 1 and pair in pairs[:place]]
 
 
-def present() -> bool:
-    model, drafts = og.Model(folder()), {"ngram_size": 2, "max_draft_tokens": 2}
+def present():
+    folder = Path(tempfile.mkdtemp())
+    if not sys.argv[1:]:
+        shutil.copy(OURS / "target.onnx", folder / "model.onnx")
+        shutil.copy(OURS / "genai_config.json", folder)
+    model = og.Model(sys.argv[1] if sys.argv[1:] else str(folder))
+    drafts = {"ngram_size": 2, "max_draft_tokens": 2}
     plain, drafted = (text(model, speculative, no_repeat_ngram_size=2) for speculative in ({}, drafts))
-    print(f"onnxruntime-genai {og.__version__}")
-    print(f"expected no pair twice: without drafts {plain}, repeats {repeated(plain)}")
-    print(f"got with n-gram drafts:                {drafted}, repeats {repeated(drafted)}")
+    print(f"onnxruntime-genai {og.__version__}: expected no pair twice: {plain}, repeats {repeated(plain)}")
+    print(f"got with n-gram drafts: {drafted}, repeats {repeated(drafted)}")
     if repeated(plain) or not repeated(text(model, drafts)):
         raise ValueError("pairs come twice without drafts too, or never, however it is asked")
     return bool(repeated(drafted))
 
 
 try:
-    status = int(present())
+    sys.exit(int(present()))
 except Exception as error:
     print(f"cannot be tested: {type(error).__name__}: {error}")
-    status = 125
-sys.exit(status)
+    sys.exit(125)

@@ -7,8 +7,6 @@ cannot be tested. With ``top_k=2`` eight texts of three tokens are possible, whi
 then samples with a draft model, with and without a cache of prefixes. Known upstream: openvino.genai issue 4190.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -22,10 +20,9 @@ except Exception as error:
 
 OURS = Path(__file__).parents[3] / "specverify" / "engines" / "openvino" / "models"
 TARGET, DRAFT = sys.argv[1:3] if len(sys.argv) > 2 else (str(OURS / "target"), str(OURS / "draft"))
-CALLS, TEXTS = 20, 8
 
 
-def pipeline(prefixes: bool, draft: bool) -> og.LLMPipeline:
+def pipeline(prefixes, draft):
     plans = [og.SchedulerConfig(), og.SchedulerConfig()]
     for plan in plans:
         plan.enable_prefix_caching, plan.cache_size = prefixes, 1
@@ -33,38 +30,31 @@ def pipeline(prefixes: bool, draft: bool) -> og.LLMPipeline:
     return og.LLMPipeline(TARGET, "CPU", scheduler_config=plans[0], **more)
 
 
-def text(made: og.LLMPipeline, seed: int, draft: bool) -> str:
+def text(made, seed, draft):
     prompt = openvino.Tensor(np.array([[3, 1, 2, 3, 1]], dtype=np.int64))
     config = og.GenerationConfig()
-    config.max_new_tokens, config.rng_seed, config.ignore_eos = 3, seed, True
-    config.do_sample, config.top_k = True, 2
-    if draft:
-        config.num_assistant_tokens = 2
+    config.max_new_tokens, config.rng_seed, config.ignore_eos, config.do_sample, config.top_k = 3, seed, True, True, 2
+    config.num_assistant_tokens = 2 * draft
     try:
         return str(list(made.generate(prompt, config).tokens[0]))
     except RuntimeError as error:
-        if not draft:
-            raise
         return f"{type(error).__name__}: {str(error)[:70]}"
 
 
-def present() -> bool:
+def present():
     plain = pipeline(prefixes=True, draft=False)
     possible = {text(plain, seed, draft=False) for seed in range(600)}
     made = {prefixes: pipeline(prefixes, draft=True) for prefixes in (True, False)}
-    found = [(prefixes, text(made[prefixes], seed, draft=True)) for prefixes in made for seed in range(CALLS)]
+    found = [(prefixes, text(made[prefixes], seed, draft=True)) for prefixes in made for seed in range(20)]
     wrong = [(prefixes, one) for prefixes, one in found if one not in possible]
     print(f"openvino-genai {og.__version__}; expected one of {sorted(possible)}")
-    for prefixes, got in wrong[:1] + wrong[-2:]:
-        print(f"got, prefixes {'cached' if prefixes else 'not cached'}: {got}")
-    if len(possible) != TEXTS:
-        raise ValueError(f"plain sampling finds {len(possible)} texts, expected {TEXTS}")
+    print(f"got, by whether prefixes are cached: {dict(wrong)}")
+    assert len(possible) == 8, f"plain sampling finds {len(possible)} texts, expected 8"
     return bool(wrong)
 
 
 try:
-    status = int(present())
+    sys.exit(int(present()))
 except Exception as error:
     print(f"cannot be tested: {type(error).__name__}: {error}")
-    status = 125
-sys.exit(status)
+    sys.exit(125)

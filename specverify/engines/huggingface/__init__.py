@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 def _load(name: str) -> Subject:
     from specverify.engines.huggingface.rows import row_subject, rows  # noqa: PLC0415 - needs transformers
+    from specverify.engines.huggingface.rows_alone import alone_subject, rows_alone  # noqa: PLC0415 - as above
     from specverify.engines.huggingface.subjects import SUBJECTS  # noqa: PLC0415 - as above
 
-    _, in_table, row = name.partition("/")
+    table, in_table, row = name.partition("/")
+    if table == "alone":
+        return alone_subject(row, rows_alone()[row])
     return row_subject(row, rows()[row]) if in_table else SUBJECTS[name]()
 
 
@@ -26,6 +29,12 @@ def _rows() -> Iterable[str]:
     from specverify.engines.huggingface.rows import rows  # noqa: PLC0415 - needs transformers
 
     return rows()
+
+
+def _rows_alone() -> Iterable[str]:
+    from specverify.engines.huggingface.rows_alone import rows_alone  # noqa: PLC0415 - needs transformers
+
+    return rows_alone()
 
 
 def _script(source: Any, fault: Fault) -> str:
@@ -70,7 +79,12 @@ ENGINE = Engine(
         "plain": "transformers generate() without speculation, on the same models",
     },
     load=_load,
-    tables={"all": Table("every way in which generate() speculates, in every situation: hf:all/NAME each", _rows)},
+    tables={
+        "all": Table("every way in which generate() speculates, in every situation: hf:all/NAME each", _rows),
+        "alone": Table(
+            "generate() without speculation, under every option of its law: hf:alone/NAME each", _rows_alone
+        ),
+    },
     reproducer=Reproducer(_script, _smaller),
     reads=_reads,
     passes=_passes,

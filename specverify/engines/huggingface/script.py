@@ -11,6 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,10 +22,13 @@ from specverify.engines.huggingface.generation import GenerateCall, as_lists, qu
 from specverify.engines.huggingface.script_models import model_code, settings_code
 from specverify.engines.huggingface.script_text import (
     BREAK,
+    CHANGED,
+    ERROR,
     GREEDY,
     LAW,
     RETURNED,
     UNIFORM,
+    UNTESTED,
     WIDTH,
     Written,
     call_code,
@@ -41,9 +45,9 @@ _config: Any = GenerationConfig  # its constructor is not annotated
 def script_of(build: Callable[[], GenerateCall], fault: Fault) -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    It needs torch and transformers alone, and ends with status 1 if the fault is there, 0 if not, 125 if the call
-    without speculation has another law than it had when the script was written. Raises ``NoScript`` for what cannot be
-    written.
+    It needs torch and transformers alone, and ends with status 1 if the fault is there, 0 if not, 125 if anything else
+    is raised, or the call without speculation has another law than when the script was written. Raises ``NoScript`` for
+    what cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault)
@@ -54,11 +58,12 @@ def _script(build: Callable[[], GenerateCall], fault: Fault) -> str:
     _writable(engine)
     extra = _asked(fault.returned)
     caught: list[tuple[dict[str, Any], bool]] = []
-    real, written = engine.target.generate, Written({"GenerationConfig"}, {"sys"}, [], {})
+    real, written = engine.target.generate, Written({"GenerationConfig"}, {"os", "sys"}, [], {}, {})
 
     def catch(**given: Any) -> Any:
         broken = any(model._forward_pre_hooks for model in engine.models)  # noqa: SLF001 - the library's own table
         caught.append((given, broken))
+        return SimpleNamespace(sequences=None)
 
     models = [model_code(model, name, written) for model, name in zip(engine.models, NAMES, strict=False)]
     engine.target.generate = catch
@@ -94,9 +99,7 @@ def _whole(
 ) -> str:
     found = f"Found with torch {torch.__version__} and transformers {transformers.__version__}, on the CPU."
     head = "\n".join(textwrap.wrap(fault.said, WIDTH)) + f"\n\n{found}\n"
-    head += "Exit status: 1 if it is there, 0 if not."
-    if not fault.returned and not greedy:
-        head = head.removesuffix(".") + ", 125 if the call without speculation is another one."
+    head += "Exit status: 1 if it is there, 0 if not, 125 if that cannot be tested here."
     start = len(engine.start)
     parts = [_uniform(fault.uniform)] if fault.uniform is not None else []
     if fault.returned:
@@ -104,6 +107,10 @@ def _whole(
         precision = "model.double()" + (alone if engine.inputs["attention_mask"].all() else "")
         name, models = _returned_name(fault.returned, engine), _names(engine)
         end = RETURNED.format(calls=fault.calls, precision=precision, models=models, name=name, start=start)
+    elif fault.error:
+        end = ERROR.format(start=start, calls=fault.calls, error=fault.error)
+    elif fault.changed:
+        end = CHANGED.format(names=NAMES, models=_names(engine))
     elif greedy:
         end = GREEDY.format(start=start)
     else:
@@ -112,7 +119,8 @@ def _whole(
     names = ", ".join(sorted(written.imports))
     imports = [f"import {name}" for name in sorted(written.modules)]
     imports += ["from contextlib import contextmanager"] if any("@contextmanager" in piece for piece in setup) else []
-    imports += ["", "import torch"]
+    imports += [UNTESTED]
+    imports += ["import torch"]
     imports += ["from tokenizers import Tokenizer"] if "PreTrainedTokenizerFast" in names else []
     imports += [f"from transformers import {names}"] if len(names) < WIDTH - 25 else _listed(names)
     imports += ["from transformers.utils import logging"]
@@ -126,11 +134,11 @@ def _listed(names: str) -> list[str]:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Return the pieces one after the other, two empty lines about every definition."""
+    """Return the pieces one after the other, an empty line about every definition."""
     text, block = "", False
     for piece in (piece.strip("\n") for piece in pieces):
         defines = piece.startswith(("def ", "class ", "@"))
-        text += ("\n\n\n" if defines or block else "\n\n") + piece if text else piece
+        text += ("\n\n" if defines or block else "\n") + piece if text else piece
         block = defines
     return text + "\n"
 
@@ -180,8 +188,14 @@ def _function(
 ) -> str:
     before = list(lines)
     arguments = {key: _value(key, value, engine, written, before) for key, value in given.items()}
-    body = [f'"""{said}"""', *before, "return " + call_code("target.generate", arguments)]
+    call = call_code("target.generate", arguments) + (".sequences" if _is_asked_by_the_row(given) else "")
+    body = [f'"""{said}"""', *before, f"return {call}"]
     return f"def {name}():\n" + textwrap.indent("\n".join(body), "    ")
+
+
+def _is_asked_by_the_row(given: Mapping[str, Any]) -> bool:
+    """Return whether a dictionary is asked for, and not to look at what is returned beside the tokens."""
+    return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 
 def _value(key: str, value: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
@@ -191,6 +205,9 @@ def _value(key: str, value: Any, engine: GenerateCall, written: Written, before:
         return "[" + ", ".join(_value(key, item, engine, written, before) for item in value) + "]"
     if value is None or isinstance(value, (bool, int, float, str)):
         return code(value)
+    if isinstance(value, dict):
+        items = [f"{code(name)}: {_value(key, item, engine, written, before)}" for name, item in value.items()]
+        return "{" + ", ".join(items) + "}"
     for kind, write in _WRITERS.items():
         if isinstance(value, kind):
             return write(key, value, engine, written, before)
@@ -247,7 +264,8 @@ def _tokenizers(given: Mapping[str, Any], written: Written) -> Iterator[str]:
             written.imports.add("PreTrainedTokenizerFast")
             text = value.backend_tokenizer.to_str()
             lines = "".join(f"    {text[at : at + WIDTH]!r}\n" for at in range(0, len(text), WIDTH))
-            yield f"{key} = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(\n{lines}))"
+            special = "".join(f", {name}={token!r}" for name, token in value.special_tokens_map.items())
+            yield f"{key} = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(\n{lines}){special})"
             if "get_vocab" in vars(value):  # its order is arbitrary, and fixed here
                 yield f"{key}.get_vocab = lambda: {value.get_vocab()!r}"
 

@@ -31,6 +31,10 @@ def model_code(model: Any, name: str, written: Written) -> str:
     kind = type(model)
     written.imports.add(kind.__name__)
     config = _config_code(model.config, written)
+    if config in written.configs:
+        written.modules.add("copy")
+        config = f"copy.deepcopy({written.configs[config]}.config)"
+    written.configs.setdefault(config, name)
     built = call_code(kind.__name__, {"": config})
     made = f"{name} = {_weights(model, built, written)}"
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 WIDTH = 110
@@ -136,6 +136,49 @@ sys.exit(0)
 '''
 
 
+UNTESTED = """
+untested = "cannot be tested: {}: {}"  # whatever else goes wrong is not taken for the fault
+sys.excepthook = lambda kind, error, _: (print(untested.format(kind.__name__, error), flush=True), os._exit(125))
+""".strip()
+ERROR = """
+expected = plain()[0, {start}:].tolist()
+for seed in range({calls}):
+    torch.manual_seed(seed)
+    try:
+        speculative()
+    except {error} as error:
+        sys.exit(print(f"expected new tokens, as {{expected}} without speculation, got {error}: {{error}}") or 1)
+print("expected and got new tokens, with {calls} seeds")
+"""
+CHANGED = '''
+def contents():
+    """Return what the models hold: settings, kinds of modules, sums of weights."""
+    found = {{}}
+    for owner, model in zip({names}, ({models})):
+        for name in ("config", "generation_config"):
+            settings = getattr(model, name, None)
+            entries = settings.to_dict() if settings else {{}}
+            found |= {{(owner, name, key): repr(value) for key, value in entries.items()}}
+        found |= {{(owner, "module", name): type(part) for name, part in model.named_modules()}}
+        found |= {{(owner, "weights", name): float(part.double().sum()) for name, part in model.state_dict().items()}}
+    return found
+
+
+def watched(real=target.generate, **given):
+    before = contents()
+    real(**given)
+    after = contents()
+    changed = [key for key in {{**before, **after}} if before.get(key) != after.get(key)]
+    for key in changed[:9]:
+        print(f"{{'.'.join(key)}}: expected {{before.get(key)}}, got {{after.get(key)}}")
+    sys.exit(1 if changed else 0)
+
+
+target.generate = watched
+speculative()
+'''
+
+
 class Written(NamedTuple):
     """What the calls need, as code."""
 
@@ -146,6 +189,8 @@ class Written(NamedTuple):
     """Functions and objects that come before the calls."""
     names: dict[int, str]
     """Object, by its identity -> the name it has in the script."""
+    configs: dict[str, str]
+    """The config of a model, as code -> the name of the model."""
 
 
 def call_code(name: str, arguments: Mapping[str, str]) -> str:
@@ -156,7 +201,19 @@ def call_code(name: str, arguments: Mapping[str, str]) -> str:
         return line
     if len(written) == 1:
         return f"{name}({written[0]})"
-    return f"{name}(\n" + "".join(textwrap.indent(item, "    ") + ",\n" for item in written) + ")"
+    return f"{name}(\n" + textwrap.indent(",\n".join(_packed(written)), "    ") + ",\n)"
+
+
+def _packed(items: Iterable[str]) -> Iterator[str]:
+    """Yield lines that hold as many of the items as they may; one that has lines of its own stands alone."""
+    line = ""
+    for item in items:
+        if line and ("\n" in line + item or len(line) + len(item) + 2 > WIDTH - 4):
+            yield line
+            line = ""
+        line += f", {item}" if line else item
+    if line:
+        yield line
 
 
 def code(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from specverify.engines.huggingface import situations
 from specverify.engines.huggingface.generation import Build, GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.situations import LETTERS, letters_tokenizer
@@ -17,6 +18,11 @@ def of_two_types(engine: GenerateCall) -> dict[str, Any]:
     """The prompt with a type for each token, the last of which holds for what follows."""
     types = torch.arange(engine.inputs["input_ids"].shape[1])[None] % 2
     return {**engine.inputs, "token_type_ids": types}
+
+
+def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
+    """The prompt as embeddings, behind one of padding."""
+    return {**situations.of_embeddings(engine), **situations.with_padding(engine), "input_ids": None}
 
 
 def at_other_positions(engine: GenerateCall) -> dict[str, Any]:

@@ -1,0 +1,191 @@
+"""What options of ``generate`` say they do, written from their documentation alone: float64 arrays, no library.
+
+A step takes logits ``[vocabulary]``, the text and how many tokens of it are new, and returns other logits. The text is
+what a reader sees: without the padding before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reference import Pmf, Tokens, repetition_penalty
+from reference.warpers import Logits, min_p, softmax, top_k, top_p
+
+Step = Callable[[Logits, Tokens, int], Logits]
+"""``step(logits, text, new)`` -> logits."""
+
+
+def temperature(value: float) -> Step:
+    """Divide."""
+    return lambda logits, text, new: logits / value
+
+
+def greedy() -> Step:
+    """Keep the largest logit alone."""
+    return _of_pmf(lambda pmf: pmf == pmf.max())
+
+
+def most_likely(count: int) -> Step:
+    """Keep the ``count`` most likely tokens (``top_k``)."""
+    return _of_pmf(lambda pmf: top_k(pmf, count))
+
+
+def nucleus(mass: float) -> Step:
+    """Keep the smallest set of the most likely tokens that add up to ``mass`` (``top_p``)."""
+    return _of_pmf(lambda pmf: top_p(pmf, mass))
+
+
+def near_the_top(ratio: float) -> Step:
+    """Keep what is ``ratio`` times as likely as the most likely token (``min_p``)."""
+    return _of_pmf(lambda pmf: min_p(pmf, ratio))
+
+
+def typical(mass: float) -> Step:
+    """Keep the smallest set of tokens nearest to the entropy in surprise that add up to ``mass`` (``typical_p``)."""
+
+    def kept(pmf: Pmf) -> Any:
+        order = np.argsort(np.abs(_surprise(pmf) - _entropy(pmf)), kind="stable")
+        before = np.cumsum(pmf[order]) - pmf[order]
+        return np.isin(np.arange(len(pmf)), order[before < mass])
+
+    return _of_pmf(kept)
+
+
+def above(epsilon: float) -> Step:
+    """Keep what has a probability of ``epsilon``, or the most likely token (``epsilon_cutoff``)."""
+    return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= epsilon))
+
+
+def above_either(epsilon: float) -> Step:
+    """Keep what is above epsilon or above ``sqrt(epsilon) * exp(-entropy)`` (``eta_cutoff``)."""
+    return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= min(epsilon, np.sqrt(epsilon) * np.exp(-_entropy(pmf)))))
+
+
+def within_entropy(share: float) -> Step:
+    """Keep the most likely tokens as long as their renormalised entropy is a ``share`` of the whole (``top_h``)."""
+
+    def kept(pmf: Pmf) -> Any:
+        order, budget = np.argsort(-pmf, kind="stable"), share * _entropy(pmf)
+        sizes = range(1, len(pmf) + 1)
+        largest = max(size for size in sizes if size == 1 or _entropy(_whole(pmf[order[:size]])) <= budget)
+        return np.isin(np.arange(len(pmf)), order[:largest])
+
+    return _of_pmf(kept)
+
+
+def repeated(penalty: float) -> Step:
+    """Make every token of the text less likely (``repetition_penalty``)."""
+    return lambda logits, text, new: repetition_penalty(logits, text, penalty)
+
+
+def of_new_tokens(step: Step) -> Step:
+    """Do ``step`` as if the new tokens were all of the text: what a prompt of embeddings says is not known."""
+    return lambda logits, text, new: step(logits, text[len(text) - new :], new)
+
+
+def of_the_prompt(reward: float) -> Step:
+    """Make every token of the prompt more likely (``encoder_repetition_penalty``)."""
+    return lambda logits, text, new: repetition_penalty(logits, text[: len(text) - new], 1 / reward)
+
+
+def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
+    """Forbid what would say ``size`` tokens again: of the text, or of the prompt alone (``no_repeat_ngram_size``)."""
+
+    def step(logits: Logits, text: Tokens, new: int) -> Logits:
+        said = text[: len(text) - new] if of_prompt else text
+        ngrams = {said[place : place + size] for place in range(len(said) - size + 1)}
+        before = text[len(text) - size + 1 :]
+        return _without(logits, [token for token in range(len(logits)) if (*before, token) in ngrams])
+
+    return step
+
+
+def biased(*sequences: tuple[Tokens, float]) -> Step:
+    """Add to the logit of what completes a sequence (``sequence_bias``; minus infinity is ``bad_words_ids``)."""
+
+    def step(logits: Logits, text: Tokens, new: int) -> Logits:
+        found = logits.copy()
+        for (*begin, last), bias in sequences:
+            if not begin or text[-len(begin) :] == tuple(begin):
+                found[last] += bias
+        return found
+
+    return step
+
+
+def forbidden(*words: Tokens) -> Step:
+    """Never complete one of ``words`` (``bad_words_ids``, ``suppress_tokens``)."""
+    return biased(*((word, -np.inf) for word in words))
+
+
+def at_first(step: Step) -> Step:
+    """Do ``step`` at the first new token alone (``begin_suppress_tokens``)."""
+    return lambda logits, text, new: step(logits, text, new) if new == 0 else logits
+
+
+def no_end_before(ends: Tokens, *, new_tokens: int = 0, length: int = 0) -> Step:
+    """Forbid an end before so many new tokens or such a length of the text (``min_new_tokens``, ``min_length``)."""
+    return lambda logits, text, new: _without(logits, ends) if new < new_tokens or len(text) < length else logits
+
+
+def end_at(horizon: int, end: int) -> Step:
+    """Force an end as the last token (``forced_eos_token_id``)."""
+
+    def step(logits: Logits, text: Tokens, new: int) -> Logits:
+        return (
+            _without(logits, [token for token in range(len(logits)) if token != end]) if new == horizon - 1 else logits
+        )
+
+    return step
+
+
+def sooner_ended(start: int, factor: float, end: int) -> Step:
+    """Raise the end's logit by its size times ``factor ** n - 1``, n tokens after ``start``."""
+
+    def step(logits: Logits, text: Tokens, new: int) -> Logits:
+        found = logits.copy()
+        found[end] += abs(found[end]) * (factor ** max(new - start, 0) - 1)
+        return found
+
+    return step
+
+
+def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = ()) -> Step:
+    """Move away from what ``model`` says of the new tokens behind ``negative``, or behind the prompt's last token."""
+
+    def step(logits: Logits, text: Tokens, new: int) -> Logits:
+        begin = len(text) - new
+        other = np.log(softmax(model((negative or text[begin - 1 : begin]) + text[begin:])))
+        return scale * (np.log(softmax(logits)) - other) + other
+
+    return step
+
+
+def _of_pmf(rule: Callable[[Pmf], Any]) -> Step:
+    """Return the step that keeps the tokens to which ``rule(pmf)`` leaves anything."""
+    return lambda logits, text, new: np.where(rule(softmax(logits)) > 0, logits, -np.inf)
+
+
+def _or_the_top(pmf: Pmf, kept: Any) -> Any:
+    return kept if kept.any() else pmf == pmf.max()
+
+
+def _without(logits: Logits, tokens: Any) -> Logits:
+    found = logits.copy()
+    found[list(tokens)] = -np.inf
+    return found
+
+
+def _whole(masses: Any) -> Pmf:
+    return masses / masses.sum()
+
+
+def _surprise(pmf: Pmf) -> Any:
+    return -np.log(np.maximum(pmf, np.finfo(float).tiny))
+
+
+def _entropy(pmf: Pmf) -> float:
+    return float(pmf @ _surprise(pmf))
