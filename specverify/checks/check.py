@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from reference import Claim
+from reference import Claim, Draws
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import Law
@@ -100,9 +102,17 @@ def law_in(here: InScenario, runs: int) -> Law:
 
 
 def beyond_reach(case: Case) -> bool:
-    """Return whether a whole decode has too many paths to follow: more than about ``PATHS_IN_REACH``."""
+    """Return whether a whole decode has too many paths to follow, as far as other cases are left in its place."""
     here = case.situation
+    if isinstance(here, EngineProgram):
+        return here.most_paths < math.inf and _paths_of_program(here.open) > here.most_paths
     return case.subject.whole and isinstance(here, InScenario) and _paths_of_whole(here) > PATHS_IN_REACH
+
+
+@lru_cache(maxsize=64)
+def _paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
+    with opened() as run:
+        return estimated_paths(run)
 
 
 @lru_cache(maxsize=4096)

@@ -51,6 +51,8 @@ def scope(verdict: Verdict) -> str:
     if figures.get("rounds_of_two"):
         parts.append(f"up to {figures['rounds']} rounds")
         parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
+    if figures.get("gamma"):
+        parts.append(f"up to {figures['gamma']} drafts a round")
     if figures.get("bias"):
         parts.append(f"TV up to {figures['bias']:.4f} from the target")
     if figures.get("replays"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -193,6 +194,8 @@ class EngineProgram(NamedTuple):
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
     logits: Logits | None = None
     """What the target says of next tokens, where that is known: where greedy texts part, near-ties are no bugs."""
+    most_paths: float = math.inf
+    """It is left out where it has more paths than about this: others are looked at in its place."""
     source: Any = None
     """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 
@@ -252,6 +255,8 @@ class Subject(NamedTuple):
     """The situations that its variants go through."""
     calls: tuple[GivenCall, ...] = ()
     """For a verifier: single calls at the caller's own size."""
+    deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
+    """What else its law is looked at in: more drafts than its variants have. It may run the subject to find out."""
 
 
 class InScenario(NamedTuple):
