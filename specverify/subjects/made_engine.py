@@ -69,7 +69,7 @@ SCENARIOS = (
 
 What shows late is looked for in ``LONG_SCENARIOS``, which are certain but for a few rows.
 """
-MOST_PATHS = 20_000
+MOST_PATHS = 4000
 """Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
 REPLAYS, LONG_REPLAYS = 20, 4
 """Replays of each program in another state of the world: some 450 of an engine together."""
