@@ -208,7 +208,7 @@ def test_kernels_may_have_parameters_of_their_own_behind():
 
 
 def only_accepts(kernel_gamma, wrong):
-    """A kernel whose coin of the fourth draft is another one, if ``wrong``; it raises beyond ``kernel_gamma`` drafts."""
+    """A kernel whose fourth coin is the first, if ``wrong``; it raises beyond ``kernel_gamma`` drafts."""
 
     def kernel(p, q, drafts, accept_uniforms, final_uniforms):
         if drafts.shape[1] > kernel_gamma:

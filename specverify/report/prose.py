@@ -47,7 +47,7 @@ def scope(verdict: Verdict) -> str:
     if figures.get("left_out"):
         parts.append(f"{figures['left_out']} others left out")
     if figures.get("skipped"):
-        parts.append(f"{figures['skipped']} larger ones out of reach path by path")
+        parts.append(f"{figures['skipped']} larger ones out of reach")
     if figures.get("rounds_of_two"):
         parts.append(f"up to {figures['rounds']} rounds")
         parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
