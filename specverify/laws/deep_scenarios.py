@@ -37,8 +37,8 @@ def _lines() -> list[list[int]]:
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A draft that is left open and a last token that is certain: few paths, though five rows are random in one call."""
 LONG_SCENARIOS: Final = (
-    *(Scenario(CERTAIN, 5, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
-    *(Scenario(CERTAIN, 5, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
+    *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
+    *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
     *(
         Scenario(open_after(first, first + apart), 3, prompt, 12, seed=36)
         for prompt in ((2,), (1, 1, 1, 1))
