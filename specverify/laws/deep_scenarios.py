@@ -14,15 +14,13 @@ _SIDE = 3
 
 
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
-    """Return twelve scenarios whose first round drafts ``gamma`` tokens, three of its rows being open in each.
+    """Return twelve scenarios at most, whose first round drafts ``gamma`` tokens, three of its rows being open in each.
 
     Of nine places of a round, the one of the last token among them, every two are open together in one of the
     scenarios: the lines of the affine plane of order three. With eight drafts that is every place.
     """
-    return tuple(
-        Scenario(open_after(*sorted({1 + round(point * gamma / 8) for point in line})), 3, (0,), gamma + 1, seed=30)
-        for line in _lines()
-    )
+    shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
+    return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))
 
 
 def _lines() -> list[list[int]]:

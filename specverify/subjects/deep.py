@@ -19,6 +19,8 @@ from specverify.subjects.subject import Variant
 Deep = Callable[[], tuple[tuple[Variant, Scenario], ...]]
 FEWER = 4
 """Drafts that are tried where it does not run on ``DEEP_GAMMA``."""
+ORDINARY = 3
+"""Drafts that the ordinary scenarios show."""
 
 
 def deep_of(
@@ -30,8 +32,8 @@ def deep_of(
     """Return what is looked at of a verifier beyond the ordinary scenarios, ``variant(gamma)`` being its variants.
 
     With ``gammas`` left out it is called once, ``attempt(gamma)``, to see whether it runs on so many drafts: one that
-    is made for fewer raises, and is looked at with what it takes. The gammas that somebody gave are taken as given.
-    ``more`` are scenarios besides.
+    is made for fewer raises, and is looked at with what it takes. The gammas that somebody gave are taken as given: then
+    it is the largest of them that is looked at. ``more`` are scenarios besides.
     """
     return partial(_deep, variant, attempt, gammas, more)
 
@@ -44,7 +46,10 @@ def _deep(
 ) -> tuple[tuple[Variant, Scenario], ...]:
     tried = (max(gammas),) if gammas else (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs(attempt, gamma))
     most = next(iter(tried), None)
-    return () if most is None else tuple((variant(most), scenario) for scenario in (*deep_scenarios(most), *more))
+    if most is None:
+        return ()
+    deep = deep_scenarios(most) if most > ORDINARY else ()
+    return tuple((variant(most), scenario) for scenario in (*deep, *more))
 
 
 def _runs(attempt: Callable[[int], object], gamma: int) -> bool:
