@@ -32,8 +32,8 @@ def deep_of(
     """Return what is looked at of a verifier beyond the ordinary scenarios, ``variant(gamma)`` being its variants.
 
     With ``gammas`` left out it is called once, ``attempt(gamma)``, to see whether it runs on so many drafts: one that
-    is made for fewer raises, and is looked at with what it takes. The gammas that somebody gave are taken as given: then
-    it is the largest of them that is looked at. ``more`` are scenarios besides.
+    is made for fewer raises, and is looked at with what it takes. Of gammas that somebody gave it is the largest.
+    ``more`` are scenarios besides.
     """
     return partial(_deep, variant, attempt, gammas, more)
 
