@@ -16,6 +16,7 @@ from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.drafter import drafter_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.made_engine import made_subject
+from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
 
@@ -157,6 +158,33 @@ def test_rows_of_batches_of_logits_that_are_not_processed_from_the_fifth_on(raw,
         return [verify_logits(*row, temperature, raw) for row in given]
 
     assert status_of(batched_logits_subject(verifier, "a verifier")) is expected
+
+
+def verify_tree(p, q, parents, tokens, wrong=99):
+    """Recursive rejection of siblings drawn with replacement; at one level it accepts whatever comes."""
+    node, text = -1, []
+    while True:
+        row, children = p[node + 1].copy(), [child for child, parent in enumerate(parents) if parent == node]
+        for child in children:
+            token = tokens[child]
+            if len(text) == wrong or random.random() * q[child, token] < row[token]:
+                node = child
+                text.append(token)
+                break
+            left = np.maximum(row - q[child], 0)
+            row = left / left.sum() if left.sum() > 0 else row
+        else:
+            return [*text, drawn(row)]
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(99, Status.HOLDS), (2, Status.REFUTED), (3, Status.REFUTED)])
+def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
+    def verifier(p, q, parents, tokens):
+        return verify_tree(p, q, parents, tokens, wrong)
+
+    subject = tree_subject(verifier, "a verifier", "with_replacement")
+    assert status_of(subject) is expected
+    assert tree_subject(verifier, "a verifier", "with_replacement", ((-1, 0),)).deep() == ()
 
 
 def engine(scenario, gamma=4, crop=lambda length, rejected: length):

@@ -29,7 +29,6 @@ from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import CROWDED
-from specverify.laws.draws import Tape
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import BareVerifier
@@ -43,7 +42,7 @@ from specverify.subjects.batches import (
     emitted,
     takes_lengths,
 )
-from specverify.subjects.deep import Deep, accepted_row, deep_of
+from specverify.subjects.deep import Deep, deep_of
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.verifier import (
     rounds,
@@ -109,7 +108,7 @@ def deep_rows(
             **more,
         )
 
-    return deep_of(variant, partial(_attempt_at, verify, arguments), gammas, (CROWDED,))
+    return deep_of(variant, gammas, (CROWDED,))
 
 
 def build(
@@ -213,9 +212,3 @@ def of_rows(
 def _joined(ends: Sequence[Sequence[tuple[Tokens, Any]]]) -> Iterator[tuple[tuple[Tokens, ...], Any]]:
     for chosen in product(*ends):
         yield tuple(text for text, _ in chosen), prod(mass for _, mass in chosen)
-
-
-def _attempt_at(verify: BareVerifier, arguments: Arguments, gamma: int) -> None:
-    p, q, drafts = accepted_row(gamma)
-    mine = Row(arguments.of_pmfs(p), arguments.of_pmfs(q), drafts)
-    emitted(verify, CROWD.rows(mine, takes_lengths(verify), arguments.of_pmfs), Tape(0), answered_everywhere, arguments)

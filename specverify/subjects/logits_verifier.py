@@ -27,7 +27,7 @@ from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.deep import accepted_row, deep_of
+from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.processed import Processed, bare
 from specverify.subjects.remembered import answer_of
@@ -78,7 +78,7 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        deep=deep_of(partial(variant_at, verify, setting=sampled), partial(_attempt_at, verify, sampled), gammas),
+        deep=deep_of(partial(variant_at, verify, setting=sampled), gammas),
     )
 
 
@@ -187,12 +187,6 @@ def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str,
 
 def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
     return {"target_logits": target, "draft_logits": drafter, "draft_tokens": np.array(drafts)}
-
-
-def _attempt_at(verify: BareVerifier, setting: Setting, gamma: int) -> None:
-    p, q, drafts = accepted_row(gamma)
-    given = _given(untied_logits(p), untied_logits(q), drafts)
-    emitted_row(verify(*arrays_of(verify, _attempt)(given), **passed(verify, setting, p.shape[1])), gamma)
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:

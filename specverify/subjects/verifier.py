@@ -45,7 +45,7 @@ from specverify.laws.law import target_law
 from specverify.subjects.algorithm import float_task
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.deep import accepted_row, deep_of
+from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.remembered import answer_of, remembered
 from specverify.subjects.seeded import seeded
@@ -74,7 +74,7 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        deep=deep_of(partial(_variant_at, verify), partial(_attempt_at, verify), gammas),
+        deep=deep_of(partial(_variant_at, verify), gammas),
     )
 
 
@@ -178,12 +178,6 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     """Return p ``[drafts + 1, vocabulary]`` after the prefix and the drafts, and q ``[drafts, vocabulary]``."""
     p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
-
-
-def _attempt_at(verify: BareVerifier, gamma: int) -> None:
-    p, q, drafts = accepted_row(gamma)
-    given = {"p": p, "q": q, "draft_tokens": np.array(drafts)}
-    emitted_row(verify(*arrays_of(verify, _attempt)(given)), gamma)
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:
