@@ -126,7 +126,7 @@ def _runs_by_round(here: InScenario) -> float:
     """Return about how many runs the law of a decoder takes: those of a first round, at each text before the last."""
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
-    texts = sum(scenario.vocabulary**length for length in range(scenario.horizon))
+    texts = sum(float(scenario.vocabulary) ** length for length in range(scenario.horizon))
     return texts * estimated_paths(lambda draws: decoder.step(draws, first))
 
 
