@@ -16,7 +16,7 @@ no path. ``rows_are_independent`` decides it together with a row that is as rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
@@ -99,16 +99,16 @@ def deep_rows(
 
     ``said`` is what a variant's name has behind its gamma, ``more`` what it has besides.
     """
+    return deep_of(partial(_crowded, verify, arguments, said, more), gammas, (CROWDED,))
 
-    def variant(gamma: int) -> Variant:
-        return variant_of(
-            f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
-            partial(build, verify, arguments, gamma, CROWD),
-            joint=partial(crowd_together, verify, arguments),
-            **more,
-        )
 
-    return deep_of(variant, gammas, (CROWDED,))
+def _crowded(verify: BareVerifier, arguments: Arguments, said: str, more: Mapping[str, Any], gamma: int) -> Variant:
+    return variant_of(
+        f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
+        partial(build, verify, arguments, gamma, CROWD),
+        joint=partial(crowd_together, verify, arguments),
+        **more,
+    )
 
 
 def build(
