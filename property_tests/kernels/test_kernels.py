@@ -205,3 +205,30 @@ def test_kernels_may_have_parameters_of_their_own_behind():
     assert check_kernel(kernel, **SMALL)
     assert emitted(np.array([[1, 2]]), np.array([1]), np.array([0])).tolist() == [[1, 0, -1]]
     assert inverse_cdf(np.array([[0.0, 0.5, 0.5]]), np.array([0.5])).tolist() == [2]
+
+
+def only_accepts(kernel_gamma, wrong):
+    """A kernel whose fourth coin is the first, if ``wrong``; it raises beyond ``kernel_gamma`` drafts."""
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        if drafts.shape[1] > kernel_gamma:
+            raise ValueError("too many drafts")
+        coins = accept_uniforms.copy()
+        if wrong:
+            coins[:, 3:] = coins[:, :1]
+        return decide(p, q, drafts, full(drafts), coins, final_uniforms)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("gamma", "wrong", "expected", "cases"),
+    [(8, True, Status.REFUTED, 3), (8, False, Status.HOLDS, 3), (3, False, Status.HOLDS, 2)],
+    ids=["wrong", "right", "for three drafts"],
+)
+def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wrong, expected, cases):
+    options = dict(vocabularies=(), rows=2**13, checks=["law_is_target"], on_fail=None)
+    (found,) = check_kernel(only_accepts(gamma, wrong), **options)
+    assert (found.status, found.figures["cases"]) == (expected, cases)
+    (named,) = check_kernel(only_accepts(gamma, wrong), gammas=(1, 2), **options)
+    assert (named.status, named.figures["cases"]) == (Status.HOLDS, 2)

@@ -10,6 +10,7 @@ import pytest
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.deep_scenarios import LONG_SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
@@ -95,7 +96,7 @@ def test_a_right_engine_holds_in_every_scenario(make):
     found = check_engine(make)
     assert {verdict.status for verdict in found} == {Status.HOLDS}
     [law] = [verdict for verdict in found if verdict.check == "law_is_target"]
-    assert law.figures["cases"] == len(SCENARIOS)
+    assert law.figures["cases"] == len(SCENARIOS) + len(LONG_SCENARIOS)
     looked_into = {"acceptance_law", "draft_is_honest", "cache_equals_prefill"} & {verdict.check for verdict in found}
     assert len(looked_into) == (3 if make is watched else 0)
 
@@ -163,7 +164,7 @@ def test_what_raises_at_one_scenario_is_named_with_it():
             raise RuntimeError("no room for four tokens")
         return partial(speculates, scenario)
 
-    found = verdict_of(make, "law_is_target", slice(-1, None))
+    found = verdict_of(make, "law_is_target", slice(len(SCENARIOS) - 1, len(SCENARIOS)))
     assert found.status is Status.UNUSABLE
     assert "generic-v4" in found.statement
     assert "no room for four tokens" in found.statement

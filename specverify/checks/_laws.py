@@ -63,6 +63,9 @@ def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, 
     """Yield every variant in every scenario, and every engine program, as what has a law."""
     for here in in_scenarios()(subject):
         yield here, of_decoder(here)
+    for variant, scenario in subject.deep():
+        deep = InScenario(variant, scenario, subject.rational)
+        yield deep, of_decoder(deep)
     for program in subject.programs:
         yield program, of_engine(program)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from reference import Claim
+from reference import Claim, Draws
 from specverify.base.verdict import Evidence, Examination
+from specverify.laws.certain_tables import is_certain
 from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
@@ -100,9 +103,31 @@ def law_in(here: InScenario, runs: int) -> Law:
 
 
 def beyond_reach(case: Case) -> bool:
-    """Return whether a whole decode has too many paths to follow: more than about ``PATHS_IN_REACH``."""
+    """Return whether a whole decode has too many paths to follow, as far as other cases are left in its place."""
     here = case.situation
-    return case.subject.whole and isinstance(here, InScenario) and _paths_of_whole(here) > PATHS_IN_REACH
+    if isinstance(here, EngineProgram):
+        return here.most_paths < math.inf and _paths_of_program(here.open) > here.most_paths
+    if not isinstance(here, InScenario):
+        return False
+    if case.subject.whole:
+        return _paths_of_whole(here) > PATHS_IN_REACH
+    certain = case.subject.most_runs == math.inf or is_certain(here.scenario.shape)
+    return not certain and _runs_by_round(here) > case.subject.most_runs
+
+
+@lru_cache(maxsize=64)
+def _paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
+    with opened() as run:
+        return estimated_paths(run)
+
+
+@lru_cache(maxsize=4096)
+def _runs_by_round(here: InScenario) -> float:
+    """Return about how many runs the law of a decoder takes: those of a first round, at each text before the last."""
+    decoder, scenario = here.decoder, here.scenario
+    first = decoder.init(here.prompt)
+    texts = sum(float(scenario.vocabulary) ** length for length in range(scenario.horizon))
+    return texts * estimated_paths(lambda draws: decoder.step(draws, first))
 
 
 @lru_cache(maxsize=4096)

@@ -1,15 +1,16 @@
-"""Two rows that a verifier decides in one call are independent, and each has its target's law.
+"""Rows that a verifier decides in one call are independent, and each has its target's law.
 
-Their joint law is compared with the product of the two targets' laws. One uniform used for both rows leaves the law of
-each row right and makes them agree too often: only the joint law shows it. Rows that are swapped, or decided by each
-other's pmfs, fail here too. Each row is continued by its target to a fixed length, so that rows of several lengths
-have one law.
+The joint law of two rows, and once of five, is compared with the product of their targets' laws. One uniform used for
+two leaves the law of each right and makes them agree too often: only the joint law shows it. Rows that are swapped, or
+decided by each other's pmfs, fail here too. Each row is continued by its target to a fixed length, so that rows of
+several lengths have one law.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from reference import Claim
@@ -17,6 +18,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._laws import Probabilities, compare, of_engine
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
+from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
@@ -36,8 +38,10 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every pair of rows that is small enough, smallest vocabulary first."""
-    for here in in_scenarios(_two_rounds_long)(subject):
+    """Return every pair of rows that is small enough, smallest vocabulary first, and then a crowd of them."""
+    deep = (InScenario(variant, scenario, subject.rational) for variant, scenario in subject.deep())
+    crowded = (here for here in deep if here.scenario == CROWDED)
+    for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         joint = here.variant.joint
         if joint is not None:
             program = joint(here.task, here.prompt)
@@ -57,7 +61,7 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
 
     unnamed = rows._replace(name="", explain=explain)
     found = compare(unnamed, alone, expected, "the product of the rows' laws")
-    statement = "two rows have the product of their targets' laws"
+    statement = "rows have the product of their targets' laws"
     if found.failed:
         statement = f"{found.statement}; {_off(rows.law(alone), expected)}"
     return found._replace(statement=found.statement if found.unknown else statement, rational=False)
@@ -66,13 +70,13 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
 def _off(law: Law, expected: Probabilities) -> str:
     """Say how far each row's own law is off."""
     off = []
-    for row in (0, 1):
+    for row in range(len(next(iter(expected)))):
         marginal: dict[Any, Any] = {}
         for sign, pairs in ((1, law.probabilities), (-1, expected)):
             for pair, mass in pairs.items():
                 marginal[pair[row]] = marginal.get(pair[row], 0) + sign * mass
         off.append(readable(sum(abs(value) for value in marginal.values()) / 2))
-    return f"alone they are off by {off[0]} and {off[1]}"
+    return f"alone they are off by {', '.join(off[:-1])} and {off[-1]}"
 
 
 CHECK = Check(

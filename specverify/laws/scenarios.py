@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reference import LanguageModel, Task, Tokens
+from specverify.laws.certain_tables import certain_pair, is_certain
 from specverify.laws.rounded_tables import ROUNDED, rounded_pair
 from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
 
@@ -58,7 +59,8 @@ def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, Language
     dtype = np.float32 if scenario.float32 else np.float64
     if scenario.shape in ROUNDED:
         return rounded_pair(scenario.shape, scenario.vocabulary, scenario.seed, dtype)
-    target, draft = table_pair(scenario.shape, scenario.vocabulary, scenario.seed)
+    pair = certain_pair if is_certain(scenario.shape) else table_pair
+    target, draft = pair(scenario.shape, scenario.vocabulary, scenario.seed)
     if scenario.greedy:
         target = one_hot_rows(target)
     if scenario.float32 or not rational:

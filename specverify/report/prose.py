@@ -47,10 +47,12 @@ def scope(verdict: Verdict) -> str:
     if figures.get("left_out"):
         parts.append(f"{figures['left_out']} others left out")
     if figures.get("skipped"):
-        parts.append(f"{figures['skipped']} larger ones out of reach path by path")
+        parts.append(f"{figures['skipped']} larger ones out of reach")
     if figures.get("rounds_of_two"):
         parts.append(f"up to {figures['rounds']} rounds")
         parts.append(f"{figures['rounds_of_two']} of them with gamma >= 2")
+    if figures.get("gamma"):
+        parts.append(f"up to {figures['gamma']} drafts a round")
     if figures.get("bias"):
         parts.append(f"TV up to {figures['bias']:.4f} from the target")
     if figures.get("replays"):

@@ -12,28 +12,28 @@ of neighbours and of padding are finite too.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from reference import Claim
 from specverify.subjects.arrays import BareVerifier
-from specverify.subjects.batched_verifier import build, place_of, together
-from specverify.subjects.batches import Arguments, attempted
+from specverify.subjects.batched_verifier import build, deep_rows, place_of, together
+from specverify.subjects.batches import BESIDE, Arguments, attempted
 from specverify.subjects.calls import Convert
 from specverify.subjects.logits_verifier import Setting, logits_rows, passed, processed, settings_of, untied_logits
 from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.verifier import setting_of_decoder, variant_of
 
 
-def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
+def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of batches of logits; it claims to be lossless and optimal.
 
     All settings of its parameters are examined at the largest gamma, the first at the others. Two rows are looked at
     together in the first setting and in the one with most truncations; in that one it is called with one row as well.
     """
-    most, settings = max(gammas), settings_of(verify)
+    chosen, settings = gammas or (2,), settings_of(verify)
+    most = max(chosen)
     full = settings[min(2, len(settings) - 1)]
-    pairs = [(gamma, settings[0]) for gamma in gammas if gamma != most] + [(most, setting) for setting in settings]
-    sampled = partial(build, verify, arguments_of(verify, full), most, True)
+    pairs = [(gamma, settings[0]) for gamma in chosen if gamma != most] + [(most, setting) for setting in settings]
+    sampled = partial(build, verify, arguments_of(verify, full), most, BESIDE)
     return Subject(
         name=name,
         summary=(verify.__doc__ or "a verifier of batches of logits").strip().partition("\n")[0],
@@ -46,6 +46,7 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        deep=deep_rows(verify, arguments_of(verify, full), gammas, _values(full), process=partial(processed, full)),
     )
 
 
@@ -56,7 +57,7 @@ def variant_at(
     arguments = arguments_of(verify, setting)
     return variant_of(
         _label(verify, gamma, setting, company),
-        partial(build, verify, arguments, gamma, company),
+        partial(build, verify, arguments, gamma, BESIDE if company else None),
         process=partial(processed, setting),
         joint=partial(together, verify, arguments, gamma) if joint else None,
     )
@@ -69,8 +70,11 @@ def arguments_of(verify: BareVerifier, setting: Setting) -> Arguments:
 
 
 def _label(verify: BareVerifier, gamma: int, setting: Setting, company: bool = True) -> str:
-    values: Any = (f"{parameter}={value:g}" for parameter, value in setting)
-    return f"{' '.join([f'gamma={gamma}', *values])}, {place_of(verify) if company else 'alone'}"
+    return f"gamma={gamma}{_values(setting)}, {place_of(verify) if company else 'alone'}"
+
+
+def _values(setting: Setting) -> str:
+    return "".join(f" {parameter}={value:g}" for parameter, value in setting)
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> None:

@@ -16,10 +16,11 @@ no path. ``rows_are_independent`` decides it together with a row that is as rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,22 @@ import numpy as np
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import BareVerifier
-from specverify.subjects.batches import PROBABILITIES, Arguments, Row, company_of, emitted, takes_lengths
-from specverify.subjects.subject import Context, EngineProgram, Subject
+from specverify.subjects.batches import (
+    BESIDE,
+    CROWD,
+    PROBABILITIES,
+    Arguments,
+    Company,
+    Row,
+    emitted,
+    takes_lengths,
+)
+from specverify.subjects.deep import Deep, deep_of
+from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.verifier import (
     rounds,
     setting_of_decoder,
@@ -39,17 +51,21 @@ from specverify.subjects.verifier import (
 )
 
 
-def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
-    """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal."""
-    most = max(gammas)
-    alone = variant_of(f"gamma={most}, alone", partial(build, verify, PROBABILITIES, most, False))
+def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
+    """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal.
+
+    There is one of them, 2, unless told otherwise, and then its law is looked at with more drafts too (``deep``).
+    """
+    chosen = gammas or (2,)
+    most = max(chosen)
+    alone = variant_of(f"gamma={most}, alone", partial(build, verify, PROBABILITIES, most, None))
     company = tuple(
         variant_of(
             f"gamma={gamma}, {place_of(verify)}",
-            partial(build, verify, PROBABILITIES, gamma, True),
+            partial(build, verify, PROBABILITIES, gamma, BESIDE),
             joint=partial(together, verify, PROBABILITIES, gamma),
         )
-        for gamma in gammas
+        for gamma in chosen
     )
     return Subject(
         name=name,
@@ -58,27 +74,48 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (
         variants=(alone, *company),
         settings=(
             setting_of_decoder(
-                partial(build, verify, PROBABILITIES, most, True), f"gamma={most}, {place_of(verify)}", most
+                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
             ),
         ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        deep=deep_rows(verify, PROBABILITIES, gammas),
     )
 
 
-def place_of(verify: BareVerifier) -> str:
+def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     """Return the words for the place of the row that is examined in company."""
     ragged = takes_lengths(verify)
-    beside = "one accepted whole, one rejected at once" + (", one longer, one without drafts" if ragged else "")
-    return f"row 3 of {3 + ragged} beside {beside}"
+    one = "one" if company is BESIDE else "some"
+    beside = f"{one} accepted whole, {one} rejected at once" + (f", {one} longer, one without drafts" if ragged else "")
+    return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
+
+
+def deep_rows(
+    verify: BareVerifier, arguments: Arguments, gammas: tuple[int, ...] | None, said: str = "", **more: Any
+) -> Deep:
+    """Return what is looked at of a verifier of batches beyond its variants: more drafts, and a crowd of rows.
+
+    ``said`` is what a variant's name has behind its gamma, ``more`` what it has besides.
+    """
+    return deep_of(partial(_crowded, verify, arguments, said, more), gammas, (CROWDED,))
+
+
+def _crowded(verify: BareVerifier, arguments: Arguments, said: str, more: Mapping[str, Any], gamma: int) -> Variant:
+    return variant_of(
+        f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
+        partial(build, verify, arguments, gamma, CROWD),
+        joint=partial(crowd_together, verify, arguments),
+        **more,
+    )
 
 
 def build(
     verify: BareVerifier,
     arguments: Arguments,
     gamma: int,
-    company: bool,
+    company: Company | None,
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
@@ -93,8 +130,8 @@ def build(
         if not draft.tokens and not (company and ragged):
             return (draws.categorical(np.asarray(task.target(state.tokens)), ("bonus",)),)
         mine = Row(*arguments.rows(task, state.tokens, draft), draft.tokens)
-        rows = company_of(mine, ragged, arguments.of_pmfs) if company else (mine,)
-        return emitted(verify, rows, draws, answered, arguments)[2 if company else 0]
+        rows = company.rows(mine, ragged, arguments.of_pmfs) if company else (mine,)
+        return emitted(verify, rows, draws, answered, arguments)[company.place if company else 0]
 
     return rounds(task, gamma, decide)
 
@@ -109,6 +146,19 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
+    return _of_random_rows(verify, arguments, task, rows)
+
+
+def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
+    """Return one call that decides a draft for each of five rows, in different contexts as long as the prompt."""
+    rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
+    return _of_random_rows(verify, arguments, task, rows)
+
+
+def _of_random_rows(
+    verify: BareVerifier, arguments: Arguments, task: Task, rows: Sequence[tuple[Tokens, int]]
+) -> EngineProgram:
+    """Return one call that decides rows after these texts, each with so many drafts."""
     q_of = draft_model(task)
 
     def row(draws: Draws, place: int) -> Row:
@@ -125,13 +175,13 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
         return emitted(verify, batch, draws, answered_everywhere, arguments)
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return of_two_rows(name, task, rows, decide)
+    return of_rows(name, task, rows, decide)
 
 
-def of_two_rows(
+def of_rows(
     name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
 ) -> EngineProgram:
-    """Return one call that decides two rows as a program whose outcome is the pair of their texts.
+    """Return one call that decides rows as a program whose outcome is the tuple of their texts.
 
     ``rows`` are what is committed before each, and the most drafts that it may accept; ``decide(draws)`` is what is
     emitted for each. Shorter texts are continued by the target.
@@ -146,7 +196,7 @@ def of_two_rows(
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(decide(draws), rows, strict=True)
         ]
-        return Undecided(tuple(((a, b), x * y) for (a, x), (b, y) in product(*ends)))
+        return Undecided(tuple(_joined(ends)))
 
     @contextmanager
     def opened() -> Iterator[Callable[[Draws], Undecided]]:
@@ -154,6 +204,11 @@ def of_two_rows(
 
     def law() -> dict[Any, Any]:
         ends = [continued(prefix, count + 1) for prefix, count in rows]
-        return {(a, b): x * y for (a, x), (b, y) in product(*ends)}
+        return dict(_joined(ends))
 
     return EngineProgram(name, opened, law)
+
+
+def _joined(ends: Sequence[Sequence[tuple[Tokens, Any]]]) -> Iterator[tuple[tuple[Tokens, ...], Any]]:
+    for chosen in product(*ends):
+        yield tuple(text for text, _ in chosen), prod(mass for _, mass in chosen)

@@ -63,6 +63,17 @@ def takes_lengths(verify: BareVerifier) -> bool:
     return len(needed) > 3 or any(item.name == "lengths" for item in parameters)
 
 
+class Company(NamedTuple):
+    """The batch in which a row is examined."""
+
+    rows: Callable[[Row, bool, Callable[[Any], Any]], tuple[Row, ...]]
+    """``rows(mine, ragged, of_pmfs)``: all of them; ``of_pmfs`` makes what the neighbours are."""
+    place: int
+    """The index of the row that is examined."""
+    number: int
+    """How many rows there are; one more where they may differ in length."""
+
+
 def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
     """Return the batch in which the row is examined; it is the third. ``of_pmfs`` makes what its neighbours are."""
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
@@ -70,6 +81,16 @@ def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[
     certain += [accepted_whole(0, vocabulary)] if ragged else []
     first, second, *rest = (row._replace(p=of_pmfs(row.p), q=of_pmfs(row.q)) for row in certain)
     return (first, second, mine, *rest)
+
+
+def crowd_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
+    """Return a larger batch, in which the row is the fifth."""
+    first, second, _, *rest = company_of(mine, ragged, of_pmfs)
+    return (first, second, second, first, mine, second, first, *rest)
+
+
+BESIDE = Company(company_of, 2, 3)
+CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> Row:

@@ -25,15 +25,29 @@ from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 Propose = Callable[[Tokens, int], Any]
 
 
-def drafter_subject(propose: Propose, name: str, prompts: Sequence[Tokens], gammas: Sequence[int]) -> Subject:
-    """Return the subject of a drafter after several prompts at several gammas."""
-    asked = [Asked(prompt, gamma) for prompt in prompts for gamma in gammas]
+GAMMAS, DEEP_GAMMAS = (1, 2, 3), (5, 8)
+MOST_PATHS = 2000
+"""Of a drafter at ``DEEP_GAMMAS``: 8 drafts of two tokens, 5 of four; of one that draws nothing there is one path."""
+
+
+def drafter_subject(
+    propose: Propose, name: str, prompts: Sequence[Tokens], gammas: Sequence[int] | None = None
+) -> Subject:
+    """Return the subject of a drafter after several prompts at several gammas.
+
+    They are ``GAMMAS`` unless told otherwise, and after the last prompt ``DEEP_GAMMAS`` as far as that is in reach.
+    """
+    asked = [Asked(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
+    deep = [] if gammas else [Asked(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
     return Subject(
         name=name,
         summary=(getattr(propose, "__doc__", None) or "a drafter").strip().partition("\n")[0],
         claims=frozenset(),
         rational=False,
-        programs=tuple(_program(propose, item) for item in asked),
+        programs=(
+            *(_program(propose, item) for item in asked),
+            *(_program(propose, item)._replace(most_paths=MOST_PATHS) for item in deep),
+        ),
         warm=partial(_warm, propose, asked[-1]),
     )
 

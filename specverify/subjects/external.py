@@ -34,8 +34,9 @@ from typing import Any, Literal, NamedTuple
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
+from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
-from specverify.laws.scenarios import SCENARIOS, handed_task
+from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
@@ -46,6 +47,8 @@ from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
 from specverify.subjects.verifier import verifier_subject
 
 ForeignFunction = Callable[..., Any]
+MOST_RUNS = 60_000
+"""Of one scenario, in which a round that drafts many tokens whatever is wanted takes more."""
 Form = Literal["row", "batched", "logits", "batched_logits", "tree", "batched_tree"]
 """The forms of a verifier: one row of probabilities, several, one row of logits, several, one tree, several."""
 OF_CHAINS = {
@@ -119,8 +122,14 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         variants=(variant,),
         stops_at_eos=shape.stops_at_eos,
         whole=shape.whole,
+        most_runs=MOST_RUNS,
+        deep=partial(_deep, variant),
         probe=partial(_computes_with_rationals, variant),
     )
+
+
+def _deep(variant: Variant) -> tuple[tuple[Variant, Scenario], ...]:
+    return tuple((variant, scenario) for scenario in (*deep_scenarios(DEEP_GAMMA), *LONG_SCENARIOS))
 
 
 def one_round(function: ForeignFunction, task: Task) -> Decoder:

@@ -7,7 +7,7 @@ blocks: of 1025, for one, tokens 511, 512 and 1024.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from specverify.laws.draws import Tape
 from specverify.laws.grid import Cell, cells_between, chain_breakpoints, drafted, rows_of
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
-from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation, situations_of
+from specverify.subjects.kernel_tables import DEEP_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of
 
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
@@ -68,9 +68,30 @@ class Rounds(NamedTuple):
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int) -> Rounds:
     """Return as many tables as fit into ``budget`` rows of one look. Raises ``ValueError`` if not even one does."""
+    return _of_tables(kernel, gamma, vocabulary, budget, (situations_of(kernel, gamma, i) for i in range(TABLES)))
+
+
+def deep_rounds_of(kernel: Kernel, budget: int) -> Rounds:
+    """Return as many of ``deep_situations`` as fit into ``budget`` rows of one look."""
+    tables = ((situation,) for situation in deep_situations(kernel))
+    return _of_tables(kernel, DEEP_GAMMA, SIZE, budget, tables)
+
+
+def runs_on(rounds: Rounds) -> bool:
+    """Return whether the kernel answers a row of these, and does not raise."""
+    try:
+        decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
+    except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
+        return False
+    return True
+
+
+def _of_tables(
+    kernel: Kernel, gamma: int, vocabulary: int, budget: int, tables: Iterable[Sequence[Situation]]
+) -> Rounds:
     cases, cells, least = list[Case](), list[Cell](), float("inf")
-    for table in range(TABLES):
-        new = [case for situation in situations_of(kernel, gamma, table) for case in _cases(situation)]
+    for situations in tables:
+        new = [case for situation in situations for case in _cases(situation)]
         parts = [cells_between(_breakpoints(kernel, gamma, case), len(cases) + i) for i, case in enumerate(new)]
         wanted = sum(map(rows_of, parts))
         least = min(least, wanted)

@@ -27,6 +27,7 @@ from reference.models import draft_model
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
+from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.processed import Processed, bare
 from specverify.subjects.remembered import answer_of
@@ -52,10 +53,14 @@ FORBIDDEN = -2000.0
 UNTIED = 0.01
 
 
-def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2,)) -> Subject:
-    """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others."""
-    most, settings = max(gammas), settings_of(verify)
-    pairs = [(gamma, settings[0]) for gamma in gammas if gamma != most] + [(most, setting) for setting in settings]
+def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
+    """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others.
+
+    With more drafts (``deep``) its law is looked at in the setting of most truncations.
+    """
+    chosen, settings = gammas or (2,), settings_of(verify)
+    most = max(chosen)
+    pairs = [(gamma, settings[0]) for gamma in chosen if gamma != most] + [(most, setting) for setting in settings]
     sampled = settings[min(2, len(settings) - 1)]
     return Subject(
         name=name,
@@ -73,6 +78,7 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (2
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        deep=deep_of(partial(variant_at, verify, setting=sampled), gammas),
     )
 
 

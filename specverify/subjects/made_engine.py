@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.laws.deep_scenarios import LONG_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
@@ -64,9 +65,14 @@ SCENARIOS = (
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
-"""Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap."""
-REPLAYS = 20
-"""Replays of each program in another state of the world: some 400 of an engine together."""
+"""Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap.
+
+What shows late is looked for in ``LONG_SCENARIOS``, which are certain but for a few rows.
+"""
+MOST_PATHS = 4000
+"""Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
+REPLAYS, LONG_REPLAYS = 20, 4
+"""Replays of each program in another state of the world: some 450 of an engine together."""
 
 
 def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
@@ -81,7 +87,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
         summary=summary,
         claims=LOSSLESS,
         rational=False,
-        programs=tuple(_program(make, scenario, first) for scenario in SCENARIOS),
+        programs=tuple(_program(make, scenario, first) for scenario in (*SCENARIOS, *LONG_SCENARIOS)),
         settings=(
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
         ),
@@ -95,8 +101,9 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
         partial(_law, make, scenario),
-        replays=REPLAYS,
+        replays=LONG_REPLAYS if scenario in LONG_SCENARIOS else REPLAYS,
         rows=partial(_rows, scenario),
+        most_paths=MOST_PATHS,
     )
     if like.plain is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -193,6 +194,8 @@ class EngineProgram(NamedTuple):
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
     logits: Logits | None = None
     """What the target says of next tokens, where that is known: where greedy texts part, near-ties are no bugs."""
+    most_paths: float = math.inf
+    """It is left out where it has more paths than about this: others are looked at in its place."""
     source: Any = None
     """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 
@@ -241,8 +244,7 @@ class Subject(NamedTuple):
     """Finds out ``rational`` by running the subject, where that is not known beforehand."""
     warm: Callable[[], None] | None = None
     """Runs it once for itself, so that what it loads, makes or starts at its first call is there when it counts."""
-    stops_at_eos: bool = True
-    """Whether it is told the end-of-sequence tokens."""
+    stops_at_eos: bool = True  # whether it is told the end-of-sequence tokens
     whole: bool = False
     """Whether its only round is the whole decode, so that nothing can be merged and only small cases are in reach."""
     paper: str = ""
@@ -252,6 +254,10 @@ class Subject(NamedTuple):
     """The situations that its variants go through."""
     calls: tuple[GivenCall, ...] = ()
     """For a verifier: single calls at the caller's own size."""
+    most_runs: float = math.inf
+    """Of a scenario round by round: where more are to be expected it is left out, others are looked at in its place."""
+    deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
+    """What else its law is looked at in, such as more drafts; it may run the subject to find out."""
 
 
 class InScenario(NamedTuple):

@@ -27,7 +27,7 @@ from reference.trees import children, leaves
 from reference.types import never
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
-from specverify.subjects.batched_verifier import of_two_rows
+from specverify.subjects.batched_verifier import of_rows
 from specverify.subjects.calls import Convert
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answers
@@ -151,7 +151,7 @@ def two_trees(verify: BareVerifier, drafts: Drafts, same_tree: bool, task: Task,
         return [all_of(draws, answer) for answer in decided(verify, drafts, batch, answered_everywhere, draws)]
 
     name = " and ".join(f"parents {shape} after {prefix}" for shape, (prefix, _) in zip(shapes, rows, strict=True))
-    return of_two_rows(name, task, rows, decide)
+    return of_rows(name, task, rows, decide)
 
 
 def _pair(drafts: Drafts, same_tree: bool, vocabulary: int) -> tuple[Tokens, Tokens]:

@@ -43,9 +43,11 @@ from reference.trees import children, path_tokens
 from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.deep_scenarios import DEEP_TREE, TREE_SCENARIOS
 from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, Given, called
+from specverify.subjects.deep import Cases, where_it_runs
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answer
 from specverify.subjects.verifier import setting_of_decoder, variant_of
@@ -100,11 +102,17 @@ class TreeRows(NamedTuple):
 def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees, drawn as ``drafts`` says; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine it with, each as its parents.
+    ``trees`` are the shapes to examine it with, each as its parents. Where they are left out its law is looked at with
+    ``DEEP_TREE`` too, if it runs on that.
     """
     shapes = trees or DRAFTING[drafts].trees
     variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
-    return subject_of(verify, name, drafts, shapes, variants)
+    found = subject_of(verify, name, drafts, shapes, variants)
+    return found if trees else found._replace(deep=partial(_deep, verify, drafts))
+
+
+def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
+    return where_it_runs(_variant(partial(build, verify, drafts, DEEP_TREE), drafts, DEEP_TREE), TREE_SCENARIOS)
 
 
 def subject_of(

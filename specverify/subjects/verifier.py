@@ -45,6 +45,7 @@ from specverify.laws.law import target_law
 from specverify.subjects.algorithm import float_task
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
+from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.remembered import answer_of, remembered
 from specverify.subjects.seeded import seeded
@@ -57,18 +58,28 @@ MOST_TEXTS = 512
 """Texts of a sampled law, unless a vocabulary so small has no room for the drafts."""
 
 
-def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] = (1, 2, 3)) -> Subject:
-    """Return the subject of a bare verifier at several gammas; it claims to be lossless and optimal."""
+def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
+    """Return the subject of a bare verifier at several gammas; it claims to be lossless and optimal.
+
+    They are 1, 2 and 3 unless told otherwise, and then its law is looked at with more drafts too (``deep``).
+    """
+    chosen = gammas or (1, 2, 3)
+    most = max(chosen)
     return Subject(
         name=name,
         summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
         claims=frozenset(Claim),
-        variants=tuple(variant_of(f"gamma={gamma}", partial(build, verify, gamma)) for gamma in gammas),
-        settings=(setting_of_decoder(partial(build, verify, max(gammas)), f"gamma={max(gammas)}", max(gammas)),),
+        variants=tuple(_variant_at(verify, gamma) for gamma in chosen),
+        settings=(setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        deep=deep_of(partial(_variant_at, verify), gammas),
     )
+
+
+def _variant_at(verify: BareVerifier, gamma: int) -> Variant:
+    return variant_of(f"gamma={gamma}", partial(build, verify, gamma))
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:

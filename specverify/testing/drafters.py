@@ -13,7 +13,7 @@ from specverify.subjects.drafter import drafter_subject
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, checked_gammas, checks_plan, name_of
 
-PROMPTS = ((0,), (0, 1), (1, 0, 1))
+PROMPTS = ((0,), (0, 1), (1, 0, 1), (1, 1, 1, 1), (0, 1, 0, 1, 1, 0, 1, 0, 1))
 
 
 @judged
@@ -21,7 +21,7 @@ def check_drafter(
     propose: Callable[..., Any],
     *,
     prompts: Sequence[Sequence[int]] = PROMPTS,
-    gammas: Sequence[int] = (1, 2, 3),
+    gammas: Sequence[int] | None = None,
     draft: LanguageModel | None = None,
     **how: Unpack[Judging],
 ) -> Plan:
@@ -30,13 +30,16 @@ def check_drafter(
     ``tokens`` is the tuple of all tokens so far; at most ``gamma`` token ids come back, with q
     ``[len(draft_tokens), vocabulary]``, the rows they were drawn from, or None for a drafter that draws nothing. Its
     random calls (torch, NumPy, random) are answered, and its law is enumerated. ``draft`` is the model whose pmfs q
-    should be, tokens -> pmf, where there is one: what a stale cache reports is not that. Keep gammas and the vocabulary
-    small: every draft is followed.
+    should be, tokens -> pmf, where there is one: what a stale cache reports is not that.
+
+    ``gammas`` are 1 to 3 unless told otherwise, and after the last prompt 5 and 8 too where fewer than two thousand
+    drafts are possible: nothing is said of more. Keep gammas and the vocabulary small: every draft is followed.
     """
     check_callable(propose, "the drafter", arguments=2)
     if draft is not None:
         check_callable(draft, "draft", arguments=1)
-    subject = drafter_subject(propose, name_of(propose), _prompts(prompts), checked_gammas(gammas))
+    chosen = None if gammas is None else checked_gammas(gammas)
+    subject = drafter_subject(propose, name_of(propose), _prompts(prompts), chosen)
     return checks_plan(subject, checks_of_drafter(draft), Conditions(), how)._replace(replays=False)
 
 

@@ -55,8 +55,9 @@ def check_verifier(
     says how trees are drawn, since a rule that is right for one way is wrong for another: ``"with_replacement"``,
     ``"without_replacement"`` or ``"top_k"`` (then q is None). ``trees`` are the shapes to examine, each as its parents,
     ``same_tree`` that the rows of a batch have one. ``reference.tree_layouts`` makes the arguments of other code.
-    ``gammas`` are the numbers of drafts, 1 to 3 for a row and 2 for all other chains unless told otherwise: code that
-    decides more drafts in another way is examined with those that it has in use.
+    ``gammas`` are the numbers of drafts, 1 to 3 for a row and 2 for all other chains unless told otherwise; then its
+    law is looked at with 8 too if it runs on them, else 4, all rows but three being certain. Nothing is said of more:
+    code that decides more drafts in another way is examined with those that it has in use.
     A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
     tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
     lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.

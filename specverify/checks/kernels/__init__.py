@@ -19,7 +19,7 @@ from specverify.checks.kernels import (
 )
 from specverify.statistics.independence import samples_of_tables
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_rounds import Rounds, rounds_of
+from specverify.subjects.kernel_rounds import Rounds, deep_rounds_of, rounds_of, runs_on
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.kernel_tables import SIZE
 
@@ -32,9 +32,11 @@ LARGE = 2**12
 
 
 def checks_of_uniforms(
-    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], rows: int
+    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], rows: int, *, deep: bool = False
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel whose uniforms are arguments; its rounds are made here.
+
+    With ``deep`` its law is asked for more drafts too, if it runs on them.
 
     Raises ``ValueError`` if ``rows`` of one look are too few for one table.
     """
@@ -44,11 +46,12 @@ def checks_of_uniforms(
         for gamma in sizes:
             budget = rows // len(sizes) if vocabulary == SIZE else min(rows // len(sizes), LARGE)
             all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
+    deeper = [found for found in [deep_rounds_of(kernel, rows)] if runs_on(found)] if deep else []
     return (
         answers_are_rounds.check_of(all_rounds),
         *calls_repeat.checks_of(all_rounds),
         rows_are_independent.check_of(all_rounds),
-        *law_is_target.checks_of(all_rounds),
+        *law_is_target.checks_of([*all_rounds, *deeper]),
         *support_at_boundary_draws.checks_of(all_rounds),
     )
 
@@ -77,11 +80,18 @@ def precision_of(tv: float, alarm: float, seed: int) -> Precision:
 
 
 def checks_of_samples(
-    kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], calls: Calls, precision: Precision
+    kernel: Kernel,
+    gammas: Sequence[int],
+    vocabularies: Sequence[int],
+    calls: Calls,
+    precision: Precision,
+    *,
+    deep: bool = False,
 ) -> tuple[Check, ...]:
-    """Return the checks of a kernel with its generator inside."""
+    """Return the checks of a kernel with its generator inside; with ``deep`` its law at more drafts too."""
     tv, dependence, large, alarm, miss, seed = precision
     sampled = samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
+    sampled += samples_fit_law.deep_situations_to_sample(kernel, tv, calls) if deep else []
     gamma, share = max(gammas), alarm / CHECKS
     tables = samples_of_tables(0.85 * dependence, 1, share / 1000, miss)
     return (

@@ -17,7 +17,7 @@ from reference import Claim, Task, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels._shown import kernel_check
-from specverify.laws.grid import drafted
+from specverify.laws.grid import drafted, grid_tables
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, samples_for, stage_level
@@ -25,7 +25,7 @@ from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_designs import Design, design_of, drafts_of, sampled_situation
 from specverify.subjects.kernel_rounds import verified
 from specverify.subjects.kernel_samples import Calls, counted, text_of
-from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
+from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation, certain_but
 
 COARSER = 5
 """The total variation to be seen of the number of accepted drafts, as a multiple of that of the law."""
@@ -147,6 +147,19 @@ def situations_to_sample(
     found = [Sampled(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)]
     last = sampled_situation(max(gammas), len(gammas))
     return [*found, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
+
+
+def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[Sampled]:
+    """Return tables of more drafts, certain but behind some of them; none if the kernel does not run on so many."""
+    found = [
+        Sampled(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
+        for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
+    ]
+    try:
+        texts(found[0], 4, 0)
+    except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
+        return []
+    return found
 
 
 def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:

@@ -1,0 +1,53 @@
+"""Tables that are certain but for a few rows, and the scenarios of many drafts that are made of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from reference import greedy_law
+from specverify.laws.certain_tables import CERTAIN, certain_pair, is_certain, open_after
+from specverify.laws.deep_scenarios import CROWDED, LONG_SCENARIOS, deep_scenarios
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import SCENARIOS, scenario_task
+
+
+def opened(scenario):
+    """Return after how many tokens the rows of a scenario leave something open."""
+    return set(map(int, scenario.shape.split("_")[2:]))
+
+
+@pytest.mark.parametrize("gamma", [8, 3, 16])
+def test_every_two_places_of_a_round_are_open_together(gamma):
+    places = {1 + round(point * gamma / 8) for point in range(9)}
+    seen = {pair for scenario in deep_scenarios(gamma) for pair in combinations(sorted(opened(scenario)), 2)}
+    assert seen == set(combinations(sorted(places), 2))
+    assert {scenario.horizon for scenario in deep_scenarios(gamma)} == {gamma + 1}
+
+
+def test_rows_are_certain_and_agree_but_for_those_that_are_open():
+    target, draft = certain_pair(open_after(2), 3, seed=0)
+    for tokens in [(0,), (1,), (0, 1, 2), (2, 2, 2, 2)]:
+        assert sorted(target(tokens)) == [0, 0, 1]
+        assert (target(tokens) == draft(tokens)).all()
+    assert all(min(model(tokens)) > 0 for model in (target, draft) for tokens in [(0, 1), (2, 2)])
+
+
+def test_a_quarter_of_certain_rows_part():
+    target, draft = certain_pair(CERTAIN, 5, seed=0)
+    parted = [(target((a, b, c)) != draft((a, b, c))).any() for a in range(5) for b in range(5) for c in range(5)]
+    assert 0.15 < sum(parted) / len(parted) < 0.35
+
+
+def test_a_certain_text_has_one_law_and_greedy_decoding_finds_it():
+    certain = next(scenario for scenario in LONG_SCENARIOS if scenario.shape == CERTAIN)
+    law = target_law(scenario_task(certain), certain.prompt)
+    assert law == greedy_law(scenario_task(certain), certain.prompt)
+    assert len(law) == 1
+
+
+def test_their_names_are_their_own():
+    everything = (*SCENARIOS, *deep_scenarios(8), CROWDED, *LONG_SCENARIOS)
+    assert len({scenario.name for scenario in everything}) == len(everything)
+    assert not any(is_certain(scenario.shape) for scenario in SCENARIOS)

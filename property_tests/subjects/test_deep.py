@@ -1,0 +1,245 @@
+"""What shows at the fourth draft, in the fifth row or behind ten tokens is looked at without being asked for."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.batched_logits import batched_logits_subject
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.drafter import drafter_subject
+from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.tree_verifier import tree_subject
+from specverify.subjects.verifier import verifier_subject
+
+
+def drawn(weights):
+    return random.choices(range(len(weights)), list(weights))[0]
+
+
+def verify(p, q, draft_tokens, coin=lambda i: i, row=lambda i: i, accepts=lambda i: False, bonus=lambda gamma: gamma):
+    """Speculative sampling, each part of which may go wrong at one place."""
+    gamma = len(draft_tokens)
+    coins = [random.random() for _ in range(gamma)]
+    for i, token in enumerate(draft_tokens):
+        if not (accepts(i) or coins[coin(i)] * q[i, token] < p[i, token]):
+            left = np.maximum(p[row(i)] - q[row(i)], 0)
+            return [*draft_tokens[:i], drawn(left if left.sum() > 0 else p[i])]
+    return [*draft_tokens, drawn(p[bonus(gamma)])]
+
+
+def verify_rows(p, q, draft_tokens, coin=lambda b: b, gamma=lambda b: None):
+    """The same for a batch, a row at a time."""
+    rows, width = draft_tokens.shape
+    coins = [[random.random() for _ in range(width)] for _ in range(rows)]
+    answer = np.full((rows, width + 1), -1)
+    for b in range(rows):
+        for i, token in enumerate(draft_tokens[b]):
+            if i == gamma(b) or coins[coin(b)][i] * q[b, i, token] < p[b, i, token]:
+                answer[b, i] = token
+                continue
+            left = np.maximum(p[b, i] - q[b, i], 0)
+            answer[b, i] = drawn(left if left.sum() > 0 else p[b, i])
+            break
+        else:
+            answer[b, width] = drawn(p[b, width])
+    return answer
+
+
+def softmax(logits, temperature):
+    weights = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def verify_logits(target_logits, draft_logits, draft_tokens, temperature, raw=99):
+    """The same from logits; from row ``raw`` on they are not processed."""
+    p, q = softmax(target_logits, temperature), softmax(draft_logits, temperature)
+    p[raw:] = softmax(target_logits, 1.0)[raw:]
+    return verify(p, q, draft_tokens)
+
+
+def status_of(subject, check="law_is_target"):
+    """Return what one check says of what is looked at beyond the variants of a verifier."""
+    return run_check(subject._replace(variants=()), check_named(check), Checklist(())).status
+
+
+def verdict_of_rows(verifier):
+    return status_of(verifier_subject(verifier, "a verifier"))
+
+
+def test_a_right_verifier_holds_with_eight_drafts():
+    subject = verifier_subject(verify, "a verifier")
+    found = run_check(subject._replace(variants=()), check_named("law_is_target"), Checklist(()))
+    assert found.status is Status.HOLDS
+    assert found.figures["gamma"] == 8
+    assert {variant.label for variant, _ in subject.deep()} == {"gamma=8"}
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"accepts": lambda i: i >= 3},
+        {"accepts": lambda i: i == 7},
+        {"row": lambda i: min(i, 2)},
+        {"coin": lambda i: i % 4},
+        {"coin": lambda i: 0 if i == 5 else i},
+        {"bonus": lambda gamma: min(gamma, 3)},
+    ],
+    ids=["all from the fourth", "the eighth", "residual of the third", "coins of four", "first coin", "bonus"],
+)
+def test_what_goes_wrong_late_in_a_round_is_refuted(wrong):
+    assert verdict_of_rows(partial(verify, **wrong)) is Status.REFUTED
+
+
+def test_a_verifier_that_is_made_for_fewer_drafts_is_looked_at_with_those():
+    def at_most(gamma, p, q, draft_tokens):
+        buffer = np.zeros(gamma)
+        buffer[: len(draft_tokens)] = draft_tokens
+        return verify(p, q, draft_tokens)
+
+    labels = [
+        {variant.label for variant, _ in verifier_subject(partial(at_most, gamma), "a verifier").deep()}
+        for gamma in (3, 5, 8)
+    ]
+    assert labels == [set(), {"gamma=4"}, {"gamma=8"}]
+
+
+def test_the_gammas_that_are_named_are_not_exceeded():
+    assert {variant.label for variant, _ in verifier_subject(verify, "a verifier", (1, 5)).deep()} == {"gamma=5"}
+    found = run_check(
+        verifier_subject(verify, "a verifier", (10,))._replace(variants=()), check_named("law_is_target"), Checklist(())
+    )
+    assert (found.status, found.figures["gamma"]) == (Status.HOLDS, 10)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("check", ["law_is_target", "rows_are_independent"])
+def test_a_right_verifier_of_batches_holds_in_a_crowd(check):
+    assert status_of(batched_subject(verify_rows, "a verifier"), check) is Status.HOLDS
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [
+        ({"gamma": lambda b: 0 if b >= 4 else None}, "law_is_target"),
+        ({"gamma": lambda b: 3}, "law_is_target"),
+        ({"coin": lambda b: min(b, 2)}, "rows_are_independent"),
+        ({"coin": lambda b: 0 if b == 4 else b}, "rows_are_independent"),
+    ],
+    ids=["fifth row", "fourth draft", "a coin of the third row", "a coin of the first row"],
+)
+def test_what_goes_wrong_in_a_later_row_is_refuted(wrong, check):
+    assert status_of(batched_subject(partial(verify_rows, **wrong), "a verifier"), check) is Status.REFUTED
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(("raw", "expected"), [(4, Status.REFUTED), (99, Status.HOLDS)])
+def test_rows_of_logits_that_are_not_processed_from_the_fifth_on(raw, expected):
+    def verifier(target_logits, draft_logits, draft_tokens, temperature):
+        return verify_logits(target_logits, draft_logits, draft_tokens, temperature, raw)
+
+    assert status_of(logits_subject(verifier, "a verifier")) is expected
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("raw", "expected"), [(4, Status.REFUTED), (99, Status.HOLDS)])
+def test_rows_of_batches_of_logits_that_are_not_processed_from_the_fifth_on(raw, expected):
+    def verifier(target_logits, draft_logits, draft_tokens, temperature):
+        given = zip(target_logits, draft_logits, draft_tokens, strict=True)
+        return [verify_logits(*row, temperature, raw) for row in given]
+
+    assert status_of(batched_logits_subject(verifier, "a verifier")) is expected
+
+
+def verify_tree(p, q, parents, tokens, wrong=99):
+    """Recursive rejection of siblings drawn with replacement; at one level it accepts whatever comes."""
+    node, text = -1, []
+    while True:
+        row, children = p[node + 1].copy(), [child for child, parent in enumerate(parents) if parent == node]
+        for child in children:
+            token = tokens[child]
+            if len(text) == wrong or random.random() * q[child, token] < row[token]:
+                node = child
+                text.append(token)
+                break
+            left = np.maximum(row - q[child], 0)
+            row = left / left.sum() if left.sum() > 0 else row
+        else:
+            return [*text, drawn(row)]
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(99, Status.HOLDS), (2, Status.REFUTED), (3, Status.REFUTED)])
+def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
+    def verifier(p, q, parents, tokens):
+        return verify_tree(p, q, parents, tokens, wrong)
+
+    subject = tree_subject(verifier, "a verifier", "with_replacement")
+    assert status_of(subject) is expected
+    assert tree_subject(verifier, "a verifier", "with_replacement", ((-1, 0),)).deep() == ()
+
+
+def engine(scenario, gamma=4, crop=lambda length, rejected: length):
+    """An engine that drafts gamma tokens whatever is wanted; what it holds is a list of tokens."""
+
+    def decode():
+        text, held = list(scenario.prompt), []
+        while len(text) < len(scenario.prompt) + scenario.horizon:
+            drafts, q, p = [], [], []
+            for _ in range(gamma):
+                q.append(scenario.draft((*text, *drafts)))
+                drafts.append(drawn(q[-1]))
+            for token in (*text[len(held) :], *drafts):
+                held.append(token)
+                p.append(scenario.target(tuple(held)))
+            new = verify(np.array(p[-gamma - 1 :]), np.array(q), drafts)
+            del held[crop(len(text) + len(new) - 1, gamma + 1 - len(new)) :]
+            text += new
+        return text[len(scenario.prompt) :]
+
+    return decode
+
+
+def verdict_of_engine(make):
+    return run_check(made_subject(make, "an engine"), check_named("law_is_target"), Checklist(()))
+
+
+@pytest.mark.thorough
+def test_a_right_engine_that_drafts_more_than_is_wanted_holds():
+    found = verdict_of_engine(engine)
+    assert found.status is Status.HOLDS
+    assert found.figures["skipped"] > 0
+
+
+@pytest.mark.parametrize(
+    "crop",
+    [
+        lambda length, rejected: length + (rejected > 2),
+        lambda length, rejected: length + (length > 12 and rejected > 0),
+    ],
+    ids=["three rejected", "a long text"],
+)
+def test_an_engine_whose_cache_goes_wrong_late_is_refuted(crop):
+    subject = made_subject(partial(engine, crop=crop), "an engine")
+    late = [program for program in subject.programs if "certain" in program.name]
+    found = run_check(subject._replace(programs=tuple(late)), check_named("law_is_target"), Checklist(()))
+    assert found.status is Status.REFUTED
+
+
+def test_a_drafter_is_asked_for_eight_drafts_where_that_is_in_reach():
+    def propose(tokens, gamma):
+        q = np.array([[0.25, 0.75]] * gamma)
+        drafts = [drawn(row) for row in q]
+        return [*drafts[:4], *[0] * len(drafts[4:])], q
+
+    subject = drafter_subject(propose, "a drafter", [(0,)])
+    assert [program.source.gamma for program in subject.programs] == [1, 2, 3, 5, 8]
+    assert [program.source.gamma for program in drafter_subject(propose, "it", [(0,)], (2,)).programs] == [2]

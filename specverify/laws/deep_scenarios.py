@@ -1,0 +1,50 @@
+"""Situations of many drafts and many tokens: rows that are certain but for a few, so that a decode has few paths."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+from specverify.laws.certain_tables import CERTAIN, open_after
+from specverify.laws.scenarios import Scenario
+
+DEEP_GAMMA: Final = 8
+"""Drafts of a round at which a verifier is looked at where nobody says more."""
+_SIDE = 3
+
+
+def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
+    """Return twelve scenarios at most, whose first round drafts ``gamma`` tokens, three of its rows being open in each.
+
+    Of nine places of a round, the one of the last token among them, every two are open together in one of the
+    scenarios: the lines of the affine plane of order three. With eight drafts that is every place.
+    """
+    shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
+    return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))
+
+
+def _lines() -> list[list[int]]:
+    """Return the points of each line, a point being ``3 x + y``."""
+    sloped = [
+        [_SIDE * x + (slope * x + start) % _SIDE for x in range(_SIDE)]
+        for slope, start in product(range(_SIDE), repeat=2)
+    ]
+    return sloped + [[_SIDE * x + y for y in range(_SIDE)] for x in range(_SIDE)]
+
+
+DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
+"""Parents of a tree of four levels, two nodes in each; the second is a leaf."""
+TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))
+"""One level of ``DEEP_TREE`` that is left open, or the token behind it."""
+CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
+"""A draft that is left open and a last token that is certain: few paths, though five rows are random in one call."""
+LONG_SCENARIOS: Final = (
+    *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
+    *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
+    *(
+        Scenario(open_after(first, first + apart), 3, prompt, 12, seed=36)
+        for prompt in ((2,), (1, 1, 1, 1))
+        for first, apart in ((len(prompt) + 2, 1), (len(prompt) + 3, 4), (len(prompt) + 6, 3))
+    ),
+)
+"""What a whole engine decodes: many rounds, prompts of one token and of repeated ones, more than a block of a cache."""
