@@ -68,6 +68,11 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[tuple[str, str]] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here: keeping the compiler away would begin with loading it, for seconds."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or advancing():
@@ -89,7 +94,6 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
     """Yield a list that grows by (operation, file and line) for every one that runs inside the block unanswered."""
     told = _Told()
     with told:
-        torch.zeros(())  # the first operation in such a mode loads a compiler
         yield told.seen
 
 
