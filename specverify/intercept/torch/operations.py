@@ -53,7 +53,11 @@ def draws(function: Any) -> bool:
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
-    return isinstance(function, FunctionType) or function in drawing_functions()
+    return (isinstance(function, FunctionType) and function not in _DRAW_NOTHING) or function in drawing_functions()
+
+
+_DRAW_NOTHING = {torch.Tensor.__len__, torch.Tensor.__iter__, torch.Tensor.__reversed__, torch.Tensor.__contains__}
+"""Functions of torch itself that are written in Python and make no random number."""
 
 
 @cache
