@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from reference import Draws, Pmf, Site
@@ -37,21 +37,17 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
     torch = "torch" in sys.modules
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
-    with ExitStack() as stack:
-        block = stack.enter_context(open_block())
-        stack.enter_context(random_answered_by(draws, forced_uniform))
-        stack.enter_context(numpy_answered_by(draws, forced_uniform))
-        stack.enter_context(aliases_answered())
-        mode: AbstractContextManager[Any] = nullcontext()
-        if torch:
-            from specverify.intercept.torch.calls import answered_by  # noqa: PLC0415 - torch is there already
-
-            stack.enter_context(_one_thread())
-            mode = stack.enter_context(answered_by(draws, forced_uniform))
-        stack.enter_context(threads_enter(block, lambda: mode))
-        stack.enter_context(math_answers())
-        stack.enter_context(lookups_at_large())
-        stack.enter_context(arrays_answer())
+    with (
+        open_block() as block,
+        random_answered_by(draws, forced_uniform),
+        numpy_answered_by(draws, forced_uniform),
+        aliases_answered(),
+        _torch_answered_by(draws, forced_uniform) if torch else nullcontext(nullcontext()) as mode,
+        threads_enter(block, lambda: mode),
+        math_answers(),
+        lookups_at_large(),
+        arrays_answer(),
+    ):
         try:
             yield
         except Exception as error:
@@ -76,14 +72,17 @@ class _Unanswered:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: waking the others takes longer than a few numbers do."""
+def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
+    """Answer torch, in one thread: waking the others takes longer than a few numbers do."""
+    from specverify.intercept.torch.calls import answered_by  # noqa: PLC0415 - torch is there already
+
     library = sys.modules["torch"]
     threads = library.get_num_threads()
     if threads > 1:
         library.set_num_threads(1)
     try:
-        yield
+        with answered_by(draws, forced_uniform) as mode:
+            yield mode
     finally:
         if threads > 1:
             library.set_num_threads(threads)

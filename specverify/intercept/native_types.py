@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, wraps
 from types import ModuleType
 from typing import Any
@@ -43,23 +43,26 @@ def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
         _modified(kind)
 
 
+_NOTHING = nullcontext()
+
+
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
     """Return the same block, entered once: inside itself it does nothing."""
     inside = False
 
-    @wraps(block)
     @contextmanager
-    def entered() -> Iterator[None]:
+    def entering() -> Iterator[None]:
         nonlocal inside
-        if inside:
-            yield
-            return
         with block():
             inside = True
             try:
                 yield
             finally:
                 inside = False
+
+    @wraps(block)
+    def entered() -> AbstractContextManager[None]:
+        return _NOTHING if inside else entering()
 
     return entered
 

@@ -27,6 +27,7 @@ class Streams:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
         if state is None:
             return Draw(site, None, way)
-        if state not in self._origins:
-            self._origins[state] = Origin(state)
-        return Draw(site, self._origins[state], way)
+        origin = self._origins.get(state)
+        if origin is None:
+            origin = self._origins[state] = Origin(state)
+        return Draw(site, origin, way)

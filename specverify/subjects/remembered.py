@@ -34,14 +34,22 @@ class _Emitted(NamedTuple):
     rounding: Rounding
 
 
+class _CallLaw(NamedTuple):
+    """What a call may emit; nothing for one of too many paths."""
+
+    emitted: tuple[_Emitted, ...]
+    masses: np.ndarray[Any, np.dtype[np.float64]]
+    """The probability of each."""
+
+
 class _Memory:
     """The laws of the calls of one verifier, the last one that was asked for."""
 
     def __init__(self) -> None:
         self.verify: Any = None
-        self.laws: dict[Any, tuple[_Emitted, ...]] = {}
+        self.laws: dict[Any, _CallLaw] = {}
 
-    def of(self, verify: Any) -> dict[Any, tuple[_Emitted, ...]]:
+    def of(self, verify: Any) -> dict[Any, _CallLaw]:
         """Return the laws of a verifier, those of another one forgotten."""
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
@@ -74,27 +82,28 @@ def answer_of(
     laws = _MEMORY.of(verify)
     if key not in laws:
         laws[key] = _worked_out(made)
-    if not laws[key]:
+    law = laws[key]
+    if not law.emitted:
         return made(draws)
-    masses = np.array([each.mass for each in laws[key]])
-    found = laws[key][draws.categorical(masses / masses.sum(), ("verified", len(masses)))]
+    found = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(found.rounding)
     return found.answer
 
 
-def _worked_out(call: Callable[[Draws], Any]) -> tuple[_Emitted, ...]:
-    """Return the law of a call; nothing for one of too many paths."""
+def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
+    """Return the law of a call."""
     with ends_left_open():
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
-        return ()
+        return _CallLaw((), np.empty(0))
     found: dict[Any, _Emitted] = {}
     for path in followed:
         for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
             before = found.get(outcome, _Emitted(outcome, 0.0, Rounding()))
             seen = worst(before.rounding, path.rounding)
             found[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
-    return tuple(found.values())
+    masses = np.array([each.mass for each in found.values()])
+    return _CallLaw(tuple(found.values()), masses / masses.sum())
 
 
 def _note(seen: Rounding) -> None:

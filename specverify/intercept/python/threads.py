@@ -11,7 +11,7 @@ import _thread
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
@@ -51,12 +51,12 @@ def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]
             block.refusals.append(args.exc_value)
 
     starts = {name: starting(getattr(threading, name)) for name in _STARTS}
-    with ExitStack() as stack:
-        stack.enter_context(replaced(threading, starts | {"excepthook": excepthook}))
-        stack.enter_context(replaced(_thread, {"start_new_thread": starting(_thread.start_new_thread)}))
-        pools = sys.modules.get("concurrent.futures.thread")
-        if pools is not None:
-            stack.enter_context(replaced(pools.ThreadPoolExecutor, {"submit": _submitting(pools, inside)}))
+    pools = sys.modules.get("concurrent.futures.thread")
+    with (
+        replaced(threading, starts | {"excepthook": excepthook}),
+        replaced(_thread, {"start_new_thread": starting(_thread.start_new_thread)}),
+        replaced(pools.ThreadPoolExecutor, {"submit": _submitting(pools, inside)}) if pools else nullcontext(),
+    ):
         yield
 
 

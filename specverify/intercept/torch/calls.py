@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -26,7 +26,8 @@ from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, na
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
-from specverify.intercept.torch.written import from_numpy, made, written
+from specverify.intercept.torch.written import from_numpy, made, writes_itself, written
+from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_arrays import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
 from specverify.intercept.unknowns.outcome import final_outcome
@@ -56,17 +57,25 @@ class _Answers(TorchFunctionMode):
         super().__init__()
         self.run = run
 
-    def __torch_function__(  # noqa: PLR0911 - another call in every operation would be felt
+    def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        standing_for = self.run.filled.standing_for
-        args, named = standing_for(tuple(args)), standing_for(dict(kwargs)) if kwargs else {}
+        args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+        if filled.anything:
+            args, named = filled.standing_for(args), filled.standing_for(named)
+        lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
+        if lazy or not _is_ordinary(func) or "out" in named or torch.is_inference_mode_enabled():
+            return self._apart(func, args, named, lazy=lazy)
+        return _noted(func(*args, **named))
+
+    def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
+        """Return what a call gives that is answered, writes, takes numbers out, or has ``lazy`` arguments."""
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
-        if holds_lazy(args) or (named and holds_lazy(tuple(named.values()))):
+        if lazy:
             found = made(func, args, named)
             if found is not NotImplemented:
                 return found
@@ -80,10 +89,7 @@ class _Answers(TorchFunctionMode):
             return found
         if func in _ORDINARY or torch.is_inference_mode_enabled():
             args = _with_storage(func, args)
-        found = self._looked_after(func, args, named) if may_draw(func) else func(*args, **named)
-        if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
-            rounding.saw(found.dtype)
-        return found
+        return _noted(self._looked_after(func, args, named) if may_draw(func) else func(*args, **named))
 
     def _answered(self, answer: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         refuse_if_none_allowed()
@@ -101,6 +107,20 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+@cache
+def _is_ordinary(func: Any) -> bool:
+    """Return whether a function neither draws nor writes, and takes nothing out: of tensors it runs as it is."""
+    apart = func in _TAKES_OUT or func in _WRITES or func in _ORDINARY or writes_itself(func)
+    return not apart and function_of(func) not in ANSWERS and not may_draw(func)
+
+
+def _noted(found: Any) -> Any:
+    """Return what an operation gave, the dtype of a tensor of floats noted."""
+    if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
+        rounding.saw(found.dtype)
+    return found
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -135,9 +155,7 @@ def _of_tensors(given: Any) -> Any:
     dtype = floats[0] if floats else torch.get_default_dtype()
 
     def tensor(value: Any) -> Any:
-        elements = np.array(None, dtype=object)
-        elements[()] = opened(value)
-        return LazyTensor(elements, dtype, "cpu") if isinstance(value, LazyFloat) else value
+        return LazyTensor(single(opened(value)), dtype, "cpu") if isinstance(value, LazyFloat) else value
 
     return {name: tensor(value) for name, value in given.items()} if isinstance(given, dict) else in_all(tensor, given)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
+from numpy import empty  # by name: inside a block NumPy has another
 
 from reference import Draws, Site
 from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
@@ -45,17 +47,16 @@ class TorchDraws:
         site: Site = (call, caller(), *self.streams.name(generator))
         if large(like.numel(), MANY):
             return self._many(like, site, image, generator)
-        elements = np.empty(tuple(like.shape), dtype=object)
+        elements = empty(tuple(like.shape), dtype=object)
         values = _values(image, call, like.dtype)
         alike = image is Continuous and like.device.type == "cpu"
         way = ("uniform" if image is Continuous else call, like.dtype)
 
-        def advance() -> None:
-            drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
-            (drawn.uniform_ if image is Continuous else drawn.exponential_)(generator=generator)
+        drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
+        advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
 
         state = None if alike else self.streams.state(generator, like.device, advance)
-        for place, index in enumerate(np.ndindex(elements.shape)):
+        for place, index in enumerate(product(*map(range, elements.shape))):
             source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
             own = (*site, *index)
             elements[index] = values(Uniform(self.draws, own, self.streams.draw(own, source, way)))

@@ -38,6 +38,11 @@ class Filled:
         """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
         self._standing: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
 
+    @property
+    def anything(self) -> bool:
+        """Whether something was filled."""
+        return bool(self._whole)
+
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Let ``values`` stand in ``tensor``, which was filled in place, and return what stands for it.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy import empty  # by name: inside a block NumPy has another
 from torch._ops import OpOverload, OpOverloadPacket
 
 from specverify.intercept.caller import caller
@@ -39,7 +40,7 @@ def _multinomial(
         weights.device,
         lambda: torch.multinomial(weights, num_samples, replacement, generator=generator),
     )
-    found = np.empty((len(rows), num_samples), dtype=object)
+    found = empty((len(rows), num_samples), dtype=object)
     for row, masses in enumerate(rows):
         left = masses.copy()
         for draw in range(num_samples):

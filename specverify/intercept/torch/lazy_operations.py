@@ -17,7 +17,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known
+from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
@@ -28,9 +28,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     """Return what a function gives of the elements of operands, broadcast."""
     arrays = [elements_of(operand) for operand in operands]
     if not any(array.ndim for array in arrays):
-        single = np.empty((), dtype=object)
-        single[()] = function(*(array.item() for array in arrays))
-        return single
+        return single(function(*(array.item() for array in arrays)))
     alike = np.broadcast_arrays(*arrays)
     result = np.empty(alike[0].shape, dtype=object)
     for index in np.ndindex(result.shape):

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept.torch.inference import outliving_inference
 from specverify.intercept.torch.operations import shares_storage, writes
 from specverify.intercept.unknowns import deferred
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.deferred import known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
@@ -30,6 +31,7 @@ from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
 
+_MAY_BE_OPEN = (*UNKNOWN, deferred.Deferred)
 HANDLERS: dict[Any, Callable[..., Any]] = {}
 """What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
 
@@ -222,7 +224,7 @@ def is_settled(value: Any, shares: bool) -> bool:
         return True
     if (shares and value.viewed is not None) or not isinstance(value.content, np.ndarray):
         return False
-    return not holds((*UNKNOWN, deferred.Deferred), value) or not any(map(deferred.is_open, value.elements.flat))
+    return not _holds(_MAY_BE_OPEN, value) or not any(map(deferred.is_open, value.elements.flat))
 
 
 def in_all(change: Callable[[Any], Any], value: Any) -> Any:
@@ -236,13 +238,11 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor or a number as an object array."""
     if isinstance(value, LazyTensor):
         return elements_of(stored(value)) if is_stored(value) else value.elements
-    if isinstance(value, torch.Tensor):
-        found = np.empty(tuple(value.shape), dtype=object)
-        found[...] = np.array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
+    if isinstance(value, torch.Tensor) and value.ndim:
+        found = empty(tuple(value.shape), dtype=object)
+        found[...] = array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
         return found
-    single = np.empty((), dtype=object)
-    single[()] = value
-    return single
+    return single(value.item() if isinstance(value, torch.Tensor) else value)
 
 
 def holds(kind: Any, *operands: Any) -> bool:
@@ -266,7 +266,7 @@ def _samples(content: Any) -> Any:
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> LazyTensor:
     """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
-    given = elements if isinstance(elements, (Many, Crossing)) else np.asarray(elements, dtype=object)
+    given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return LazyTensor(given, dtype or tensor.dtype, tensor.device)
 
 

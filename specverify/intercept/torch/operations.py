@@ -53,7 +53,11 @@ def draws(function: Any) -> bool:
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
-    return isinstance(function, FunctionType) or function in drawing_functions()
+    return (isinstance(function, FunctionType) and function not in _DRAW_NOTHING) or function in drawing_functions()
+
+
+_DRAW_NOTHING = {torch.Tensor.__len__, torch.Tensor.__iter__, torch.Tensor.__reversed__, torch.Tensor.__contains__}
+"""Functions of torch itself that are written in Python and make no random number."""
 
 
 @cache
@@ -67,6 +71,11 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[tuple[str, str]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here: keeping the compiler away would begin with loading it, for seconds."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -89,7 +98,6 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
     """Yield a list that grows by (operation, file and line) for every one that runs inside the block unanswered."""
     told = _Told()
     with told:
-        torch.zeros(())  # the first operation in such a mode loads a compiler
         yield told.seen
 
 

@@ -72,7 +72,8 @@ class TorchStreams(Streams):
         if real is None:
             return None
         state = real.get_state()
-        self._before.setdefault(id(real), (real, state))
+        if id(real) not in self._before:
+            self._before[id(real)] = (real, state)
         before = _bytes(state)
         self._found(real, before)
         with nobody_answers():

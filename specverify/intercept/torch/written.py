@@ -41,6 +41,11 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
     return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
 
 
+def writes_itself(func: Any) -> bool:
+    """Return whether a function writes into what it is called on."""
+    return func is torch.Tensor.__setitem__ or _without_writing(func) is not None
+
+
 def _name(func: Any) -> str:
     return getattr(func, "__name__", "")
 

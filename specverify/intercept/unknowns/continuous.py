@@ -47,7 +47,7 @@ class Continuous(NamedTuple):
     @property
     def increasing(self) -> bool:
         """Whether the value grows with the uniform."""
-        return sum(not step.increasing for step in self.steps) % 2 == 0
+        return not self.steps or sum(not step.increasing for step in self.steps) % 2 == 0
 
     @property
     def clamped(self) -> bool:
@@ -94,6 +94,8 @@ class Continuous(NamedTuple):
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return where the uniform is when the value is ``bound``; an infinite number where that is never."""
+        if not self.steps and self.low == -inf and self.high == inf:
+            return bound
         for at, mass in ((self.low, self._mass(self.low)), (self.high, 1 - self._mass(self.high))):
             if mass <= FLOAT32 or (bound == at and float(np.float32(at)) == at):
                 continue

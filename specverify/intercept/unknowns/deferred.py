@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy import empty  # by name: inside a block NumPy has another
+
 from reference import Draws, Site
 from specverify.intercept.audit import Draw
 from specverify.intercept.unknowns.continuous import Continuous
@@ -15,7 +18,7 @@ from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.uniform import NeedsValue, look
 
-__all__ = ["Categorical", "Chosen", "Count", "Deferred", "NeedsValue", "Product", "is_open", "known"]
+__all__ = ["Categorical", "Chosen", "Count", "Deferred", "NeedsValue", "Product", "is_open", "known", "single"]
 
 
 class Deferred:
@@ -113,6 +116,13 @@ class Product(Deferred):
             if product == 0:
                 break
         return product
+
+
+def single(element: Any) -> np.ndarray[Any, Any]:
+    """Return an object array of no dimensions that holds an element."""
+    found = empty((), dtype=object)
+    found[()] = element
+    return found
 
 
 def is_open(element: Any) -> bool:

@@ -12,6 +12,7 @@ from math import isnan  # by name: inside a block ``math`` has others
 from typing import Any
 
 import numpy as np
+from numpy import array  # by name: inside a block NumPy has another
 
 from reference import Draws, Site
 from specverify.intercept import audit, block
@@ -97,7 +98,7 @@ class Uniform:
         if known.together:
             answer = self._below_together(known.together, bound, place)
         else:
-            answer = self._ask(BELOW, np.array([bound - known.low, known.high - bound]) / width) == 0
+            answer = self._ask(BELOW, array([bound - known.low, known.high - bound]) / width) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -140,7 +141,7 @@ class Uniform:
 
     def coin(self, chance: float) -> bool:
         """Return whether what is asked of it, and of others, is so."""
-        return self._ask(TOGETHER, np.array([chance, 1 - chance])) == 0
+        return self._ask(TOGETHER, array([chance, 1 - chance])) == 0
 
     def _ask(self, question: str, pmf: Any) -> int:
         known = self.known
