@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from specverify.laws.draws import MOST_DECISIONS, NotAFunctionOfItsDraws
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import RARE, paths
 from specverify.laws.rounding import FLOAT64
@@ -68,3 +69,12 @@ def test_a_program_that_goes_on_when_it_is_stopped_is_stopped_again():
     law = program_law(program)
     assert -1 not in law.probabilities
     assert max(asked) == 3
+
+
+def test_a_program_of_coins_that_never_ends_is_stopped():
+    def program(draws):
+        while True:
+            draws.categorical(np.full(1000, 1e-3), ("wide",))
+
+    with pytest.raises(NotAFunctionOfItsDraws, match=f"more than {MOST_DECISIONS} paths have no end in sight"):
+        next(paths(program))

@@ -15,7 +15,7 @@ import numpy as np
 
 from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 from specverify.base.arguments import check_callable, check_integer, check_seed
-from specverify.laws.draws import Decision, Question, support
+from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws, Question, support
 from specverify.laws.rounding import FLOAT64, NEGLIGIBLE, Rounding, collected, drew
 
 Outcome = TypeVar("Outcome")
@@ -115,10 +115,12 @@ def paths(
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further: its probability is added to ``lost``.
+    further: its probability is added to ``lost``. Raises ``NotAFunctionOfItsDraws`` where so many in a row are rare
+    that no end is in sight.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
+    in_a_row = 0
     while True:
         draws, passed = Enumerated(branches, first), False
         try:
@@ -128,6 +130,10 @@ def paths(
             passed = draws.too_rare or (draws.failure is None and _happens_by_rounding(branches))
             if not passed:
                 raise
+        in_a_row = in_a_row + 1 if draws.too_rare else 0
+        if in_a_row > MOST_DECISIONS:
+            site = branches[-1].question.site
+            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} paths have no end in sight, the last at {site}")
         if draws.too_rare and lost is not None:
             lost.append(_weight(branches))
         if not passed and not draws.too_rare:
