@@ -217,7 +217,7 @@ np.argmax(np.append(rng.random(3), 0.5)) ;; float(rng.random(3).max()) -> __floa
 (lambda e: (np.argmax(e), e < 0))(rng.gumbel(size=3))
 (lambda e: (np.argmax(P / e), np.argmax(e)))(rng.exponential(size=3))
 float(u) -> __float__ ;; math.log(u) -> math functions ;; {u} -> __hash__ ;; (u - 0.5) ** 2 -> unknown sign
-abs(u - 0.5) -> unknown sign ;; f"{u:.3f}" -> __format__ ;; np.sin(u) -> np.sin ;; u / (u - 0.5) -> unknown sign
+f"{u:.3f}" -> __format__ ;; np.sin(u) -> np.sin ;; u / (u - 0.5) -> unknown sign
 np.spacing(rng.random(1)) -> np.spacing ;; np.array([u], dtype=float) -> __float__
 np.zeros(1).__setitem__(0, u) -> float ;; np.maximum(u, 0.2) < 0.2 -> clamped at 0.2
 u * (1 - u) == 0 -> joined, and compared for equality ;; 1 / (u - 0.5) -> unknown sign

@@ -41,6 +41,9 @@ np.subtract(*rng.gumbel(size=2)) < 0.4 ;; np.subtract(*rng.gumbel(size=2)) < 1.2
 random.random() ** random.random() < 0.6 ;; random.random() ** 2 < 0.6
 rng.random() + rng.random() < rng.random() ;; rng.random() + rng.random() < 2 * rng.random()
 int(3 * (random.random() + random.random())) ;; int(6 * random.random())
+abs(np.subtract(*rng.random(2))) < 0.3 ;; abs(np.subtract(*rng.random(2))) < 0.45
+abs(random.random() - 0.4) < 0.2 ;; abs(random.random() - 0.4) < 0.3
+[abs(u - 0.5) < 0.2 or u < 0.1 for u in (random.random(),)] ;; [abs(random.random() - 0.5) < 0.2]
 """
 
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._given_calls import small_calls
 from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
+from specverify.checks._valued import with_values
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.located import named
 from specverify.intercept.probe import Found
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -30,6 +33,9 @@ from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Su
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
+PATHS_WITH_VALUES = 2
+UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
+OF_ITSELF = "let it not ask what its numbers are made of (their type, say); or let samples decide (sampled=True)"
 REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
@@ -77,7 +83,17 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     """Run paths of foreign code again with everything moved that might draw unseen."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
-    return _said(subject, *found, described(here))
+    examination = _said(subject, *found, described(here))
+    intercepted = here.variant.intercepted
+    if examination.unknown or intercepted is None:
+        return examination
+
+    def valued(draws: Draws, boundary: Boundary) -> Any:
+        decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
+        return whole_run(decoder, here.prompt)(draws)
+
+    seed = crc32(f"{conditions.seed}/{described(here)}".encode())
+    return _said_of_values(examination, with_values(run, valued, PATHS_WITH_VALUES, seed), described(here))
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
@@ -135,6 +151,14 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     what = "it is not a function of the draws that are answered"
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {WAY_OUT}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+
+
+def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
+    """Return what is said of a program that is run again with numbers in the place of unknown ones."""
+    if not fault:
+        return held
+    figures = {**held.figures, "function_of_draws": False}
+    return Examination(f"{UNLIKE} ({where}): {fault}. {OF_ITSELF}", unknown=True, rational=False, figures=figures)
 
 
 def _difference(here: InScenario, seed: int) -> str | None:

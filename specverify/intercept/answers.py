@@ -9,6 +9,7 @@ before, whoever made them and when. Generators are given back as they were. A gl
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
@@ -45,9 +46,9 @@ class Answers:
         self._before: dict[int, tuple[Any, Any]] = {}
         """Generators whose state was changed, and what it was before."""
         self._left: dict[int, tuple[Any, Any]] = {}
-        """Generators that are looked after, and the state in which they should be found."""
+        """Generators that are looked after, by their streams, and the state in which they should be found."""
         for generator in (owner, *(generator for generator, _ in watched if _of_numpy(generator) == _of_numpy(owner))):
-            self._left[id(generator)] = (generator, generator_states.read(generator))
+            self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
         """Return what a generator is called in sites."""
@@ -66,7 +67,7 @@ class Answers:
             advance()
             done = True
         if state is not None:
-            self._left[id(generator)] = (generator, after := generator_states.read(generator))
+            self._left[_stream(generator)] = (generator, after := generator_states.read(generator))
             if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
                 state = None
         return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
@@ -76,7 +77,7 @@ class Answers:
         self._keep(generator)
         with nobody_answers():
             found = change()
-        self._left[id(generator)] = (generator, generator_states.read(generator))
+        self._left[_stream(generator)] = (generator, generator_states.read(generator))
         return found
 
     def check(self) -> None:
@@ -95,11 +96,16 @@ class Answers:
                 generator_states.write(generator, state)
 
     def _keep(self, generator: Any) -> None:
-        if id(generator) in self._before:
+        if _stream(generator) in self._before:
             return
-        self._before[id(generator)] = (generator, generator_states.read(generator))
+        self._before[_stream(generator)] = (generator, generator_states.read(generator))
         if generator is self._owner:
             generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
+
+
+def _stream(generator: Any) -> int:
+    """Return what tells one stream from another: generators of NumPy that share their bits are one."""
+    return id(generator if isinstance(generator, random.Random) else generator_states.bits_of(generator))
 
 
 def _of_numpy(generator: Any) -> bool:

@@ -13,7 +13,7 @@ What is returned here a generator can return. It was found out by giving the gen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from specverify.intercept.caller import caller
 
@@ -28,11 +28,19 @@ INSIDE = 2.0**-6
 """How far from the end a number is that is to be near it and ordinary; every floating type has it."""
 
 
+class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
+    """More random numbers are drawn than there are values for."""
+
+
 class Boundary:
     """Gives random numbers a value: 0 and 1 stand for the smallest and the largest that their generator returns."""
 
-    def __init__(self, end: float, only: int | None = None) -> None:
-        """Give every number the value ``end``; or only the one of this place, and to the others one near that end."""
+    def __init__(self, end: float, only: int | None = None, values: Sequence[float] | None = None) -> None:
+        """Give every number the value ``end``; or only the one of this place, and to the others one near that end.
+
+        ``values`` are those of the uniforms that all numbers are made of, one after the other, where they are known.
+        """
+        self._values = values
         self._end, self._only = end, only
         self.drawn = 0
         """How many numbers were drawn."""
@@ -43,6 +51,8 @@ class Boundary:
 
     def number(self, call: str, smallest: float, largest: float, between: Callable[[float], float]) -> float:
         """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform."""
+        if self._values is not None:
+            return between(self._next())
         here, end = self._only in (None, self.drawn), self._end
         self.drawn += 1
         if not here and end in (0, 1):
@@ -53,7 +63,9 @@ class Boundary:
         return value
 
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
-        """Return that many numbers of one call; they are alike unless one of them alone is at its end."""
+        """Return that many numbers of one call; they are alike unless one of them alone is at its end, or all known."""
+        if self._values is not None:
+            return [number() for _ in range(count)]
         first = self.drawn
         self.arrays.append((first, count))
         self.drawn = first + 1 if first == self._only else first
@@ -63,6 +75,14 @@ class Boundary:
             found[self._only - first] = number()
         self.drawn = first + count
         return found
+
+    def _next(self) -> float:
+        """Return the next value that is known. Raises ``MoreNumbers`` if there is none."""
+        values = self._values or ()
+        if self.drawn >= len(values):
+            raise MoreNumbers(f"{self.drawn + 1} random numbers are drawn, and {len(values)} were before")
+        self.drawn += 1
+        return values[self.drawn - 1]
 
     def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
         """Return the next uniform."""
@@ -74,7 +94,8 @@ class Boundary:
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST) -> float:
         """Return the next exponential of rate 1."""
-        return self.number(call, smallest, largest, lambda u: -math.log1p(-u))
+        known = self._values is not None  # what is known is known of u, where the exponential is -log u
+        return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u))
 
     def gumbel(self, call: str) -> float:
         """Return the next number of NumPy's standard Gumbel law."""

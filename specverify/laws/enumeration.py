@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import sub
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from reference import Decoder, Draws, State, Tokens
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.law import Coverage, Law
 from specverify.laws.paths import PROBES, estimated_paths, outcomes_of, paths
-from specverify.laws.rounding import Rounding, worst
+from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
 
 DEFAULT_RUNS = 200_000
@@ -53,7 +53,8 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     exhausted = False
     share: Any = 1
     rounding = Rounding()
-    for path in paths(program, first):
+    lost: list[Any] = []
+    for path in paths(program, first, lost=lost):
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
@@ -63,10 +64,10 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
         followed.append(path.weight)
         decisions = max(decisions, len(path.choices))
         rounding = worst(rounding, path.rounding)
-        if runs == budget:
+        if runs + len(lost) >= budget:
             exhausted = True
             break
-    return Law(law, share - sum(followed) if exhausted else 0, runs, decisions, rounding=rounding)
+    return Law(law, share - sum(followed) if exhausted else _shown(lost, runs), runs, decisions, rounding=rounding)
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
@@ -108,11 +109,12 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 rounding = worst(rounding, rounded)
                 continue
             followed: list[Any] = []
-            for path in paths(lambda draws, state=state: decoder.step(draws, state)):  # type: ignore[misc]
+            lost: list[Any] = []
+            for path in paths(lambda draws, state=state: decoder.step(draws, state), lost=lost):  # type: ignore[misc]
                 if runs == few and state == start:
                     _refuse_if_hopeless(decoder, start, budget)
                 if runs == budget:
-                    missing = missing + weight * reduce(sub, followed, 1)
+                    missing, lost = missing + weight * reduce(sub, followed, 1), []
                     break
                 runs += 1
                 followed.append(path.weight)
@@ -128,6 +130,7 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                     _wider(before.coverage, through),
                     worst(before.rounding, one_after(rounded, path.rounding)),
                 )
+            missing = missing + weight * _shown(lost, len(followed))
     return Law(law, missing, runs, decisions, coverage, rounding)
 
 
@@ -141,6 +144,12 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
         return state.tokens[len(prompt) :]
 
     return program
+
+
+def _shown(lost: Sequence[Any], runs: int) -> Any:
+    """Return the probability that was not followed because it is rare: 0 where so many runs may round as much."""
+    found = sum(lost)
+    return found if found > FLOAT64 * runs else 0
 
 
 def _refuse_if_hopeless(decoder: Decoder, start: State, budget: int) -> None:

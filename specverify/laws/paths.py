@@ -15,8 +15,8 @@ import numpy as np
 
 from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 from specverify.base.arguments import check_callable, check_integer, check_seed
-from specverify.laws.draws import Decision, Question, support
-from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew
+from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws, Question, support
+from specverify.laws.rounding import FLOAT64, NEGLIGIBLE, Rounding, collected, drew
 
 Outcome = TypeVar("Outcome")
 
@@ -38,6 +38,14 @@ class Undecided(NamedTuple):
     """The end of a run in which some draws were never looked at: every outcome with its share of the path."""
 
     outcomes: tuple[tuple[Any, Any], ...]
+
+
+RARE = FLOAT64 / 2
+"""A path of floats with less probability than this is not followed: one rounding of the law is more."""
+
+
+class _TooRare(BaseException):
+    """The run has come to where nothing follows that a law of floats can show: past many turns of a loop, say."""
 
 
 class _Branch:
@@ -66,6 +74,8 @@ class Enumerated:
         self.depth = 0
         self.failure: Exception | None = None
         """What was wrong with a draw, also where the program swallowed it."""
+        self.too_rare = False
+        """Whether the path is not worth following, also where the program swallowed that."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
@@ -84,42 +94,56 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _Branch:
-        """Add a draw to the path."""
+        """Add a draw to the path. Raises ``_TooRare`` if nothing behind it shows."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
-        index = question.possible.index(*fixed) if fixed else 0
-        self._branches.append(_Branch(question, index, _weight(self._branches)))
+        index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
+        if self.too_rare or (isinstance(before, float) and before < RARE):
+            self.too_rare = True
+            raise _TooRare
+        self._branches.append(_Branch(question, index, before))
         return self._branches[-1]
 
 
 def paths(
-    program: Callable[[Draws], Outcome], first: tuple[int, ...] = (), least: Callable[[], Any] | None = None
+    program: Callable[[Draws], Outcome],
+    first: tuple[int, ...] = (),
+    least: Callable[[], Any] | None = None,
+    lost: list[Any] | None = None,
 ) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
 
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
-    and has less probability than float64 rounding makes is passed over too.
+    and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
+    further: its probability is added to ``lost``. Raises ``NotAFunctionOfItsDraws`` where so many in a row are rare
+    that no end is in sight.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
+    in_a_row = 0
     while True:
-        draws = Enumerated(branches, first)
+        draws, passed = Enumerated(branches, first), False
         try:
             with collected() as seen:
                 outcome = program(draws)
-        except Exception:
-            if draws.failure is not None or not _happens_by_rounding(branches):
+        except (_TooRare, Exception):
+            passed = draws.too_rare or (draws.failure is None and _happens_by_rounding(branches))
+            if not passed:
                 raise
-            if not _next_branch(branches, first, least):
-                return
-            continue
-        if draws.failure is not None:
-            raise draws.failure
-        if draws.depth < len(branches):
-            branches[draws.depth].question.check_made(draws.depth)
-        decisions = tuple([branch.decision for branch in branches])
-        choices = tuple([branch.outcome for branch in branches])
-        yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
+        in_a_row = in_a_row + 1 if draws.too_rare else 0
+        if in_a_row > MOST_DECISIONS:
+            site = branches[-1].question.site
+            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} paths have no end in sight, the last at {site}")
+        if draws.too_rare and lost is not None:
+            lost.append(_weight(branches))
+        if not passed and not draws.too_rare:
+            if draws.failure is not None:
+                raise draws.failure
+            if draws.depth < len(branches):
+                branches[draws.depth].question.check_made(draws.depth)
+            decisions = tuple([branch.decision for branch in branches])
+            choices = tuple([branch.outcome for branch in branches])
+            yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
         if not _next_branch(branches, first, least):
             return
 

@@ -105,7 +105,8 @@ class NumpyGenerator:
         if size is None:
             return number(call)
         count = math.prod(np.atleast_1d(size))
-        return np.array(boundary.several(count, lambda: number(call)), digits).reshape(size)
+        found = np.array(boundary.several(count, lambda: number(call)), digits)
+        return found.reshape(size).copy()  # it has its data to itself, as the library's has
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         boundary, size = self._answers.boundary, shape_of(size, loc, scale)

@@ -5,8 +5,7 @@ chance is left in it. Events of probability 0 do not happen here: a value is nei
 forced, the program computes with floats. A step of one number that does not keep or turn its order raises
 ``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
 
-``ALGEBRA`` names the operations as NumPy does. Scalars, arrays and tensors dispatch to it, element by element; what
-compares is in ``comparisons``.
+``ALGEBRA`` names the operations as NumPy does: scalars, arrays and tensors dispatch to it, element by element.
 """
 
 from __future__ import annotations
@@ -162,6 +161,12 @@ def _maximum(left: Operand, right: Operand) -> Operand:
     return value.at_least(number)
 
 
+def _size(value: Unknown) -> Operand:
+    """Return the larger one of a number and its negative, which of the two is known if its sign is."""
+    low, high = value.ends()
+    return value if low >= 0 else _negative(value) if high <= 0 else _maximum(value, _negative(value))
+
+
 def _minimum(left: Operand, right: Operand) -> Operand:
     return _negative(_maximum(_negative(left), _negative(right)))
 
@@ -252,8 +257,8 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "negative": _negative,
     "positive": lambda value: value,
     "reciprocal": lambda value: _divide(1.0, value),
-    "absolute": lambda value: value.then(times(_sign(value, "the size is taken of"))),
-    "fabs": lambda value: value.then(times(_sign(value, "the size is taken of"))),
+    "absolute": _size,
+    "fabs": _size,
     "power": _raised,
     "float_power": _raised,
     "sqrt": lambda value: _raised(value, 0.5),

@@ -21,6 +21,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.formulas import Formula
 from specverify.intercept.unknowns.order import Runner
 from specverify.intercept.unknowns.together import Together
+from specverify.intercept.unknowns.valued import note
 from specverify.laws import rounding
 from specverify.laws.draws import AMONG, BELOW, TOGETHER
 
@@ -64,6 +65,7 @@ class Uniform:
         """
         self.draws, self.draw, self._site = draws, draw or Draw(site), site
         self._known: Known | None = None
+        note(self)
 
     @property
     def known(self) -> Known:

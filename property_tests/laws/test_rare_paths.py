@@ -1,0 +1,80 @@
+"""Loops without an end: what follows after many turns is no part of a law that floats can show, and is not followed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from specverify.laws.draws import MOST_DECISIONS, NotAFunctionOfItsDraws
+from specverify.laws.enumeration import program_law
+from specverify.laws.paths import RARE, paths
+from specverify.laws.rounding import FLOAT64
+
+
+def turns(chance, draws):
+    """Return how often a coin came up before it did not."""
+    number = 0
+    while draws.categorical(np.array([1 - chance, chance]), ("coin",)):
+        number += 1
+    return number
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.1, 0.9])
+def test_the_law_of_a_loop_is_geometric_and_short_by_less_than_it_rounds(chance):
+    law = program_law(lambda draws: turns(chance, draws) % 3)
+    for rest in range(3):
+        assert law.probabilities[rest] == pytest.approx((1 - chance) * chance**rest / (1 - chance**3), abs=1e-14)
+    assert law.missing == 0
+    assert 1 - sum(law.probabilities.values()) < FLOAT64 * law.runs
+
+
+def test_what_is_not_followed_is_counted_and_no_more_than_that_is_lost():
+    lost = []
+    followed = sum(path.weight for path in paths(lambda draws: turns(0.5, draws), lost=lost))
+    assert 0 < sum(lost) < RARE
+    assert followed + sum(lost) == 1
+
+
+def test_many_rare_outcomes_at_once_are_said_to_be_missing():
+    def program(draws):
+        if draws.categorical(np.array([1 - 1e-13, 1e-13]), ("coin",)) == 0:
+            return 0
+        return 1 + sum(draws.categorical(np.full(1000, 1e-3), ("wide",)) for _ in range(2))
+
+    law = program_law(program)
+    assert law.missing == pytest.approx(1e-13)
+    assert law.probabilities == {0: pytest.approx(1)}
+
+
+def test_rationals_are_followed_to_the_end():
+    tiny = np.array([1 - Fraction(1, 10**20), Fraction(1, 10**20)])
+    law = program_law(lambda draws: draws.categorical(tiny, ("coin",)) and draws.categorical(tiny, ("next",)))
+    assert law.probabilities == {0: 1 - Fraction(1, 10**40), 1: Fraction(1, 10**40)}
+
+
+def test_a_program_that_goes_on_when_it_is_stopped_is_stopped_again():
+    asked = []
+
+    def program(draws):
+        asked.append(0)
+        for _ in range(3):
+            try:
+                return turns(0.5, draws)
+            except BaseException:  # noqa: BLE001 - as a worker does that must not die
+                asked[-1] += 1
+        return -1
+
+    law = program_law(program)
+    assert -1 not in law.probabilities
+    assert max(asked) == 3
+
+
+def test_a_program_of_coins_that_never_ends_is_stopped():
+    def program(draws):
+        while True:
+            draws.categorical(np.full(1000, 1e-3), ("wide",))
+
+    with pytest.raises(NotAFunctionOfItsDraws, match=f"more than {MOST_DECISIONS} paths have no end in sight"):
+        next(paths(program))

@@ -1,0 +1,76 @@
+"""Running a program with numbers in the place of unknown ones: it is to do the same, whatever they are made of.
+
+A path is sampled with unknown numbers, and each of them is given a value that agrees with all that was asked of it.
+Then the program is run again with plain floats of these values, and with the same outcomes of what is drawn as an
+outcome. If it emits anything else, it is another program when it is looked at, and what is computed is not its law.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from reference import Draws, Pmf, Sampled, Site
+from specverify.intercept.boundary import Boundary
+from specverify.intercept.unknowns.valued import uniforms_made, values_of
+from specverify.laws.draws import Decision, Narrated
+from specverify.laws.paths import Undecided
+from specverify.laws.rounding import FLOAT32, collected
+
+SHOWN = 6
+Valued = Callable[[Draws, Boundary], Any]
+"""``run(draws, boundary)``: the program, its random numbers given the values that the boundary says."""
+
+
+class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
+    """The program asks for an outcome that it did not ask for before."""
+
+
+class _Outcomes:
+    """Answers what is drawn as an outcome as it was answered before, by where it is drawn."""
+
+    def __init__(self, decisions: Iterable[Decision]) -> None:
+        """``decisions`` are those of the run before."""
+        self._left: dict[Site, list[Decision]] = defaultdict(list)
+        for decision in decisions:
+            self._left[decision.site].append(decision)
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of before. Raises ``_Elsewhere`` if there is none, or another question."""
+        left = self._left.get(site)
+        if not left:
+            raise _Elsewhere(f"an outcome is drawn at {site} that was not drawn before")
+        decision = left.pop(0)
+        if len(pmf) != len(decision.weights):
+            raise _Elsewhere(f"an outcome of {len(pmf)} is drawn at {site}, of {len(decision.weights)} before")
+        return decision.outcome
+
+
+def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
+    """Run so many paths again with numbers; return what was different, or nothing."""
+    return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
+
+
+def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
+    """Return what is different on one path, or nothing: also where nothing is told of the values of its numbers."""
+    first = Narrated(Sampled(seed))
+    with uniforms_made() as made, collected() as seen:
+        outcome = run(first)
+    if isinstance(outcome, Undecided) or not made or seen.rounding().epsilon > FLOAT32:
+        return ""
+    values = values_of(made, np.random.default_rng(seed))
+    if values is None:
+        return ""
+    try:
+        again = valued(_Outcomes(first.decisions), Boundary(0.5, values=values))
+    except Exception as error:  # noqa: BLE001 - whatever it raises, it did not before
+        return f"with {_shown(values)} for its random numbers it raises {type(error).__name__}: {error}"
+    return "" if again == outcome else f"with {_shown(values)} for its random numbers it emits {again}, not {outcome}"
+
+
+def _shown(values: list[float]) -> str:
+    shown = ", ".join(f"{value:.4g}" for value in values[:SHOWN])
+    return f"({shown}{', ...' if len(values) > SHOWN else ''})"
