@@ -198,3 +198,19 @@ def test_what_cannot_be_read_is_no_refutation(read, sentence):
     with pytest.raises(UnusableSubject) as raised:
         check_cache(Static, read=read)
     assert sentence in str(raised.value)
+
+
+class TwoBlocks(list):
+    """A paged cache, blocks of 16, that frees a block too many where a crop of eight or more goes over an edge."""
+
+    def crop(self, length):
+        lost = len(self) - length >= 8 and -(-len(self) // 16) > -(-length // 16)
+        del self[length:]
+        if lost:
+            self[length // 16 * 16 :] = [0] * (length % 16)
+
+
+def test_a_crop_of_eight_over_the_edge_of_a_block():
+    options = dict(append=lambda cache, tokens: cache.extend(tokens), on_fail=None)
+    found = {verdict.check: verdict.status for verdict in check_cache(TwoBlocks, **options)}
+    assert found["rounds_leave_what_is_committed"] is Status.REFUTED

@@ -11,6 +11,7 @@ from specverify.subjects.cache import (
     CacheUnderTest,
     Operation,
     first_difference,
+    rejecting_rounds,
     short_sequences,
     smaller,
     speculative_rounds,
@@ -23,6 +24,10 @@ LONGEST = 4
 ROUNDS = 12
 """Texts that are decoded until the cache is full."""
 Sequences = Callable[[], Iterable[tuple[Operation, ...]]]
+
+
+REJECTED = (1, 2, 4, 7, 8, 9, 16, 33)
+"""Drafts of rounds that reject all of them, at every length that a cache may have."""
 
 
 def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
@@ -41,7 +46,10 @@ def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
             cache,
             "rounds_leave_what_is_committed",
             "after each round of speculation the committed tokens are held, up to the capacity",
-            lambda: [speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)],
+            lambda: [
+                *(speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)),
+                *(rejecting_rounds(drafts, cache.capacity) for drafts in REJECTED if drafts < cache.capacity),
+            ],
         ),
     ]
     if cache.fork is not None:

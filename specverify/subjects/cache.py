@@ -156,3 +156,12 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
         operations.append(("crop", keep_lengths(committed, gamma, accepted).target))
         committed, fresh = committed + accepted + 1, fresh + 1 + gamma
     return tuple(operations)
+
+
+def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
+    """Return rounds that feed so many drafts and reject them all, one token being kept, until the cache is full."""
+    operations: list[Operation] = []
+    for held in range(capacity - drafts):
+        operations.append(("append", tuple((held * 7 + place) % 1000 for place in range(drafts + 1))))
+        operations.append(("crop", held + 1))
+    return tuple(operations)

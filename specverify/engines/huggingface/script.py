@@ -75,6 +75,8 @@ def _script(build: Callable[[], GenerateCall], fault: Fault) -> str:
     earlier = caught[0] if caught else None
     engine.target.generate = _never
     anew = _is_built_anew(engine, extra)
+    if anew and fault.changed:
+        raise NoScript("the models are built for the call itself, so no script can look at them before")
     engine.target.generate = real
 
     settings = [line for model, name in zip(engine.models, NAMES, strict=False) for line in settings_code(model, name)]
