@@ -32,7 +32,9 @@ def test_the_law_of_a_loop_is_geometric_and_short_by_less_than_it_rounds(chance)
 
 def test_what_is_not_followed_is_counted_and_no_more_than_that_is_lost():
     lost = []
-    followed = sum(path.weight for path in paths(lambda draws: turns(0.5, draws), lost=lost))
+    followed = sum(
+        path.weight for path in paths(lambda draws: turns(0.5, draws), rare=lambda mass: not lost.append(mass))
+    )
     assert 0 < sum(lost) < RARE
     assert followed + sum(lost) == 1
 
@@ -71,10 +73,18 @@ def test_a_program_that_goes_on_when_it_is_stopped_is_stopped_again():
     assert max(asked) == 3
 
 
-def test_a_program_of_coins_that_never_ends_is_stopped():
-    def program(draws):
-        while True:
-            draws.categorical(np.full(1000, 1e-3), ("wide",))
+def endless(draws):
+    while True:
+        draws.categorical(np.full(1000, 1e-3), ("wide",))
 
+
+def test_a_program_that_never_ends_is_stopped():
     with pytest.raises(NotAFunctionOfItsDraws, match=f"more than {MOST_DECISIONS} paths have no end in sight"):
-        next(paths(program))
+        next(paths(endless))
+    assert program_law(endless, budget=50)[:2] == ({}, 1)
+
+
+def test_a_program_of_more_coins_than_floats_can_show_is_out_of_reach_and_at_no_fault():
+    fair = np.full(2, 0.5)
+    law = program_law(lambda draws: sum(draws.categorical(fair, ("coin", place)) for place in range(80)), budget=300)
+    assert law.missing == pytest.approx(1)

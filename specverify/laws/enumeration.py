@@ -50,11 +50,15 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
     law: dict[Any, Any] = {}
     followed: list[Any] = []
     runs = decisions = 0
-    exhausted = False
     share: Any = 1
     rounding = Rounding()
     lost: list[Any] = []
-    for path in paths(program, first, lost=lost):
+
+    def rare(weight: Any) -> bool:
+        lost.append(weight)
+        return runs + len(lost) < budget
+
+    for path in paths(program, first, rare=rare):
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
@@ -65,9 +69,9 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
         decisions = max(decisions, len(path.choices))
         rounding = worst(rounding, path.rounding)
         if runs + len(lost) >= budget:
-            exhausted = True
             break
-    return Law(law, share - sum(followed) if exhausted else _shown(lost, runs), runs, decisions, rounding=rounding)
+    missing = share - sum(followed) if runs + len(lost) >= budget else _shown(lost, runs)
+    return Law(law, missing, runs, max(decisions, len(lost[:1])), rounding=rounding)
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
@@ -99,6 +103,12 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     missing: Any = 0
     runs = decisions = 0
     coverage, rounding = Coverage(), Rounding()
+    lost: list[Any] = []
+
+    def rare(weight: Any) -> bool:
+        lost.append(weight)
+        return runs + len(lost) < budget
+
     while waiting:
         length = min(waiting)
         for state, (weight, drawn, seen, rounded) in waiting.pop(length).items():
@@ -109,12 +119,12 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 rounding = worst(rounding, rounded)
                 continue
             followed: list[Any] = []
-            lost: list[Any] = []
-            for path in paths(lambda draws, state=state: decoder.step(draws, state), lost=lost):  # type: ignore[misc]
+            passed, cut = len(lost), False
+            for path in paths(lambda draws, state=state: decoder.step(draws, state), rare=rare):  # type: ignore[misc]
                 if runs == few and state == start:
                     _refuse_if_hopeless(decoder, start, budget)
-                if runs == budget:
-                    missing, lost = missing + weight * reduce(sub, followed, 1), []
+                if runs + len(lost) >= budget:
+                    cut = True
                     break
                 runs += 1
                 followed.append(path.weight)
@@ -130,7 +140,8 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                     _wider(before.coverage, through),
                     worst(before.rounding, one_after(rounded, path.rounding)),
                 )
-            missing = missing + weight * _shown(lost, len(followed))
+            cut = cut or (len(lost) > passed and runs + len(lost) >= budget)
+            missing = missing + weight * (reduce(sub, followed, 1) if cut else _shown(lost[passed:], len(followed)))
     return Law(law, missing, runs, decisions, coverage, rounding)
 
 

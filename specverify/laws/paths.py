@@ -108,15 +108,15 @@ def paths(
     program: Callable[[Draws], Outcome],
     first: tuple[int, ...] = (),
     least: Callable[[], Any] | None = None,
-    lost: list[Any] | None = None,
+    rare: Callable[[Any], bool] | None = None,
 ) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
 
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further: its probability is added to ``lost``. Raises ``NotAFunctionOfItsDraws`` where so many in a row are rare
-    that no end is in sight.
+    further: ``rare`` is told its probability, and returns whether to go on. Without it ``NotAFunctionOfItsDraws`` is
+    raised where so many in a row are rare that no end is in sight.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
@@ -131,11 +131,8 @@ def paths(
             if not passed:
                 raise
         in_a_row = in_a_row + 1 if draws.too_rare else 0
-        if in_a_row > MOST_DECISIONS:
-            site = branches[-1].question.site
-            raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} paths have no end in sight, the last at {site}")
-        if draws.too_rare and lost is not None:
-            lost.append(_weight(branches))
+        if in_a_row and not _goes_on(branches, rare, in_a_row):
+            return
         if not passed and not draws.too_rare:
             if draws.failure is not None:
                 raise draws.failure
@@ -146,6 +143,16 @@ def paths(
             yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
         if not _next_branch(branches, first, least):
             return
+
+
+def _goes_on(branches: list[_Branch], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
+    """Return whether to go on after so many paths that were too rare."""
+    if rare is not None:
+        return rare(_weight(branches))
+    if in_a_row > MOST_DECISIONS:
+        site = branches[-1].question.site
+        raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} paths have no end in sight, the last at {site}")
+    return True
 
 
 def heaviest_paths(
