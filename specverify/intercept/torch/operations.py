@@ -56,7 +56,12 @@ def draws(function: Any) -> bool:
     return (isinstance(function, FunctionType) and function not in _DRAW_NOTHING) or function in drawing_functions()
 
 
-_DRAW_NOTHING = {torch.Tensor.__len__, torch.Tensor.__iter__, torch.Tensor.__reversed__, torch.Tensor.__contains__}
+_DRAW_NOTHING: set[Any] = {
+    torch.Tensor.__len__,
+    torch.Tensor.__iter__,
+    torch.Tensor.__reversed__,
+    torch.Tensor.__contains__,
+}
 """Functions of torch itself that are written in Python and make no random number."""
 
 
