@@ -69,7 +69,7 @@ def test_the_table_is_named_by_the_engine():
 
 
 @pytest.mark.filterwarnings("ignore:Passing .repetition_penalty. with .inputs_embeds:UserWarning")
-@pytest.mark.thorough(keep=24)
+@pytest.mark.thorough(keep=54)
 @pytest.mark.parametrize("name", rows_alone())
 def test_a_row_is_what_its_page_says(name):
     assert law_verdict(name) is (Status.REFUTED if name in WRONG else Status.HOLDS)

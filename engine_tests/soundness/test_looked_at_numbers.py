@@ -89,6 +89,7 @@ def asked(verify):
     return next(iter(verify_subject(verifier_subject(verify, "verify", (2,)), Checklist(CHECK, most_cases=CASES))))
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("uniform", LOOKING)
 def test_a_verifier_that_looks_at_its_numbers_is_unknown_with_the_reason_and_the_way_out(uniform):
     verdict = asked(of_coin(uniform))
@@ -98,6 +99,7 @@ def test_a_verifier_that_looks_at_its_numbers_is_unknown_with_the_reason_and_the
     assert verdict.statement.endswith("or let samples decide (sampled=True)")
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "uniform",
     [
@@ -113,6 +115,7 @@ def test_a_verifier_that_does_not_is_run_again_and_holds(uniform):
     assert asked(of_coin(uniform)).status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_race_is_run_again_with_clocks_that_ring_in_its_order():
     def raced(p, q, draft_tokens):
         weights = torch.from_numpy(np.ascontiguousarray(p[-1]))

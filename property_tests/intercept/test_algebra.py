@@ -161,7 +161,7 @@ def test_ways_to_write_one_function_are_one_chain():
 # Refusals: what is not a function of one uniform that keeps its order, and values that have a probability
 
 REFUSED = """
-u * (1 - u) == 0 ;; u / u < 1 ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2 ;; abs(u - 0.5)
+u * (1 - u) == 0 ;; u / u < 1 ;; math.log(u - 0.5) ;; 1 / (u - 0.5) ;; (u - 0.5) ** 2
 math.sqrt(u - 0.5) ;; np.sin(u) ;; float(u) ;; (-2) ** u ;; (2 * u) ** math.inf
 np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.1) == 0.1 ;; np.maximum(u, 0.25) < 0.25 + 1e-8
 np.minimum(u, 0.3) >= 0.3 ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0

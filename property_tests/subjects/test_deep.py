@@ -82,7 +82,7 @@ def test_a_right_verifier_holds_with_eight_drafts():
     assert {variant.label for variant, _ in subject.deep()} == {"gamma=8"}
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -25,7 +25,7 @@ import numpy as np
 from specverify import intercept
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
 from specverify.laws.draws import Replayed, Tape
-from specverify.laws.paths import Enumerated
+from specverify.laws.paths import Enumerated, Probe
 
 _WATCHED = 0.25
 """The last share of the time, in which the subject is looked at."""
@@ -180,7 +180,7 @@ def _draws_of(frame: FrameType | None) -> tuple[object, object]:
         if is_foreign(found.f_code.co_filename):
             continue
         for value in found.f_locals.values():
-            if isinstance(value, Enumerated):
+            if isinstance(value, (Enumerated, Probe)):
                 return value, value.depth
             if isinstance(value, Replayed):
                 return value, value.used

@@ -235,17 +235,26 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
     return float(np.mean([_probe(program, rng) for _ in range(probes)]))
 
 
+class Probe:
+    """Takes each branch of a path equally likely."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        """``rng`` chooses."""
+        self._uniform = Sampled(rng)
+        self.depth = 0
+        self.product = 1.0
+        """Of the branching factors until now."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return any possible outcome."""
+        possible = support(check_pmf(pmf, f"the pmf at {site}"))
+        self.depth += 1
+        self.product *= len(possible)
+        return possible[self._uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
+
+
 def _probe(program: Callable[[Draws], Any], rng: np.random.Generator) -> float:
-    product = 1.0
-    uniform = Sampled(rng)
-
-    class Probe:
-        def categorical(self, pmf: Pmf, site: Site) -> int:
-            nonlocal product
-            possible = support(check_pmf(pmf, f"the pmf at {site}"))
-            product *= len(possible)
-            return possible[uniform.categorical(np.full(len(possible), 1 / len(possible)), site)]
-
+    probe = Probe(rng)
     with suppress(Exception):  # the enumeration itself will meet it, if it is worth a word
-        program(Probe())
-    return product
+        program(probe)
+    return probe.product
