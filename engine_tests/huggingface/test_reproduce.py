@@ -114,7 +114,7 @@ def without_speculation(script):
 @pytest.mark.thorough
 def test_a_script_that_cannot_be_run_here_ends_with_125(tmp_path):
     script = reproduction_of_error(find_subject("hf:all/assisted/dynamic-cache"), seconds=0).script
-    for right, wrong in (("import torch\n", "import torch_of_nobody\n"), ("[[1, 2, 0, 1]]", "[[1, 2, 0, 9]]")):
+    for right, wrong in (("import torch\n", "import torch_of_nobody\n"), ("def plain():", "def of_nobody():")):
         assert right in script
         done = run_alone(script.replace(right, wrong), tmp_path)
         assert done.returncode == 125
