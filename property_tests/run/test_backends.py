@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -29,9 +30,11 @@ def dask_cluster():
 
 def ray_cluster():
     ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+    ended_by = signal.getsignal(signal.SIGTERM)
     started = ray.init("local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     yield started.address_info["gcs_address"]
     ray.shutdown()
+    signal.signal(signal.SIGTERM, ended_by)
 
 
 CLUSTERS = {"dask": dask_cluster, "ray": ray_cluster}
@@ -85,6 +88,16 @@ def test_a_scheduler_that_is_none_is_refused_in_one_sentence(tmp_path, backend, 
     assert code == 2
     assert f"the backend {backend} is not to be had" in said
     assert there or "without the extra" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.xdist_group("ray")
+def test_a_cluster_of_ray_is_started_and_ended_with_the_block():
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    ended_by = signal.getsignal(signal.SIGTERM)
+    with shared_among("ray", "local") as number:
+        assert os.getpid() not in set(in_parallel([partial(os.getpid)] * 2, number))
+    assert signal.getsignal(signal.SIGTERM) is ended_by
 
 
 @pytest.mark.thorough

@@ -126,7 +126,7 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
     """Join a cluster of Ray for the block, and let joblib know its backend."""
     ray: Any = import_module("ray")
-    mine = not ray.is_initialized()
+    mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)
     if mine:
         _refuse_unreachable(head)
         ray.init(address=head, logging_level="ERROR", log_to_driver=False)
@@ -136,6 +136,8 @@ def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
     finally:
         if mine:
             ray.shutdown()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ended_by)  # Ray leaves a handler of its own
 
 
 def _refuse_unreachable(head: str | None) -> None:

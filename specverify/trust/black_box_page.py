@@ -26,7 +26,7 @@ MOST: Final = 60_000
 RUNS: Final = 21
 LARGE: Final = 200_000
 """Texts that the total variation in the table is measured on."""
-PAGE: Final = Path(__file__).parents[2] / "docs" / "black-boxes.md"
+PAGE: Final = Path("docs/black-boxes.md")
 BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
