@@ -18,20 +18,14 @@ from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from multiprocessing import TimeoutError as NotInTime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from specverify.base.process import own_workers
 
 Result = TypeVar("Result")
 
-
-BACKENDS = ("loky", "dask", "ray")
 ELSEWHERE = 3600.0
 """Seconds in which something finishes elsewhere: joblib is not told of a worker of a cluster that ended."""
-_elsewhere: ContextVar[bool] = ContextVar("_elsewhere", default=False)
-"""Whether the processes are not of this machine."""
-_one_by_one: ContextVar[bool] = ContextVar("_one_by_one", default=True)
-"""Whether the backend tells of each piece as it finishes, and not of as many as it does at a time."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
@@ -63,16 +57,17 @@ def as_finished(
     An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work, or
     if for ``patience`` seconds nothing finishes.
     """
-    if not _elsewhere.get() and (jobs == 1 or len(works) < 2):
+    cluster = _cluster.get()
+    if cluster is None and (jobs == 1 or len(works) < 2):
         yield from ((index, work()) for index, work in enumerate(works))
         return
     from joblib import Parallel, delayed  # noqa: PLC0415 - loaded only to share the work
 
-    number = jobs if _elsewhere.get() else min(jobs, len(works))
-    if patience is None and _elsewhere.get():
+    number = min(jobs, len(works)) if cluster is None else jobs
+    if patience is None and cluster is not None:
         patience = ELSEWHERE
     pieces = [delayed(partial(_numbered, index, work))() for index, work in enumerate(works)]
-    if not _one_by_one.get():
+    if cluster is not None and not cluster.one_by_one:
         with own_workers(), _deaths_named(patience), Parallel(number, batch_size=1, timeout=patience) as parallel:
             for first in range(0, len(pieces), number):
                 yield from parallel(pieces[first : first + number])
@@ -102,18 +97,20 @@ def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
         return
     from joblib import effective_n_jobs, parallel_config  # noqa: PLC0415 - as above
 
+    cluster = _CLUSTERS[backend]
     with ExitStack() as stack:
-        module, extra = _NEEDED[backend]
         try:
-            import_module(module)
-            options = stack.enter_context(_JOINED[backend](scheduler))
+            import_module(cluster.module)
+            options = stack.enter_context(cluster.joined(scheduler))
             stack.enter_context(parallel_config(backend=backend, **options))
         except ImportError as error:
-            raise ValueError(f"the backend {backend} is not to be had without the extra {extra} ({error})") from None
+            raise ValueError(
+                f"the backend {backend} is not to be had without the extra {cluster.extra} ({error})"
+            ) from None
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"the backend {backend} is not to be had: {error}") from None
-        stack.enter_context(_set(_elsewhere, True))
-        stack.enter_context(_set(_one_by_one, backend not in _TOLD_IN_WAVES))
+        token = _cluster.set(cluster)
+        stack.callback(_cluster.reset, token)
         yield max(effective_n_jobs(-1), 1)
 
 
@@ -150,24 +147,23 @@ def _refuse_unreachable(head: str | None) -> None:
     socket.create_connection((host, int(port)), 10.0).close()
 
 
-_JOINED: Mapping[str, Callable[[str | None], AbstractContextManager[Mapping[str, Any]]]] = {
-    "dask": _of_dask,
-    "ray": _of_ray,
-}
-"""Backend -> what joins its cluster for a block and returns what joblib has to know."""
-_NEEDED = {"dask": ("distributed", "scale"), "ray": ("ray", "ray")}
-"""Backend -> the module it needs, and the extra that brings it."""
-_TOLD_IN_WAVES = {"ray"}
-"""Backends that return as many results as they compute at a time, when the last of them is there."""
+class _Cluster(NamedTuple):
+    """A backend whose processes are not of this machine."""
+
+    module: str
+    """The module it needs."""
+    extra: str
+    """The extra that brings it."""
+    joined: Callable[[str | None], AbstractContextManager[Mapping[str, Any]]]
+    """Joins the cluster for a block, and yields what joblib has to know."""
+    one_by_one: bool
+    """Whether it tells of each piece as it finishes, and not of as many as it does at a time."""
 
 
-@contextmanager
-def _set(variable: ContextVar[bool], value: bool) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
+_CLUSTERS = {"dask": _Cluster("distributed", "scale", _of_dask, True), "ray": _Cluster("ray", "ray", _of_ray, False)}
+BACKENDS = ("loky", *_CLUSTERS)
+_cluster: ContextVar[_Cluster | None] = ContextVar("_cluster", default=None)
+"""What does the work where that is not this machine."""
 
 
 def _quietly(action: Callable[[], Any]) -> Any:

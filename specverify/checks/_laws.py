@@ -12,7 +12,7 @@ from reference import Draws, Pmf
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import law_counterexample, program_counterexample, readable
-from specverify.checks.check import Conditions, in_scenarios, law_in
+from specverify.checks.check import Conditions, in_deep_scenarios, in_scenarios, law_in
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
@@ -63,8 +63,7 @@ def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, 
     """Yield every variant in every scenario, and every engine program, as what has a law."""
     for here in in_scenarios()(subject):
         yield here, of_decoder(here)
-    for variant, scenario in subject.deep():
-        deep = InScenario(variant, scenario, subject.rational)
+    for deep in in_deep_scenarios(subject):
         yield deep, of_decoder(deep)
     for program in subject.programs:
         yield program, of_engine(program)

@@ -81,6 +81,12 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
     return situations
 
 
+def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
+    """Return what is looked at of the subject beyond its variants and scenarios, in its order."""
+    for variant, scenario in subject.deep():
+        yield InScenario(variant, scenario, subject.rational)
+
+
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
     """Return the case of one program of an engine, or None if the check says nothing of it."""
     return next(iter(check.cases(subject._replace(variants=(), programs=(program,), settings=(), pairs=()))), None)

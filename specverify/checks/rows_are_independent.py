@@ -17,7 +17,7 @@ from reference import Claim
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._laws import Probabilities, compare, of_engine
-from specverify.checks.check import Case, Check, Conditions, in_scenarios
+from specverify.checks.check import Case, Check, Conditions, in_deep_scenarios, in_scenarios
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
@@ -39,8 +39,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every pair of rows that is small enough, smallest vocabulary first, and then a crowd of them."""
-    deep = (InScenario(variant, scenario, subject.rational) for variant, scenario in subject.deep())
-    crowded = (here for here in deep if here.scenario == CROWDED)
+    crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
     for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         joint = here.variant.joint
         if joint is not None:
