@@ -10,6 +10,7 @@ from specverify.checks.check import Case, Check, Conditions
 from specverify.subjects.cache import (
     CacheUnderTest,
     Operation,
+    copied_rounds,
     first_difference,
     rejecting_rounds,
     short_sequences,
@@ -40,7 +41,7 @@ def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
             cache,
             "crops_keep_the_first",
             "after a crop the first tokens are held, and what is appended follows them",
-            partial(short_sequences, LONGEST, ("append", "crop")),
+            partial(short_sequences, LONGEST),
         ),
         _check(
             cache,
@@ -53,9 +54,14 @@ def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
         ),
     ]
     if cache.fork is not None:
-        forks = partial(short_sequences, LONGEST - 1, ("append", "crop", "fork"))
-        checks.append(_check(cache, "forks_are_apart", "nothing done to a copy is seen in the cache", forks))
+        said = "nothing done to a copy is seen in the cache, and nothing done to the cache in a copy"
+        checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache.capacity)))
     return tuple(checks)
+
+
+def _with_copies(capacity: int) -> Iterable[tuple[Operation, ...]]:
+    yield from short_sequences(LONGEST, copied=True)
+    yield from (copied_rounds(seed, capacity) for seed in range(ROUNDS))
 
 
 def _check(cache: CacheUnderTest, name: str, summary: str, sequences: Sequences) -> Check:

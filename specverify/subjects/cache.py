@@ -1,8 +1,9 @@
 """Somebody's cache as a list that speculation appends to and crops: what is done to it, and what it should hold then.
 
-A cache is driven next to a plain list by the same operations. An *operation* is ``("append", tokens)``,
-``("crop", length)``, which keeps the first ``length``, or ``("fork", tokens)``: a copy is made, ``tokens`` are appended
-to the copy, and nothing is to be seen of them in the cache.
+A cache is driven next to a plain list by the same operations. An *operation* is ``("append", tokens)`` or ``("crop",
+length)``, which keeps the first ``length``. ``("fork", ())`` makes a copy, to which ``("append to copy", tokens)`` and
+``("crop copy", length)`` are done, the last one made; ``("adopt", ())`` goes on with it in the cache's place, as a beam
+search does. All that were copied are read after every operation: nothing of one is to be seen in another.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from reference.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 Operation = tuple[str, Any]
+OF_COPY = {"append to copy": "append", "crop copy": "crop"}
+"""What is done to the last copy -> what it is when it is done to the cache."""
+
+
+MOST_COPIES = 3
+"""Copies that live at once."""
 
 
 class CacheUnderTest(NamedTuple):
@@ -40,37 +47,61 @@ class Difference(NamedTuple):
     said: str
 
 
+class _Held(NamedTuple):
+    """A cache and the list that it should hold."""
+
+    made: Any
+    expected: Tokens
+
+
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> Difference | None:
     """Do the operations to a new cache and to a list; return after which of them they differ, if they do."""
-    made, expected = cache.make(), Tokens()
+    all_held = [_Held(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
         done = tuple(operations[:number])
         try:
-            made, expected = _after(cache, made, expected, name, given)
-            held = _held(cache, made)
-            told = None if cache.length is None else int(cache.length(made))
+            all_held = _after(cache, all_held, name, given)
+            wrong = next(filter(None, (_wrong(cache, held, place) for place, held in enumerate(all_held))), None)
         except UnusableSubject:
             raise
         except Exception as error:
             if number == 1:
                 raise UnusableSubject(f"its first operation, {name} {given}, raised {_said(error)}") from error
             return Difference(done, f"it raised {_said(error)}")
-        if held != expected:
-            return Difference(done, f"it holds {held}, expected {expected}")
-        if told not in (None, len(expected)):
-            return Difference(done, f"it says that it holds {told}, expected {len(expected)}")
+        if wrong is not None:
+            return Difference(done, wrong)
     return None
 
 
-def _after(cache: CacheUnderTest, made: Any, expected: Tokens, name: str, given: Any) -> tuple[Any, Tokens]:
-    """Return the cache and the list after one operation; an operation may change the cache or return another."""
+def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
+    """Return what is wrong with a cache, the one at ``place``: 0 is the cache, then the copies in their order."""
+    who = f"copy {place}" if place else "it"
+    found = _read(cache, held.made)
+    if found != held.expected:
+        return f"{who} holds {found}, expected {held.expected}"
+    told = None if cache.length is None else int(cache.length(held.made))
+    if told not in (None, len(found)):
+        return f"{who} says that it holds {told}, expected {len(found)}"
+    return None
+
+
+def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) -> list[_Held]:
+    """Return the cache and its copies after one operation, which may change a cache or return another."""
+    first, *copies = all_held
+    if name == "fork":
+        assert cache.fork is not None
+        return [*all_held, _Held(cache.fork(first.made), first.expected)]
+    if name == "adopt":
+        return [copies[-1], *copies[:-1]]
+    if name in OF_COPY:
+        return [*all_held[:-1], _changed(cache, all_held[-1], OF_COPY[name], given)]
+    return [_changed(cache, first, name, given), *copies]
+
+
+def _changed(cache: CacheUnderTest, held: _Held, name: str, given: Any) -> _Held:
     if name == "append":
-        return _or_itself(cache.append(made, given), made), expected + given
-    if name == "crop":
-        return _or_itself(cache.crop(made, given), made), expected[:given]
-    assert cache.fork is not None
-    cache.append(cache.fork(made), given)
-    return made, expected
+        return _Held(_or_itself(cache.append(held.made, given), held.made), held.expected + given)
+    return _Held(_or_itself(cache.crop(held.made, given), held.made), held.expected[:given])
 
 
 def _or_itself(answer: Any, made: Any) -> Any:
@@ -82,7 +113,7 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _held(cache: CacheUnderTest, made: Any) -> Tokens:
+def _read(cache: CacheUnderTest, made: Any) -> Tokens:
     found = cache.read(made)
     listed = found.tolist() if hasattr(found, "tolist") else list(found)
     try:
@@ -109,36 +140,76 @@ def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
     return found
 
 
+class _Sizes(NamedTuple):
+    """How many tokens are held by the cache and by its copies."""
+
+    own: int = 0
+    copies: tuple[int, ...] = ()
+
+    def after(self, name: str, given: Any) -> _Sizes | None:
+        """Return the sizes after an operation, None where it cannot be done."""
+        if name == "fork":
+            return self._replace(copies=(*self.copies, self.own))
+        if name in ("adopt", *OF_COPY) and not self.copies:
+            return None
+        if name == "adopt":
+            return _Sizes(self.copies[-1], self.copies[:-1])
+        held = self.copies[-1] if name in OF_COPY else self.own
+        if OF_COPY.get(name, name) == "append":
+            held += len(given)
+        elif given > held:
+            return None
+        else:
+            held = given
+        return self._replace(copies=(*self.copies[:-1], held)) if name in OF_COPY else self._replace(own=held)
+
+
 def _possible(operations: Sequence[Operation]) -> bool:
-    """Return whether no crop is to more than is held."""
-    held = 0
+    """Return whether no crop is to more than is held, and nothing is done to a copy before there is one."""
+    sizes = _Sizes()
     for name, given in operations:
-        if name == "crop" and given > held:
+        after = sizes.after(name, given)
+        if after is None:
             return False
-        held = given if name == "crop" else held + len(given) * (name == "append")
+        sizes = after
     return True
 
 
-def short_sequences(longest: int, names: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of up to ``longest`` operations, short ones first: appends, and crops of the last."""
+def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
+    """Yield every sequence of up to ``longest`` operations, short ones first: appends, and crops of the last.
 
-    def beginning(done: tuple[Operation, ...], held: int, token: int, more: int) -> Iterator[tuple[Operation, ...]]:
+    Those that are ``copied`` have copies too, of which something is asked.
+    """
+
+    def beginning(done: tuple[Operation, ...], sizes: _Sizes, token: int, more: int) -> Iterator[tuple[Operation, ...]]:
         if not more:
             yield done
             return
-        for name, given in _next(held, token):
-            if name in names:
-                size = given if name == "crop" else held + len(given) * (name == "append")
-                yield from beginning((*done, (name, given)), size, token + 2, more - 1)
+        for name, given in _next(sizes, token, copied):
+            after = sizes.after(name, given)
+            assert after is not None
+            yield from beginning((*done, (name, given)), after, token + 2, more - 1)
 
     for number in range(1, longest + 1):
-        yield from beginning((), 0, 0, number)
+        yield from beginning((), _Sizes(), 0, number)
 
 
-def _next(held: int, token: int) -> list[Operation]:
+def _next(sizes: _Sizes, token: int, copied: bool) -> list[Operation]:
+    found = _changes(sizes.own, token, "append", "crop")
+    if copied:
+        found.append(("fork", ()))
+    if sizes.copies:
+        found += [*_changes(sizes.copies[-1], token, "append to copy", "crop copy"), ("adopt", ())]
+    return found
+
+
+def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
     tokens = (token, token + 1)
-    crops: list[Operation] = [("crop", held - cut) for cut in range(min(held, 3) + 1) if held]
-    return [("append", tokens[:1]), ("append", tokens), *crops, ("fork", tokens[:1])]
+    return [
+        (append, tokens[:1]),
+        (append, tokens),
+        *((crop, held - cut) for cut in range(min(held, 3) + 1) if held),
+    ]
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
@@ -164,4 +235,36 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
     for held in range(capacity - drafts):
         operations.append(("append", tuple((held * 7 + place) % 1000 for place in range(drafts + 1))))
         operations.append(("crop", held + 1))
+    return tuple(operations)
+
+
+def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
+    """Return rounds of speculation on a cache and on copies of it, one of which may go on in its place.
+
+    Now and then one is cropped far back, into what it shares with others.
+    """
+    rng = np.random.default_rng(seed)
+    sizes, fresh = _Sizes(), 100
+    operations: list[Operation] = []
+
+    def do(name: str, given: Any) -> None:
+        nonlocal sizes
+        after = sizes.after(name, given)
+        assert after is not None
+        operations.append((name, given))
+        sizes = after
+
+    do("append", tuple(range(int(rng.integers(1, capacity // 2)))))
+    while max(sizes.own, *sizes.copies, 0) + largest < capacity:
+        if len(sizes.copies) < MOST_COPIES and rng.random() < 0.4:
+            do("fork", ())
+        copies = bool(sizes.copies)
+        append, crop = (("append", "crop"), ("append to copy", "crop copy"))[int(copies and rng.random() < 0.5)]
+        drafts = int(rng.integers(1, largest))
+        do(append, tuple(range(fresh, fresh + drafts)))
+        held = sizes.copies[-1] if append in OF_COPY else sizes.own
+        do(crop, int(rng.integers(held)) if rng.random() < 0.2 else held - int(rng.integers(0, drafts)))
+        if copies and rng.random() < 0.3:
+            do("adopt", ())
+        fresh += drafts
     return tuple(operations)
