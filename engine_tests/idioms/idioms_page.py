@@ -112,13 +112,10 @@ def _told_before() -> str:
 
 def on_page():
     """Return the lines of the page, by how they begin."""
+    begins = [begin_of(idiom) for idiom in IDIOMS]
     lines = PAGE.read_text("utf-8").splitlines()
-    return {begin: line for line in lines for begin in [_begin(line)] if begin}
-
-
-def _begin(line: str) -> str:
-    known = (begin for begin in map(begin_of, IDIOMS) if line.startswith(begin))
-    return next(known, "")
+    known = ((next((begin for begin in begins if line.startswith(begin)), ""), line) for line in lines)
+    return {begin: line for begin, line in known if begin}
 
 
 def page(found):
