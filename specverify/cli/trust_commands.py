@@ -38,11 +38,11 @@ def mutants_command(
 ) -> None:
     """Run every check on every planted bug: the kill matrix. Exit 1 if a bug survives or a control is accused."""
     from specverify.checks import CHECKS, Conditions, checks_named
-    from specverify.mutants import left_out, mutants, suspects
+    from specverify.mutants import left_out, mutants
     from specverify.report.progress import progress_shown
     from specverify.report.wrapping import width_of
     from specverify.trust.kill_page import kill_data, kill_page, kill_table
-    from specverify.trust.kills import kill_matrix
+    from specverify.trust.kills import kill_matrix, number_of_works
 
     checks = checks_named(check) if check else CHECKS
     chosen = [
@@ -50,7 +50,7 @@ def mutants_command(
         for mutant in mutants()
         if (not category or mutant.category in category) and (not check or mutant.killed_by in check)
     ]
-    with progress_shown("mutants", len(chosen) + len(suspects()), errors) as progress:
+    with progress_shown("mutants", number_of_works(chosen), errors) as progress:
         matrix = kill_matrix(
             chosen,
             checks,

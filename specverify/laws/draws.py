@@ -86,7 +86,12 @@ class Question:
         if isinstance(pmf, np.ndarray) and pmf.dtype == self._dtype and pmf.tobytes() == self._bytes:
             return True
         values = pmf.tolist()
-        return len(values) == len(self.weights) and all(map(_equal, self.weights, values))
+        if len(values) != len(self.weights):
+            return False
+        sides = self.weights, values
+        identities = zip(*(map(id, side) for side in sides), strict=True)
+        pairs = dict(zip(identities, zip(*sides, strict=True), strict=True))  # most entries are one object, say zero
+        return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
         """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""

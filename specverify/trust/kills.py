@@ -1,14 +1,15 @@
 """The kill matrix: every planted bug under every check, every suspicious-looking correct subject, and the peers' tests.
 
 A mutant is killed by a check that refutes it. The named check has every scenario to do so, the others every third, and
-sampling is thinned; so a check that says nothing of a mutant, or holds on it, is seen as well. The statistics of other
-projects get the mutants that their tests can express.
+sampling is thinned; so a check that says nothing of a mutant, or holds on it, is seen as well. The subject without the
+bug is judged in the scenarios that were needed to kill it. The statistics of other projects get the mutants that their
+tests can express.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from specverify.base.parallel import in_parallel
@@ -108,44 +109,58 @@ def kill_matrix(
     ``progress`` is told the name of each that is done.
     """
     names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
-    shared = _sharing(chosen)
+    shared = _sharing(tuple(chosen))
     works: list[Callable[[], Any]] = [partial(_without_control, name, names, conditions, peers) for name in chosen]
     works += [partial(control_row, name, names, conditions) for name in suspected]
     works += [partial(_control_status, name, names, conditions) for name in dict.fromkeys(shared)]
-    told = [*chosen, *suspected]
-    done = list(in_parallel(works, jobs, lambda index: progress(told[index]) if index < len(told) else None))
-    statuses = dict(zip(dict.fromkeys(shared), done[len(told) :], strict=True))
-    rows = [row._replace(control=statuses[one]) for row, one in zip(done, shared, strict=False)]
-    return KillMatrix(tuple(rows), tuple(done[len(chosen) : len(told)]), conditions.seed)
+    told = [*chosen, *suspected, *(f"{name} without the bug" for name in dict.fromkeys(shared))]
+    done = list(in_parallel(works, jobs, lambda index: progress(told[index])))
+    number = len(chosen) + len(suspected)
+    statuses = dict(zip(dict.fromkeys(shared), done[number:], strict=True))
+    rows = [row if row.control else row._replace(control=statuses[one]) for row, one in zip(done, shared, strict=False)]
+    return KillMatrix(tuple(rows), tuple(done[len(chosen) : number]), conditions.seed)
+
+
+def number_of_works(chosen: Sequence[str]) -> int:
+    """Return how many times ``progress`` will be told something by ``kill_matrix``."""
+    return len(chosen) + len(suspects()) + len(set(_sharing(tuple(chosen))))
 
 
 def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
     """Return what every check says of one mutant, and what the named one says of its control."""
     row = _without_control(name, checks, conditions, peers)
-    return row._replace(control=_control_status(name, checks, conditions))
+    return row if row.control else row._replace(control=_control_status(name, checks, conditions))
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
+    """Return the row of a mutant; nothing of its control, unless it had to be judged in all scenarios."""
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
     fewer = checklist._replace(conditions=conditions._replace(paths=PATHS))
-    some = verify_subject(subject._replace(scenarios=subject.scenarios[::APART]), fewer)
-    cells = tuple(_cell(_in_all(subject, verdict, killer, checklist)) for verdict in some)
+    some = list(verify_subject(_in_some(subject), fewer))
+    in_all = [verdict.check == killer.name and verdict.status is not Status.REFUTED for verdict in some]
+    cells = tuple(
+        _cell(run_check(warmed_up(subject), killer, checklist) if every else verdict)
+        for verdict, every in zip(some, in_all, strict=True)
+    )
     outside = tuple((peer.name, _peer(peer, mutant, subject)) for peer in PEERS) if peers else ()
+    control = _control_status(name, checks, conditions, every=True) if any(in_all) else ""
     return MutantRow(
-        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, "", outside
+        mutant.name, mutant.summary, mutant.category, mutant.citation, mutant.killed_by, cells, control, outside
     )
 
 
-def _control_status(name: str, checks: Sequence[str], conditions: Conditions) -> str:
-    """Return what the check that a mutant names says of the same subject without the bug."""
+def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
+    """Return what the check that a mutant names says of the same subject without the bug, in every scenario or some."""
     mutant = _mutant(name)
-    killer = check_named(mutant.killed_by)
-    return run_check(_thinned(mutant.control()), killer, _checklist(checks, conditions, (killer,))).status.value
+    killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
+    checklist = _checklist(checks, conditions, (killer,))
+    return run_check(subject if every else _in_some(subject), killer, checklist).status.value
 
 
-def _sharing(chosen: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=1)
+def _sharing(chosen: tuple[str, ...]) -> list[str]:
     """Return, for each mutant, the first whose control is made of the same and judged by the same check."""
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
@@ -189,11 +204,8 @@ def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
     return {check: tuple(names) for check, names in alone.items()}
 
 
-def _in_all(subject: Subject, verdict: Verdict, killer: Check, checklist: Checklist) -> Verdict:
-    """Return the verdict of the named check in all scenarios, where those of ``verdict`` were not enough."""
-    if verdict.check != killer.name or verdict.status is Status.REFUTED:
-        return verdict
-    return run_check(warmed_up(subject), killer, checklist)
+def _in_some(subject: Subject) -> Subject:
+    return subject._replace(scenarios=subject.scenarios[::APART])
 
 
 def _thinned(subject: Subject) -> Subject:
