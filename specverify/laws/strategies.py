@@ -2,12 +2,16 @@
 
 What is drawn leans towards what breaks verifiers: zeros, ties, point masses, p = q, supports that are disjoint or one
 inside the other, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
+
+A strategy is made once for its arguments: Hypothesis looks through every new one, which takes longer than drawing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +36,11 @@ _POSITIVE = st.integers(1, 5)
 def pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
     """Rational pmfs: object arrays ``[vocabulary]`` of ``Fraction`` summing to 1, with zeros, ties and point masses."""
     check_integer(vocabulary, "the vocabulary")
+    return _pmfs(vocabulary)
+
+
+@cache
+def _pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
     soft = _soft(vocabulary)
     return st.one_of(soft, _tied(vocabulary), _sparse(vocabulary), soft, _points(vocabulary)).map(_normalised)
 
@@ -45,7 +54,13 @@ def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
 
 def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
     """Pairs (p, q) of rational pmfs ``[vocabulary]``: independent, equal, disjoint, or nested either way."""
-    rows = pmfs(vocabulary)
+    check_integer(vocabulary, "the vocabulary")
+    return _pmf_pairs(vocabulary)
+
+
+@cache
+def _pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
+    rows = _pmfs(vocabulary)
     related = [st.tuples(rows, rows), rows.map(lambda p: (p, p)), _nested(vocabulary)]
     if vocabulary > 1:
         related.append(_disjoint(vocabulary))
@@ -69,7 +84,13 @@ def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
 
 def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
     """Language models (target, draft), row by row one of ``pmf_pairs``: both ``tokens -> [vocabulary]``."""
-    tables = _tables(pmf_pairs(vocabulary), "(p, q)")
+    check_integer(vocabulary, "the vocabulary")
+    return _table_pairs(vocabulary)
+
+
+@cache
+def _table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
+    tables = _tables(_pmf_pairs(vocabulary), "(p, q)")
     return tables.map(lambda table: ((lambda tokens: table(tokens)[0]), (lambda tokens: table(tokens)[1])))
 
 
@@ -81,13 +102,22 @@ def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrateg
     return _tasks(vocabulary, shortest, longest)
 
 
-@st.composite
-def _tasks(draw: DrawFn, vocabulary: int, shortest: int, longest: int) -> Task:
-    target, drafter = draw(table_pairs(vocabulary))
-    tokens = st.integers(0, vocabulary - 1)
-    none, one, some = st.just(()), st.tuples(tokens), st.sets(tokens, min_size=1).map(sorted).map(tuple)
-    eos = draw(st.one_of(none, none, one, some))
-    return Task(target, drafter, eos=eos, horizon=draw(st.integers(shortest, longest)))
+@cache
+def _tasks(vocabulary: int, shortest: int, longest: int) -> SearchStrategy[Task]:
+    tokens, none = _tokens(vocabulary), st.just(())
+    some = st.sets(tokens, min_size=1).map(sorted).map(tuple)
+    eos = st.one_of(none, none, st.tuples(tokens), some)
+    return st.builds(
+        lambda models, eos, horizon: Task(models[0], models[1], eos=eos, horizon=horizon),
+        _table_pairs(vocabulary),
+        eos,
+        st.integers(shortest, longest),
+    )
+
+
+@cache
+def _tokens(vocabulary: int) -> SearchStrategy[int]:
+    return st.integers(0, vocabulary - 1)
 
 
 class _Table:
@@ -111,6 +141,7 @@ def _tables(draw: DrawFn, rows: SearchStrategy[Any], label: str) -> _Table:
     return _Table(draw(st.data()), rows, label)
 
 
+@cache
 def _soft(vocabulary: int) -> SearchStrategy[Weights]:
     return st.tuples(*[_POSITIVE] * vocabulary)
 
@@ -150,19 +181,23 @@ KINDS: dict[str, Callable[[int], SearchStrategy[Weights]]] = {
 at 0, ``flat`` all equal, ``peaked`` one token with nearly everything, ``point`` one token with everything."""
 
 
-@st.composite
-def _disjoint(draw: DrawFn, vocabulary: int) -> PmfPair:
-    weights, tokens = draw(_soft(vocabulary)), st.integers(0, vocabulary - 1)
-    mine = draw(st.sets(tokens, min_size=1, max_size=vocabulary - 1))
+def _disjoint(vocabulary: int) -> SearchStrategy[PmfPair]:
+    mine = st.sets(_tokens(vocabulary), min_size=1, max_size=vocabulary - 1)
+    return st.builds(_parted, _soft(vocabulary), mine)
+
+
+def _parted(weights: Weights, mine: AbstractSet[int]) -> PmfPair:
     return _normalised(_within(weights, mine.__contains__)), _normalised(_within(weights, lambda v: v not in mine))
 
 
-@st.composite
-def _nested(draw: DrawFn, vocabulary: int) -> PmfPair:
-    inner = draw(st.sets(st.integers(0, vocabulary - 1), min_size=1))
-    small, large = draw(_soft(vocabulary)), draw(_soft(vocabulary))
+def _nested(vocabulary: int) -> SearchStrategy[PmfPair]:
+    inner, soft = st.sets(_tokens(vocabulary), min_size=1), _soft(vocabulary)
+    return st.builds(_one_in_other, inner, soft, soft, st.booleans())
+
+
+def _one_in_other(inner: AbstractSet[int], small: Weights, large: Weights, as_they_are: bool) -> PmfPair:
     pair = _normalised(_within(small, inner.__contains__)), _normalised(large)
-    return pair if draw(st.booleans()) else pair[::-1]
+    return pair if as_they_are else pair[::-1]
 
 
 def _within(weights: Weights, keep: Callable[[int], bool]) -> Weights:
