@@ -21,7 +21,7 @@ from specverify.laws.draws import Tape
 from specverify.laws.grid import Cell, cells_between, chain_breakpoints, drafted, rows_of
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
-from specverify.subjects.kernel_tables import DEEP_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of
+from specverify.subjects.kernel_tables import KERNEL_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of
 
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
@@ -74,7 +74,7 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int) -> Round
 def deep_rounds_of(kernel: Kernel, budget: int) -> Rounds:
     """Return as many of ``deep_situations`` as fit into ``budget`` rows of one look."""
     tables = ((situation,) for situation in deep_situations(kernel))
-    return _of_tables(kernel, DEEP_GAMMA, SIZE, budget, tables)
+    return _of_tables(kernel, KERNEL_GAMMA, SIZE, budget, tables)
 
 
 def runs_on(rounds: Rounds) -> bool:

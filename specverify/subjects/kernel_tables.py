@@ -28,7 +28,7 @@ DENOMINATORS = (4, 3, 6, 5, 2, 8)
 DYADIC = (4, 2, 8)
 """For pmfs of sixteen bits, which hold these exactly."""
 PAIRS = ((0, 1), (1, 2), (0, 2))
-DEEP_GAMMA = 4
+KERNEL_GAMMA = 4
 """Drafts of the rows that are certain but for two, where nobody says how many a kernel is for."""
 
 
@@ -55,11 +55,11 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return those of ``DEEP_GAMMA`` drafts whose rows are certain but behind two numbers of drafts."""
+    """Return those of ``KERNEL_GAMMA`` drafts whose rows are certain but behind two numbers of drafts."""
     found = []
-    for table, places in enumerate(combinations(range(DEEP_GAMMA + 1), 2)):
+    for table, places in enumerate(combinations(range(KERNEL_GAMMA + 1), 2)):
         pair = PAIRS[table % len(PAIRS)]
-        models = race_tables(4, table, DEEP_GAMMA, pair) if kernel.race else grid_tables(SIZE, 4, table)
+        models = race_tables(4, table, KERNEL_GAMMA, pair) if kernel.race else grid_tables(SIZE, 4, table)
         found.append(certain_but(places, table, models, pair))
     return tuple(found)
 
@@ -67,7 +67,7 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 def certain_but(
     places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
 ) -> Situation:
-    """Return models of ``DEEP_GAMMA`` drafts: those given behind so many drafts, one and the same token elsewhere."""
+    """Return models of ``KERNEL_GAMMA`` drafts: those given behind so many drafts, one and the same token elsewhere."""
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
         if len(tokens) - len(PROMPT) in places:
@@ -77,8 +77,8 @@ def certain_but(
         return point
 
     target, draft = (cache(partial(row, model)) for model in models)
-    name = f"table {seed}, certain but behind {' and '.join(map(str, places))} drafts, gamma={DEEP_GAMMA}"
-    return Situation(name, target, draft, DEEP_GAMMA, pair)
+    name = f"table {seed}, certain but behind {' and '.join(map(str, places))} drafts, gamma={KERNEL_GAMMA}"
+    return Situation(name, target, draft, KERNEL_GAMMA, pair)
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
