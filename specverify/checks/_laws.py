@@ -199,11 +199,11 @@ def differ(one: Law, other: Law) -> bool:
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     """Return the law of an engine at one setting; several checks read the same one."""
-    return _enumerated(program.open, conditions.runs, conditions.jobs)
+    return law_of_opened(program.open, conditions.runs, conditions.jobs)
 
 
 @lru_cache(maxsize=64)
-def _enumerated(opened: OpenProgram, runs: int, jobs: int) -> Law:
+def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:

@@ -112,23 +112,24 @@ def beyond_reach(case: Case) -> bool:
     """Return whether a whole decode has too many paths to follow, as far as other cases are left in its place."""
     here = case.situation
     if isinstance(here, EngineProgram):
-        return here.most_paths < math.inf and _paths_of_program(here.open) > here.most_paths
+        return here.most_paths < math.inf and paths_of_program(here.open) > here.most_paths
     if not isinstance(here, InScenario):
         return False
     if case.subject.whole:
-        return _paths_of_whole(here) > PATHS_IN_REACH
+        return paths_of_whole(here) > PATHS_IN_REACH
     certain = case.subject.most_runs == math.inf or is_certain(here.scenario.shape)
-    return not certain and _runs_by_round(here) > case.subject.most_runs
+    return not certain and runs_by_round(here) > case.subject.most_runs
 
 
 @lru_cache(maxsize=64)
-def _paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
+def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
+    """Return about how many paths a program has."""
     with opened() as run:
         return estimated_paths(run)
 
 
 @lru_cache(maxsize=4096)
-def _runs_by_round(here: InScenario) -> float:
+def runs_by_round(here: InScenario) -> float:
     """Return about how many runs the law of a decoder takes: those of a first round, at each text before the last."""
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
@@ -137,7 +138,8 @@ def _runs_by_round(here: InScenario) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _paths_of_whole(here: InScenario) -> float:
+def paths_of_whole(here: InScenario) -> float:
+    """Return about how many paths a whole decode has, its states not merged."""
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 

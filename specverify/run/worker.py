@@ -21,6 +21,7 @@ from typing import NamedTuple
 from specverify.base.process import Changes
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, Conditions, checks_named
+from specverify.checks.forgetting import forget_laws
 from specverify.checks.samples_fit_law import tests_of
 from specverify.engines import found_engines
 from specverify.foreign.guard import guarded
@@ -146,6 +147,7 @@ def examine(
     progress = lambda check, examined, cases: tell(Began(check, examined, cases))  # noqa: E731
     for verdict in verify_subject(opened.subject, checklist, progress, opened.seconds, opened.changes):
         tell(verdict)
+    forget_laws()
 
 
 def replay(identifier: str, seconds: float, tell: Tell) -> None:

@@ -16,6 +16,7 @@ from reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
+from specverify.checks.forgetting import forget_laws
 from specverify.laws.divided import divided_counts
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.scenarios import Scenario
@@ -133,6 +134,7 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
             for verdict in verify_subject(subject, Checklist(EXACT_CHECKS))
             if verdict.status in ACCUSATIONS
         ]
+        forget_laws()
     return found
 
 

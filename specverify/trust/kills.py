@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, Check, Conditions, check_named, checks_named
+from specverify.checks.forgetting import forget_laws
 from specverify.mutants import Mutant, mutants, suspects
 from specverify.run.verify import Checklist, run_check, verify_subject, warmed_up
 from specverify.subjects.subject import Method, Subject
@@ -113,6 +114,7 @@ def kill_matrix(
     works: list[Callable[[], Any]] = [partial(_without_control, name, names, conditions, peers) for name in chosen]
     works += [partial(control_row, name, names, conditions) for name in suspected]
     works += [partial(_control_status, name, names, conditions) for name in dict.fromkeys(shared)]
+    works = [partial(_and_forgotten, work) for work in works]
     told = [*chosen, *suspected, *(f"{name} without the bug" for name in dict.fromkeys(shared))]
     done = list(in_parallel(works, jobs, lambda index: progress(told[index])))
     number = len(chosen) + len(suspected)
@@ -130,6 +132,12 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
     """Return what every check says of one mutant, and what the named one says of its control."""
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
+
+
+def _and_forgotten(work: Callable[[], Any]) -> Any:
+    found = work()
+    forget_laws()
+    return found
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
