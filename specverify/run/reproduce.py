@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -11,23 +12,32 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple
 
 from reference import Tokens
 from specverify.base.verdict import Examination
 from specverify.checks import Case, Check, Conditions
 from specverify.checks._laws import enumerated
+from specverify.checks._observed import Seen, seen_in
+from specverify.checks.acceptance_law import Rate, rates, told
+from specverify.checks.cache_equals_prefill import misfed
 from specverify.checks.check import case_of_program
+from specverify.checks.inputs_unchanged import undocumented
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.engines import Reproducer
 from specverify.laws.enumeration import program_law
 from specverify.run.catalogue import reproducer_of, written_as_scripts
-from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
+from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Drafted, Fault, NoScript, calls_to_see
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
-FEW_CALLS = 1000
+SECONDS = 10.0
+"""For the search of a smaller setting: with it, what is found is written and run within half a minute."""
+CLEAR = 1e-3
+"""A rate of emission that is off by less is not shown by a script."""
+FEW_CALLS = 300
 """A smaller setting may need more calls than the one before it, up to these."""
 
 
@@ -49,7 +59,7 @@ def reproduction(
     case: Case,
     check: Check,
     conditions: Conditions = DEFAULTS,
-    seconds: float = 60.0,
+    seconds: float = SECONDS,
     progress: Progress = lambda doing: None,
 ) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
@@ -64,7 +74,7 @@ def reproduction(
 
 
 def reproduction_of_error(
-    subject: Subject, seconds: float = 60.0, progress: Progress = lambda doing: None
+    subject: Subject, seconds: float = SECONDS, progress: Progress = lambda doing: None
 ) -> Reproduction:
     """Return a script for a call that raises with speculation and does not without, as ``reproduction``."""
     program = subject.programs[0] if subject.programs else None
@@ -176,7 +186,8 @@ def _error(program: EngineProgram) -> Fault | None:
         raise NoScript(f"the engine refuses it, and says so: {error}") from error
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         kind = type(error).__name__
-        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind)
+        frames = tuple((at.filename, at.lineno or 0, at.line or "") for at in extract_tb(error.__traceback__))
+        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind, frames=frames)
     return None
 
 
@@ -204,13 +215,54 @@ def _support_fault(program: EngineProgram, _: Examination, conditions: Condition
 
 
 def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
-    certain = max(program.law().values()) > 1 - 1e-6
     said = f"the {examined.returned} that are returned are not those of a call without speculation"
-    return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=examined.returned)
+    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, returned=examined.returned)
 
 
-def _changed_fault(_: EngineProgram, examined: Examination, __: Conditions) -> Fault:
-    return Fault(examined.statement, changed=True)
+def _cache_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    seen = _seen(program)
+    fed = any(
+        misfed(forward, seen.prompt + run.ends[0][0], seen.prompt) for run in seen.runs for forward in run.seen.forwards
+    )
+    said = examined.statement.removeprefix(f"{program.name}: ")
+    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, cache="fed" if fed else "held")
+
+
+def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
+    seen, expected = _seen(program), program.law()
+    found = [rate for rate in rates(seen, expected) if abs(rate.emitted - rate.expected) > CLEAR]
+    law: dict[Tokens, float] = {}
+    for new, mass in (end for run in seen.runs for end in run.ends):
+        law[new] = law.get(new, 0.0) + mass
+    beyond = [(*rate.before, rate.token) for rate in found if not rate.p]
+    wrong = [new for new in law if not expected.get(new) and any(new[: len(begin)] == begin for begin in beyond)]
+    if wrong:
+        return _likeliest(law, expected, wrong, "drafts of probability 0 are emitted")
+    faults = [_rate_fault(rate) for rate in found if rate.rounds == (0,)]
+    if not faults:
+        raise NoScript("drafts of the first round are emitted as they should be, and a script looks at those alone")
+    return min(faults, key=lambda fault: fault.calls)
+
+
+def _rate_fault(rate: Rate) -> Fault:
+    calls = math.ceil(2 * calls_to_see(rate.expected, rate.emitted) / rate.reached)
+    drafted = Drafted(rate.before, rate.token, rate.p)
+    return Fault(told(rate), expected=rate.expected, got=rate.emitted, calls=calls, drafted=drafted)
+
+
+def _seen(program: EngineProgram) -> Seen:
+    if program.watch is None:
+        raise NoScript(f"{program.name} cannot be looked into while it runs")
+    return seen_in(program.watch)
+
+
+def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    found = (undocumented(run, program) for run in _seen(program).runs)
+    return Fault(examined.statement.removeprefix(f"{program.name}: "), changed=next(filter(None, found)))
+
+
+def _is_certain(program: EngineProgram) -> bool:
+    return max(program.law().values()) > 1 - 1e-6
 
 
 FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
@@ -219,6 +271,8 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
     "support_at_boundary_draws": _support_fault,
     "scores_match": _returned_fault,
     "inputs_unchanged": _changed_fault,
+    "cache_equals_prefill": _cache_fault,
+    "acceptance_law": _acceptance_fault,
 }
 """Check -> what a script has to show of its refutation."""
 

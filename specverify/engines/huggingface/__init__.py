@@ -40,7 +40,7 @@ def _rows_alone() -> Iterable[str]:
 def _script(source: Any, fault: Fault) -> str:
     from specverify.engines.huggingface.script import script_of  # noqa: PLC0415 - needs transformers
 
-    return script_of(source.generation, fault)
+    return script_of(source.generation, fault, source.setting.name)
 
 
 def _smaller(source: Any) -> Iterable[tuple[str, EngineProgram]]:

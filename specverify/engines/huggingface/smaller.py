@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from reference import Tokens
 from specverify.engines.huggingface.generation import GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.subjects.subject import EngineProgram
@@ -45,6 +46,17 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
     for applies, said, change in listed:
         if applies:
             yield said, setting._replace(**change)
+    if setting.sample:
+        for prompt in _other_prompts(setting):
+            yield f"greedy, prompt {prompt}", setting._replace(sample=False, prompt=prompt)
+
+
+def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
+    """Yield the prompts that differ in one token: greedy text shows a fault after some prompts and not after others."""
+    for place, held in enumerate(setting.prompt):
+        for token in range(setting.vocabulary):
+            if token != held:
+                yield (*setting.prompt[:place], token, *setting.prompt[place + 1 :])
 
 
 def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
