@@ -16,8 +16,10 @@ class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class Drafted(NamedTuple):
-    """A draft of the first round that is emitted too often or too seldom."""
+    """A draft that is emitted too often or too seldom."""
 
+    rounds: tuple[int, ...]
+    """At how many new tokens the rounds began, up to the one in which it is reached."""
     before: Tokens
     """The new tokens before it."""
     token: int

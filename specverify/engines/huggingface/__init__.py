@@ -49,6 +49,12 @@ def _smaller(source: Any) -> Iterable[tuple[str, EngineProgram]]:
     return smaller_programs(source)
 
 
+def _clearer(source: Any) -> Iterable[tuple[str, EngineProgram]]:
+    from specverify.engines.huggingface.smaller import clearer_programs  # noqa: PLC0415 - needs transformers
+
+    return clearer_programs(source)
+
+
 def _is_model(model: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == "transformers" for kind in type(model).__mro__)
 
@@ -85,7 +91,7 @@ ENGINE = Engine(
             "generate() without speculation, under every option of its law: hf:alone/NAME each", _rows_alone
         ),
     },
-    reproducer=Reproducer(_script, _smaller),
+    reproducer=Reproducer(_script, _smaller, _clearer),
     reads=_reads,
     passes=_passes,
 )

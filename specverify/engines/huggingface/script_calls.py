@@ -143,7 +143,7 @@ def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: l
     written.imports.add("DynamicCache")
     before += [
         "cache = DynamicCache(config=target.config)",
-        f"target(torch.tensor({ids.tolist()}), past_key_values=cache, use_cache=True)",
+        f"target.forward(torch.tensor({ids.tolist()}), past_key_values=cache, use_cache=True)",
     ]
     return "cache"
 

@@ -64,8 +64,10 @@ def _passes_code(fault: Fault, start: int, engine: GenerateCall, early: bool) ->
     seen = {"start": start, "calls": fault.calls, "ids": ids, "skip": drafts if early else ""}
     if fault.drafted is None:
         return (FED if fault.cache == "fed" else HELD).format(**seen)
-    drafted = {"before": code(fault.drafted.before), "place": len(fault.drafted.before), "draft": fault.drafted.token}
-    return DRAFTED.format(**seen, **drafted, p=fault.drafted.p, apart=abs(fault.got - fault.expected))
+    rounds, before, draft, p = fault.drafted
+    place, apart = len(before), abs(fault.got - fault.expected)
+    drafted = {"rounds": list(rounds), "number": len(rounds), "before": list(before), "place": place, "draft": draft}
+    return DRAFTED.format(**seen, **drafted, offset=place - rounds[-1], p=p, apart=apart)
 
 
 def _sampled_code(fault: Fault, start: int) -> str:

@@ -74,7 +74,7 @@ for seed in range({calls}):
     for number, (held, layers) in enumerate(passes, start=1):
         cache = DynamicCache(config=target.config)
         if held:
-            target(torch.tensor([text[:held]]), past_key_values=cache, use_cache=True)
+            target.forward(torch.tensor([text[:held]]), past_key_values=cache, use_cache=True)
         for layer, (right, found) in enumerate(zip([(kept.keys, kept.values) for kept in cache.layers], layers)):
             for kind, expected, got in zip(("keys", "values"), right, found):
                 for place in (~torch.isclose(got, expected, 2**-20, 2**-20)).nonzero().tolist():
@@ -86,22 +86,25 @@ print("every cache is that of one forward pass over the text, with {calls} seeds
 )
 
 DRAFTED = (
-    NOTE.replace("{noted}", "tuple(fed[max({start} - held, 1) :])")
+    NOTE.replace("{noted}", "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])")
     + """
-BEFORE, DRAFT, CALLS = {before}, {draft}, {calls}
-P, APART = {p!r}, {apart!r}  # by enumeration: of DRAFT behind BEFORE; what was found, from min(P, q)
+ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}
+P, APART = {p!r}, {apart!r}  # by enumeration: p of DRAFT behind BEFORE, and how far from min(P, q) it was found
 torch.manual_seed(0)
-texts, rounds = [tuple(plain()[0, {start}:].tolist()) for _ in range(CALLS)], []
+texts = [plain()[0, {start}:].tolist() for _ in range(CALLS)]
+behind = [new[{place} : {place} + 1] for new in texts if new[:{place}] == BEFORE]
+p, reached = behind.count([DRAFT]) / len(behind), []
 for _ in range(CALLS):
     passes.clear()
-    new = tuple(speculative()[0, {start}:].tolist())
-    rounds.append((passes[0], new))
-texts = [new[{place}] for new in texts if new[:{place}] == BEFORE]
-reached = [(drafts[{place}], new[{place}]) for drafts, new in rounds if drafts[:{place}] == new[:{place}] == BEFORE]
-p, q = texts.count(DRAFT) / len(texts), sum(draft == DRAFT for draft, _ in reached) / len(reached)
+    new = speculative()[0, {start}:].tolist()
+    begins, drafts = zip(*passes)
+    here = list(begins[:{number}]) == ROUNDS and new[:{place}] == BEFORE and len(new) > {place}
+    if here and len(drafts[{number} - 1]) > {offset}:
+        reached.append((drafts[{number} - 1][{offset}], new[{place}]))
+q = [draft for draft, _ in reached].count(DRAFT) / len(reached)
 got = reached.count((DRAFT, DRAFT)) / len(reached)
-print(f"draft {{DRAFT}} behind {{BEFORE}}: p is {{p:.4f}} and q {{q:.4f}} in {{len(texts)}} and {{len(reached)}} calls")
-print(f"it is emitted: expected {{min(P, q):.4f}}, which is min(p, q), got {{got:.4f}}")
+print(f"draft {{DRAFT}} behind {{BEFORE}}, of {{len(reached)}} drafts: p = {{P:.4f}} ({{p:.4f}} here), q = {{q:.4f}}")
+print(f"expected to be emitted with probability {{min(P, q):.4f}}, which is min(p, q), got {{got:.4f}}")
 sys.exit(125 if abs(p - P) > APART / 2 else 1 if abs(got - min(P, q)) > APART / 2 else 0)
 """
 )

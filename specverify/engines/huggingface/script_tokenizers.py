@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -35,7 +36,9 @@ def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]
 
 def imports_code(pieces: str) -> list[str]:
     """Return the import of what ``pieces`` use of the library of tokenizers."""
-    names = [name for name in ("Tokenizer", "decoders", "models", "pre_tokenizers") if f" {name}" in pieces]
+    names = [
+        name for name in ("Tokenizer", "decoders", "models", "pre_tokenizers") if re.search(rf"\b{name}[.(]", pieces)
+    ]
     return [f"from tokenizers import {', '.join(names)}"] if "Tokenizer" in names else []
 
 

@@ -10,6 +10,9 @@ from specverify.engines.huggingface.generation import GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.subjects.subject import EngineProgram
 
+HOT = 3.0
+"""A temperature at which rare tokens are not rare."""
+
 
 class Source(NamedTuple):
     """What a program is made of, as a script of it needs it."""
@@ -34,7 +37,7 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
         *((True, f"no {entry[0]}", {"assistant": _without(setting.assistant, entry)}) for entry in setting.assistant),
         (setting.sample and bool(setting.top_k), "no top_k", {"top_k": None}),
         (setting.sample and setting.top_p is not None, "no top_p", {"top_p": None}),
-        (setting.sample and setting.temperature != 1, "temperature 1", {"temperature": 1.0}),
+        (setting.sample and setting.temperature not in {1, HOT}, "temperature 1", {"temperature": 1.0}),
         (bool(setting.eos), "no end of sequence", {"eos": ()}),
         (
             setting.vocabulary - 1 > max(1, *setting.prompt, *setting.eos),
@@ -46,6 +49,12 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
     for applies, said, change in listed:
         if applies:
             yield said, setting._replace(**change)
+
+
+def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
+    """Yield settings at which a fault may be seen in fewer calls: sampled hotter, or in one greedy call."""
+    if setting.sample and setting.temperature < HOT:
+        yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
     if setting.sample:
         for prompt in _other_prompts(setting):
             yield f"greedy, prompt {prompt}", setting._replace(sample=False, prompt=prompt)
@@ -67,3 +76,9 @@ def smaller_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
     """Yield the program of every smaller setting."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
+
+
+def clearer_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
+    """Yield the program of every setting that may show more."""
+    for said, clearer in clearer_settings(source.setting):
+        yield said, source.program(clearer)
