@@ -23,6 +23,7 @@ from specverify.engines.huggingface.script_ends import (
     end_code,
     interrupt_code,
     is_broken_off,
+    note_code,
     precise_code,
     uniform_code,
 )
@@ -69,26 +70,26 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
     early = bool(caught.speculative["generation_config"].assistant_early_exit)
     greedy = not caught.plain["generation_config"].do_sample
     # a call that is made once needs no function, and nothing anew
-    several = bool(fault.error or fault.cache) or fault.calls > 1 or not (greedy or fault.changed)
+    several = bool(fault.error) or fault.calls > 1 or not (greedy or fault.changed or fault.cache)
     anew = anew and several
     first = () if fault.changed else settings
     calls = _calls(caught, fault, [*(objects if anew else ()), *first], several, names[-1])
+    made = calls_code(calls, engine, written)
     setup = [*written.before, models[0], *(() if anew else objects), *(settings if fault.changed else ())]
-    setup += [precise_code(fault, engine, names)] if fault.returned else []
+    setup += [note_code(fault, engine, early)] if fault.cache or fault.drafted else []
+    setup += [precise_code(fault, engine, names)] if fault.returned or fault.cache == "held" else []
     setup += [uniform_code(fault.uniform)] if fault.uniform is not None else []
     setup += [interrupt_code(engine)] if any(call.drafter for call in calls) else []
-    made = calls_code(calls, engine, written)
     setup += [contents_code(fault)] if fault.changed else []
-    made += ["broken_off()"] if is_broken_off(fault) else []
     if any("fill(" in piece for piece in models):
         setup.insert(0, fill_code(written))
-    pieces = [*setup, *made, end_code(fault, greedy, engine, early)]
+    pieces = [*setup, *made, end_code(fault, greedy, engine)]
     return joined([_head(fault, cause), *_imports(written, pieces), *pieces])
 
 
 def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, drafter: str) -> list[Call]:
     if is_broken_off(fault):
-        return [Call(caught.speculative, "broken_off", drafter=drafter)]
+        return [Call(caught.speculative, "", function=False, drafter=drafter)]
     calls = []
     if not (fault.changed or fault.cache):
         calls.append(Call(caught.plain, "plain" if several else "expected", several))

@@ -63,6 +63,9 @@ def calls_code(calls: Sequence[Call], engine: GenerateCall, written: Written) ->
 
 def _written(call: Call, done: list[str], arguments: Mapping[str, str]) -> list[str]:
     tokens = ".sequences" if _asked_by_the_row(call.given) and call.name else ""
+    if call.drafter and not call.function:
+        made = call_code("target.generate", arguments, WIDTH - 4)
+        return BROKEN_OFF.format(drafter=call.drafter, call=indented(made)).split("\n")[1:]
     if call.drafter:
         made = call_code("target.generate", arguments, WIDTH - 8) + tokens
         return [function_code(call.name, BROKEN_OFF.format(drafter=call.drafter, call=indented(made)).split("\n"))]

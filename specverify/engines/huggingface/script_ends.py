@@ -17,11 +17,14 @@ from specverify.engines.huggingface.script_evidence import (
     IMPOSSIBLE,
     INTERRUPT,
     LAW,
+    NOTE,
+    NOTED,
     RETURNED,
     RETURNED_IN_SEVERAL,
     UNIFORM,
+    WITH_SEEDS,
 )
-from specverify.engines.huggingface.script_text import code
+from specverify.engines.huggingface.script_text import code, indented
 from specverify.subjects.fault import Fault, NoScript
 
 BROKEN = "after a call that was broken off"
@@ -38,11 +41,8 @@ OWNED = {
 """What an object of the caller's holds, by the name it has where it is said to have changed."""
 
 
-def end_code(fault: Fault, greedy: bool, engine: GenerateCall, early: bool) -> str:
-    """Return what stands behind the calls: what is expected and got, and the status.
-
-    ``early`` says that the target drafts itself, by fewer layers.
-    """
+def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
+    """Return what stands behind the calls: what is expected and got, and the status."""
     start = len(engine.start)
     if fault.changed:
         return CHANGED
@@ -53,21 +53,35 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall, early: bool) -> s
         form = RETURNED_IN_SEVERAL if fault.calls > 1 else RETURNED
         return form.format(start=start, name=name, part=part, calls=fault.calls, compared=COMPARED)
     if fault.cache or fault.drafted:
-        return _passes_code(fault, start, engine, early)
+        return _passes_code(fault, start)
     return GREEDY.format(start=start) if greedy else _sampled_code(fault, start)
 
 
-def _passes_code(fault: Fault, start: int, engine: GenerateCall, early: bool) -> str:
+def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
+    """Return what notes every forward pass of the target. ``early`` says that it drafts itself, by fewer layers."""
     layers = engine.target.config.num_hidden_layers
-    drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    "
+    drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
     ids = "decoder_input_ids" if engine.target.config.is_encoder_decoder else "input_ids"
-    seen = {"start": start, "calls": fault.calls, "ids": ids, "skip": drafts if early else ""}
-    if fault.drafted is None:
-        return (FED if fault.cache == "fed" else HELD).format(**seen)
-    rounds, before, draft, p = fault.drafted
-    place, apart = len(before), abs(fault.got - fault.expected)
-    drafted = {"rounds": list(rounds), "number": len(rounds), "before": list(before), "place": place, "draft": draft}
-    return DRAFTED.format(**seen, **drafted, offset=place - rounds[-1], p=p, apart=apart)
+    return NOTE.format(ids=ids, skip=drafts, noted=NOTED[fault.cache].format(start=len(engine.start)))
+
+
+def _passes_code(fault: Fault, start: int) -> str:
+    if fault.drafted:
+        rounds, before, draft, p = fault.drafted
+        found = {
+            "number": len(rounds),
+            "place": len(before),
+            "offset": len(before) - rounds[-1],
+            "draft": draft,
+            "p": p,
+        }
+        apart = abs(fault.got - fault.expected)
+        return DRAFTED.format(**found, rounds=[*rounds], before=[*before], apart=apart, start=start, calls=fault.calls)
+    compared = {"fed": FED, "held": HELD}[fault.cache].format(start=start).strip("\n")
+    right = 'print("before every forward pass the cache is that of the text")\n'
+    if fault.calls == 1:
+        return f"text = got[0].tolist()\n{compared}\n{right}"
+    return f"{WITH_SEEDS.format(calls=fault.calls)}{indented(compared)}\n{right}"
 
 
 def _sampled_code(fault: Fault, start: int) -> str:

@@ -2,7 +2,7 @@
 
 LAW = """
 WRONG, CALLS = {wrong}, {calls}
-EXPECTED, FOUND = {expected!r}, {got!r}  # their probability, by enumeration
+EXPECTED, FOUND = {expected:.6g}, {got:.6g}  # their probability, by enumeration
 
 
 def share(call):
@@ -11,9 +11,8 @@ def share(call):
 
 
 without, got = share(plain), share(speculative)
-print(f"new tokens {{' or '.join(map(str, WRONG))}}: {{without:.4f}} of {{CALLS}} calls without speculation")
-print(f"expected {{EXPECTED:.4f}}, got {{got:.4f}} in {{CALLS}} calls")
-middle = (EXPECTED + FOUND) / 2  # a call without speculation beyond it is another one than was looked at
+print(f"new tokens {{WRONG}}: expected {{EXPECTED:.4f}}, got {{got:.4f}} in {{CALLS}} calls, {{without:.4f}} without drafts")
+middle = (EXPECTED + FOUND) / 2  # plain calls beyond it are other ones than were looked at
 sys.exit(125 if without > middle else 1 if got > middle else 0)
 """
 
@@ -44,52 +43,45 @@ def note(model, given, named):
 target.register_forward_pre_hook(note, with_kwargs=True)
 """
 
-FED = (
-    NOTE.replace("{noted}", "(held, fed)")
-    + """
+FED = """
+for number, (held, fed) in enumerate(passes, start=1):
+    due = text[held : max({start}, held + 1)]
+    if fed[: len(due)] != due:
+        print(f"forward pass {{number}}, for the text {{text}}, with {{held}} tokens in the cache")
+        print(f"expected to be fed {{due}} first, got {{fed}}")
+        sys.exit(1)
+"""
+
+HELD = """
+for number, (held, layers) in enumerate(passes, start=1):
+    cache = DynamicCache(config=target.config)
+    if held:
+        target.forward(torch.tensor([text[:held]]), past_key_values=cache, use_cache=True)
+    for layer, (right, found) in enumerate(zip([(kept.keys, kept.values) for kept in cache.layers], layers)):
+        for kind, expected, got in zip(("keys", "values"), right, found):
+            for place in (~torch.isclose(got, expected, 2**-20, 2**-20)).nonzero().tolist():
+                values = f"expected {{expected[tuple(place)]:.4f}}, got {{got[tuple(place)]:.4f}}"
+                print(f"forward pass {{number}}, {{kind}} of layer {{layer}} at {{place}}: {{values}}")
+                sys.exit(1)
+"""
+
+WITH_SEEDS = """
 for seed in range({calls}):
     passes.clear()
     torch.manual_seed(seed)
     text = speculative()[0].tolist()
-    for number, (held, fed) in enumerate(passes, start=1):
-        due = text[held : max({start}, held + 1)]
-        if fed[: len(due)] != due:
-            print(f"forward pass {{number}}, for the text {{text}}, with {{held}} tokens in the cache")
-            print(f"expected to be fed {{due}} first, got {{fed}}")
-            sys.exit(1)
-print("every forward pass was fed what its cache lacks, with {calls} seeds")
 """
-)
 
-HELD = (
-    NOTE.replace(
-        "{noted}", "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])"
-    )
-    + """
-target.double()
-for seed in range({calls}):
-    passes.clear()
-    torch.manual_seed(seed)
-    text = speculative()[0].tolist()
-    for number, (held, layers) in enumerate(passes, start=1):
-        cache = DynamicCache(config=target.config)
-        if held:
-            target.forward(torch.tensor([text[:held]]), past_key_values=cache, use_cache=True)
-        for layer, (right, found) in enumerate(zip([(kept.keys, kept.values) for kept in cache.layers], layers)):
-            for kind, expected, got in zip(("keys", "values"), right, found):
-                for place in (~torch.isclose(got, expected, 2**-20, 2**-20)).nonzero().tolist():
-                    values = f"expected {{expected[tuple(place)]:.4f}}, got {{got[tuple(place)]:.4f}}"
-                    print(f"forward pass {{number}}, {{kind}} of layer {{layer}}, at {{place}}: {{values}}")
-                    sys.exit(1)
-print("every cache is that of one forward pass over the text, with {calls} seeds")
-"""
-)
+NOTED = {
+    "fed": "(held, fed)",
+    "held": "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])",
+    "": "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])",
+}
+"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, or where it began and its drafts."""
 
-DRAFTED = (
-    NOTE.replace("{noted}", "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])")
-    + """
+DRAFTED = """
 ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}
-P, APART = {p!r}, {apart!r}  # by enumeration: p of DRAFT behind BEFORE, and how far from min(P, q) it was found
+P, APART = {p:.6g}, {apart:.6g}  # by enumeration: p of DRAFT behind BEFORE, and how far it was found from min(P, q)
 torch.manual_seed(0)
 texts = [plain()[0, {start}:].tolist() for _ in range(CALLS)]
 behind = [new[{place} : {place} + 1] for new in texts if new[:{place}] == BEFORE]
@@ -99,15 +91,14 @@ for _ in range(CALLS):
     new = speculative()[0, {start}:].tolist()
     begins, drafts = zip(*passes)
     here = list(begins[:{number}]) == ROUNDS and new[:{place}] == BEFORE and len(new) > {place}
-    if here and len(drafts[{number} - 1]) > {offset}:
-        reached.append((drafts[{number} - 1][{offset}], new[{place}]))
+    if here and len(drafts[{at}]) > {offset}:
+        reached.append((drafts[{at}][{offset}], new[{place}]))
 q = [draft for draft, _ in reached].count(DRAFT) / len(reached)
 got = reached.count((DRAFT, DRAFT)) / len(reached)
 print(f"draft {{DRAFT}} behind {{BEFORE}}, of {{len(reached)}} drafts: p = {{P:.4f}} ({{p:.4f}} here), q = {{q:.4f}}")
 print(f"expected to be emitted with probability {{min(P, q):.4f}}, which is min(p, q), got {{got:.4f}}")
 sys.exit(125 if abs(p - P) > APART / 2 else 1 if abs(got - min(P, q)) > APART / 2 else 0)
 """
-)
 
 GREEDY = """
 expected, got = expected[0, {start}:].tolist(), got[0, {start}:].tolist()

@@ -52,16 +52,17 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield settings at which a fault may be seen in fewer calls: sampled hotter, or in one greedy call."""
+    """Yield settings at which a fault may be seen in fewer calls: hotter, in one greedy call, after other prompts."""
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
     if setting.sample:
-        for prompt in _other_prompts(setting):
-            yield f"greedy, prompt {prompt}", setting._replace(sample=False, prompt=prompt)
+        for sample, how in ((False, "greedy, "), (True, "")):
+            for prompt in _other_prompts(setting):
+                yield f"{how}prompt {prompt}", setting._replace(sample=sample, prompt=prompt)
 
 
 def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
-    """Yield the prompts that differ in one token: greedy text shows a fault after some prompts and not after others."""
+    """Yield the prompts that differ in one token: a fault shows after some prompts more than after others."""
     for place, held in enumerate(setting.prompt):
         for token in range(setting.vocabulary):
             if token != held:
