@@ -71,7 +71,7 @@ def imported(script):
 @pytest.mark.parametrize(
     ("name", "check", "printed"),
     [
-        ("prompt-lookup/guidance", "law_is_target", r"new tokens .*: expected 0\.\d{4}, got 0\.\d{4} in \d+ calls.*"),
+        ("prompt-lookup/guidance", "law_is_target", r"new tokens .* in \d+ calls: expected 0\.\d{4}, got 0\.\d{4} .*"),
         ("prompt-lookup/stop-strings", "stop_law", r"expected new tokens \[2\], got \[2, 2\]"),
         ("prompt-lookup/greedy", "scores_match", r"attentions of .*: expected \d+\.\d{4}, got \d+\.\d{4} at \[.*\]"),
         ("gemma4-assistant/plain", "scores_match", r"attentions of .*: expected shape .*, got .*"),
@@ -114,7 +114,7 @@ def test_an_error_and_a_changed_object_are_shown_by_a_script(name, check, printe
     subject = find_subject(f"hf:all/{name}")
     found = reproduced(name, check) if check else reproduction_of_error(subject, seconds=5)
     assert_is_read_in_one_go(found.script)
-    assert re.search(r"^Cause: transformers/.*, line \d+: ", found.script, re.MULTILINE)
+    assert re.search(r"^Cause: transformers/.*:\d+: ", found.script, re.MULTILINE)
     shown, mended = run_alone(found.script, tmp_path), run_alone(without_speculation(found.script), tmp_path)
     assert re.search(printed, shown.stdout)
     assert (shown.returncode, mended.returncode) == (1, 0), shown.stderr + mended.stdout + mended.stderr

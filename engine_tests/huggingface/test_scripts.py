@@ -15,7 +15,7 @@ from specverify.engines.huggingface.rows import BASE, rows
 from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.script_causes import CAUSES, cause_of
 from specverify.engines.huggingface.script_models import fill_code
-from specverify.engines.huggingface.script_text import Written, call_code
+from specverify.engines.huggingface.script_text import Written, call_code, list_code
 from specverify.engines.huggingface.script_tokenizers import tokenizers_code
 from specverify.engines.huggingface.situations import letters_tokenizer
 from specverify.engines.huggingface.smaller import HOT, clearer_settings
@@ -78,10 +78,7 @@ def test_the_line_of_every_cause_is_in_the_library():
 
 def test_the_line_that_raises_is_the_innermost_of_the_library():
     frames = ((torch.__file__, 1, "a"), (sys.modules["transformers"].__file__, 7, "b"), (torch.__file__, 3, "c"))
-    assert (
-        cause_of("assisted/plain", Fault("", error="ValueError", frames=frames))
-        == "transformers/__init__.py, line 7: b"
-    )
+    assert cause_of("assisted/plain", Fault("", error="ValueError", frames=frames)) == "transformers/__init__.py:7: b"
 
 
 def test_a_setting_without_a_known_cause_has_none():
@@ -93,7 +90,11 @@ def test_tokenizers_are_written_by_their_parts(tokenizer):
     written = Written(set(), set(), [], {}, {})
     lines = list(tokenizers_code({"tokenizer": tokenizer}, written))
     names = {}
-    exec("from tokenizers import *\nfrom transformers import PreTrainedTokenizerFast\n" + "\n".join(lines), names)
+    exec(
+        "from tokenizers import *\nfrom transformers import PreTrainedTokenizerFast\n"
+        + "\n".join([*written.before, *lines]),
+        names,
+    )
     assert "WordLevel" in lines[0]
     assert names["tokenizer"].backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
 
@@ -113,6 +114,8 @@ def test_a_long_call_takes_several_lines_and_none_is_too_long():
     assert max(map(len, made.splitlines())) <= 120
     assert len(made.splitlines()) == 5
     assert call_code("f", {"": "**same", "a": "1"}) == "f(**same, a=1)"
+    assert max(map(len, list_code(["(0, 1, 2)"] * 40).splitlines())) <= 120
+    assert list_code(["(0,)"]) == "[(0,)]"
 
 
 def test_what_may_show_more_is_hotter_or_after_another_prompt():

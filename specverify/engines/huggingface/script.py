@@ -146,7 +146,7 @@ def _head(fault: Fault, cause: str) -> str:
     said = "\n".join(textwrap.wrap(f'"""{fault.said}', WIDTH))
     cause = "\n".join(textwrap.wrap(f"Cause: {cause}", WIDTH)) + "\n" if cause else ""
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}, on the CPU."
-    return f'{said}\n\n{cause}{versions} Exit status: 0 fixed, 1 present, 125 cannot be tested.\n"""'
+    return f'{said}\n\n{cause}{versions} Exit status: 0 fixed, 1 present, 125 if anything else is raised.\n"""'
 
 
 def _imports(written: Written, pieces: list[str]) -> list[str]:

@@ -106,14 +106,14 @@ def cause_of(setting: str, fault: Fault) -> str:
     root = Path(transformers.__file__).parent
     for file, number, text in reversed(fault.frames):
         if Path(file).is_relative_to(root):
-            return f"{Path(file).relative_to(root.parent).as_posix()}, line {number}: {text}"
+            return f"{Path(file).relative_to(root.parent).as_posix()}:{number}: {text}"
     kind = kind_of(fault)
     for cause in CAUSES:
         fits = any(fnmatch(setting, pattern) for pattern in cause.settings.split())
         if fits and (not cause.kinds or kind in cause.kinds.split()):
             module = import_module(f"transformers.{cause.module}")
             found = _number(inspect.getsource(module).splitlines(), cause.line)
-            return f"{module.__name__.replace('.', '/')}.py, line {found}: {cause.line}" if found else ""
+            return f"{module.__name__.replace('.', '/')}.py:{found}: {cause.line}" if found else ""
     return ""
 
 

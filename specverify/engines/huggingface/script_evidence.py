@@ -1,8 +1,8 @@
 """The last parts of scripts, as they are filled in: what is expected, what is got, and the status."""
 
 LAW = """
-WRONG, CALLS = {wrong}, {calls}
-EXPECTED, FOUND = {expected:.6g}, {got:.6g}  # their probability, by enumeration
+WRONG = {wrong}
+EXPECTED, FOUND, CALLS = {expected:.6g}, {got:.6g}, {calls}  # the probability of WRONG, by enumeration
 
 
 def share(call):
@@ -11,7 +11,7 @@ def share(call):
 
 
 without, got = share(plain), share(speculative)
-print(f"new tokens {{WRONG}}: expected {{EXPECTED:.4f}}, got {{got:.4f}} in {{CALLS}} calls, {{without:.4f}} without drafts")
+print(f"new tokens {{WRONG}} in {{CALLS}} calls: expected {{EXPECTED:.4f}}, got {{got:.4f}} ({{without:.4f}} plain)")
 middle = (EXPECTED + FOUND) / 2  # plain calls beyond it are other ones than were looked at
 sys.exit(125 if without > middle else 1 if got > middle else 0)
 """

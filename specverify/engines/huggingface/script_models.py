@@ -105,7 +105,7 @@ def _weights(model: Any, built: str, written: Written) -> str:
         return call_code("stored", {"": built, " ": "\n".join(map(repr, lines))})
     seed, scale = found
     written.vectors.update(vectors)
-    return call_code("fill", {"": built, "seed": repr(seed), "scale": repr(scale)})
+    return call_code("fill", {"": built, " ": repr(seed), "  ": repr(scale)})
 
 
 def _recipe(model: Any) -> tuple[int, float] | None:

@@ -10,9 +10,9 @@ WIDTH = 120
 """Of a line; longer than this is only a single value that cannot be parted."""
 
 UNTESTED = """
-# whatever else goes wrong is not taken for the fault
 sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot be tested: {kind.__name__}: {error}") or 125)
 """.strip()
+"""Whatever else goes wrong is not taken for the fault."""
 
 
 class Written(NamedTuple):
@@ -70,6 +70,12 @@ def code(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{code(key)}: {code(item)}" for key, item in value.items()) + "}"
     return repr(value)
+
+
+def list_code(items: list[str]) -> str:
+    """Return a list, over several lines where it is long."""
+    line = f"[{', '.join(items)}]"
+    return line if len(line) < WIDTH // 2 else "[\n" + indented(",\n".join(packed(items, WIDTH - 4))) + ",\n]"
 
 
 def once(listed: list[str], item: str) -> None:

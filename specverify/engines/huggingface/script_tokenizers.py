@@ -11,12 +11,12 @@ import tokenizers
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from specverify.engines.huggingface.script_text import WIDTH, Written, code
+from specverify.engines.huggingface.script_text import WIDTH, Written, code, once
 
 LETTERS = 'pre_tokenizers.Split("", "isolated")'
-PARTS: tuple[tuple[str, ...], ...] = (
-    (f"pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), {LETTERS}])",),
-    (f"pre_tokenizer = {LETTERS}", "decoder = decoders.Fuse()"),
+PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (f"letters = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), {LETTERS}])", ()),
+    (f"letters = {LETTERS}", ("decoder = decoders.Fuse()",)),
 )
 """What the tokenizers of the settings are made of beside their words."""
 _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
@@ -28,7 +28,7 @@ def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]
         if isinstance(value, PreTrainedTokenizerFast):
             written.imports.add("PreTrainedTokenizerFast")
             special = "".join(f", {name}={token!r}" for name, token in value.special_tokens_map.items())
-            yield from _of_parts(key, value) or _as_text(key, value)
+            yield from _of_parts(key, value, written) or _as_text(key, value)
             yield f"{key} = PreTrainedTokenizerFast(tokenizer_object={key}{special})"
             if "get_vocab" in vars(value):  # its order is arbitrary, and fixed here
                 yield f"{key}.get_vocab = lambda: {code(value.get_vocab())}"
@@ -42,16 +42,17 @@ def imports_code(pieces: str) -> list[str]:
     return [f"from tokenizers import {', '.join(names)}"] if "Tokenizer" in names else []
 
 
-def _of_parts(key: str, value: Any) -> list[str]:
+def _of_parts(key: str, value: Any, written: Written) -> list[str]:
     model = json.loads(value.backend_tokenizer.to_str())["model"]
     if model["type"] != "WordLevel":
         return []
     first = f"{key} = Tokenizer(models.WordLevel({code(model['vocab'])}, {code(model['unk_token'])}))"
-    for parts in PARTS:
-        lines = [first, *(f"{key}.{part}" for part in parts)]
+    for letters, parts in PARTS:
+        lines = [first, f"{key}.pre_tokenizer = letters", *(f"{key}.{part}" for part in parts)]
         names = dict(vars(tokenizers))
-        exec("\n".join(lines), names)  # noqa: S102 - lines of our own, to see that they give the same tokenizer
+        exec("\n".join([letters, *lines]), names)  # noqa: S102 - lines of our own, to see that they give the same tokenizer
         if _text(names[key], value) == value.backend_tokenizer.to_str():
+            once(written.before, letters)
             return lines
     return []
 
