@@ -32,9 +32,6 @@ def crop(self, *given, **named):
     self.values = self.values * 2
 DynamicLayer.crop = crop
 """
-ONE_TOO_FEW = BROKEN.replace(
-    "self.values = self.values * 2", "self.keys, self.values = self.keys[..., 1:, :], self.values[..., 1:, :]"
-)
 
 
 def ended(script, tmp_path):
@@ -45,24 +42,22 @@ def ended(script, tmp_path):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.thorough("two processes that import transformers")
-@pytest.mark.parametrize(("cache", "broken"), [("held", BROKEN), ("fed", ONE_TOO_FEW)])
-def test_a_script_about_a_cache_tells_a_right_one_from_a_wrong_one(cache, broken, tmp_path):
+@pytest.mark.thorough
+@pytest.mark.parametrize(("cache", "before", "status"), [("fed", "", 0), ("held", "", 0), ("held", BROKEN, 1)])
+def test_a_script_about_a_cache_tells_a_right_one_from_a_wrong_one(cache, before, status, tmp_path):
     setting = GREEDY._replace(horizon=4, gamma=3)
     script = script_of(lambda: prompt_lookup_engine(setting), Fault("a cache", cache=cache))
-    status, said = ended(script, tmp_path)
-    assert status == 0, said
-    status, said = ended(broken + script, tmp_path)
-    assert (status, "expected" in said) == (1, True), said
+    ended_with, said = ended(before + script, tmp_path)
+    assert (ended_with, "expected" in said) == (status, bool(status)), said
 
 
-@pytest.mark.thorough("a process that imports transformers and makes 800 calls")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("right", "status"), [(True, 0), (False, 125)])
 def test_a_rate_of_drafts_that_is_right_ends_with_0_and_another_target_with_125(right, status, tmp_path):
     program = find_subject("hf:all/assisted/plain").programs[0]
     rate = max(rates(seen_in(program.watch), program.law()), key=lambda rate: rate.reached * rate.emitted)
     drafted = Drafted(rate.rounds, rate.before, rate.token, rate.p if right else rate.p / 2)
-    fault = Fault("a rate", expected=rate.expected, got=rate.expected / 2, calls=400, drafted=drafted)
+    fault = Fault("a rate", expected=rate.expected, got=rate.expected / 2, calls=200, drafted=drafted)
     got, said = ended(script_of(lambda: assisted_engine(BASE), fault), tmp_path)
     assert got == status, said
 

@@ -62,6 +62,7 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
             raise NoScript(f"the model {type(model).__name__} is not the library's, so no script can be without it")
     extra = _asked(fault.returned)
     written, names = Written({"GenerationConfig"}, set(), [], {}, {}), NAMES[: len(engine.models)]
+    written.imports.update({"DynamicCache"} if fault.cache == "held" else ())
     named = list(zip(engine.models, names, strict=True))
     models = [model_code(model, name, engine.target, written) for model, name in named]
     settings = [line for model, name in named for line in settings_code(model, name)]

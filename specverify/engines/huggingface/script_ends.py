@@ -70,6 +70,7 @@ def _passes_code(fault: Fault, start: int) -> str:
         rounds, before, draft, p = fault.drafted
         found = {
             "number": len(rounds),
+            "at": len(rounds) - 1,
             "place": len(before),
             "offset": len(before) - rounds[-1],
             "draft": draft,
