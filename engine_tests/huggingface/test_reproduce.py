@@ -22,8 +22,9 @@ from specverify.engines.huggingface.rows import BASE
 from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.run.catalogue import find_subject, reproducer_of
+from specverify.run.faults import _likeliest
 from specverify.run.replays import again
-from specverify.run.reproduce import _likeliest, reproduction, reproduction_of_error
+from specverify.run.reproduce import reproduction, reproduction_of_error
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
 
 MOST_LINES, WIDEST = 60, 120
