@@ -8,8 +8,9 @@ nothing of the engine's own account of itself is believed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from typing import NamedTuple
 
 from reference import Claim, Tokens
 from specverify.base.verdict import Evidence, Examination
@@ -30,40 +31,69 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 """Where the rounds so far began, and the new tokens before a draft."""
 
 
-def examine(observable: Observable, _: Conditions) -> Examination:
+class Rate(NamedTuple):
+    """How often a draft is emitted where it was reached."""
+
+    rounds: tuple[int, ...]
+    before: Tokens
+    token: int
+    reached: float
+    """Probability that a draft is reached there, this one or another."""
+    p: float
+    q: float
+    emitted: float
+    """Probability, given that a draft is reached, that it is this one and is emitted."""
+
+    @property
+    def expected(self) -> float:
+        """What ``emitted`` should be."""
+        return min(self.p, self.q)
+
+
+def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
+    """Yield the rate of every draft, wherever one was reached that the promised law knows the p of."""
+    promised = _prefix_masses(promised_law)
+    drafted, emitted = _masses(seen)
+    for (rounds, before), masses in sorted(drafted.items()):
+        if not promised[before]:
+            continue  # the promised law has no p there; that it is reached is the matter of other checks
+        reached = sum(masses.values())
+        for token, mass in sorted(masses.items()):
+            p = promised[*before, token] / promised[before]
+            yield Rate(rounds, before, token, reached, p, mass / reached, emitted[rounds, before][token] / reached)
+
+
+def examine(observable: Observable, __: Conditions) -> Examination:
     """Compare, wherever a draft was reached, how often it is emitted with how often it could be."""
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
-    promised = _prefix_masses(promised_law)
-    drafted, emitted = _masses(seen)
+    drafted, _ = _masses(seen)
     bound = _of_position(reduce(worst, (run.rounding for run in seen.runs)))
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
     farthest = 0.0
-    for (rounds, prefix), masses in sorted(drafted.items()):
-        if not promised[prefix]:
-            continue  # the promised law has no p there; that it is reached is the matter of other checks
-        reached = sum(masses.values())
-        for token, mass in sorted(masses.items()):
-            p, q = promised[*prefix, token] / promised[prefix], mass / reached
-            rate = emitted[rounds, prefix][token] / reached
-            distance = abs(rate - min(p, q))
-            farthest = max(farthest, distance)
-            if distance > bound:
-                texts = {new: mass for run in seen.runs for new, mass in run.ends}
-                tied = greedy_parting(program.name, program.logits, texts, promised_law)
-                if tied is not None and tied.near_tie:
-                    return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
-                then = (
-                    f"after {prefix} draft {token} has p = {p:.6g} and q = {q:.6g}: it should be emitted with "
-                    f"probability {min(p, q):.6g}, but is with {rate:.6g}"
-                )
-                return refuted(program, then, f"rounds begin at new tokens {rounds}", figures)
+    for rate in rates(seen, promised_law):
+        distance = abs(rate.emitted - rate.expected)
+        farthest = max(farthest, distance)
+        if distance > bound:
+            texts = {new: mass for run in seen.runs for new, mass in run.ends}
+            tied = greedy_parting(program.name, program.logits, texts, promised_law)
+            if tied is not None and tied.near_tie:
+                return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
+            return refuted(program, told(rate), f"rounds begin at new tokens {rate.rounds}", figures)
     if not holds_within(farthest, bound):
         said = f"a rate is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
     return Examination("every draft is emitted with probability min(p, q)", rational=False, figures=figures)
+
+
+def told(rate: Rate) -> str:
+    """Return the sentence about a draft that is emitted too often or too seldom."""
+    return (
+        f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "
+        f"probability {rate.expected:.6g}, but is with {rate.emitted:.6g}"
+    )
 
 
 def _of_position(rounding: Rounding) -> float:

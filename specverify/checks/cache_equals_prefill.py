@@ -34,13 +34,14 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Name the first forward pass whose cache does not hold exactly the tokens before those it is fed."""
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
-        found = _misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
+        found = misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
         if found:
             return f"before forward pass {number} {found}"
     return None
 
 
-def _misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
+def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
+    """Say what a forward pass is fed that is not what its cache lacks of ``tokens``, or nothing."""
     known = committed_before(forward, prompt)
     if not forward.fed:
         return None  # a prompt of embeddings: there are no ids to compare

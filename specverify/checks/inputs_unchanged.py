@@ -8,7 +8,7 @@ from specverify.base.verdict import Evidence, Examination
 from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, watched_cases
 from specverify.checks.check import Case, Check, Conditions
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import EngineProgram, Subject
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"
 SHAPES = {"generic", "zeros", "point_draft"}
@@ -25,9 +25,14 @@ def cases(subject: Subject) -> Iterator[Case]:
     yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 
+def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
+    """Return what a run changed and no documentation says it would."""
+    return tuple(name for name in run.seen.changed if name not in program.documented)
+
+
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
     """Name what a run changed and no documentation says it would."""
-    changed = [name for name in run.seen.changed if name not in observable.program.documented]
+    changed = undocumented(run, observable.program)
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 

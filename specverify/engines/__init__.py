@@ -42,6 +42,8 @@ class Reproducer(NamedTuple):
     is expected and what is got, and ends with status 1 while the fault is there."""
     smaller: Callable[[Any], Iterable[tuple[str, EngineProgram]]]
     """``smaller(source)``: the calls with one thing less, each with what it is: such as ``horizon 2``."""
+    clearer: Callable[[Any], Iterable[tuple[str, EngineProgram]]] = lambda source: ()
+    """``clearer(source)``: calls that are no smaller, at which a fault may be seen in fewer calls."""
 
 
 def no_passes(_: Any) -> Passes | None:

@@ -7,28 +7,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from itertools import accumulate
+from itertools import chain
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple
 
-from reference import Tokens
-from specverify.base.verdict import Examination
 from specverify.checks import Case, Check, Conditions
-from specverify.checks._laws import enumerated
 from specverify.checks.check import case_of_program
-from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
-from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.engines import Reproducer
 from specverify.laws.enumeration import program_law
 from specverify.run.catalogue import reproducer_of, written_as_scripts
-from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript, calls_to_see
+from specverify.run.faults import FAULTS, FEW_CALLS
+from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
-FEW_CALLS = 1000
-"""A smaller setting may need more calls than the one before it, up to these."""
+SECONDS = 10.0
+"""For the search of a smaller setting: with it, what is found is written and run within half a minute."""
 
 
 class Reproduction(NamedTuple):
@@ -49,7 +46,7 @@ def reproduction(
     case: Case,
     check: Check,
     conditions: Conditions = DEFAULTS,
-    seconds: float = 60.0,
+    seconds: float = SECONDS,
     progress: Progress = lambda doing: None,
 ) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
@@ -64,7 +61,7 @@ def reproduction(
 
 
 def reproduction_of_error(
-    subject: Subject, seconds: float = 60.0, progress: Progress = lambda doing: None
+    subject: Subject, seconds: float = SECONDS, progress: Progress = lambda doing: None
 ) -> Reproduction:
     """Return a script for a call that raises with speculation and does not without, as ``reproduction``."""
     program = subject.programs[0] if subject.programs else None
@@ -113,28 +110,39 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Take away one thing after the other as long as the fault stays and is as easy to see."""
+    """Take away one thing after the other as long as the fault stays and is as easy to see, or make that easier."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
     again = True
     while again:
         again = False
-        for said, candidate in reproducer.smaller(program.source):
+        smaller = ((said, candidate, _as_clear) for said, candidate in reproducer.smaller(program.source))
+        clearer = ((said, candidate, _clearer) for said, candidate in reproducer.clearer(program.source))
+        for said, candidate, accepts in chain(smaller, clearer if fault.calls > 1 else ()):
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
             progress(f"looking for the smallest setting that shows it: {said}")
             found = _tried(candidate, reproducer, find)
-            if found is not None and _as_clear(found.fault, fault) and found.script != script:
+            if found is not None and accepts(found.fault, fault) and found.script != script:
                 program, (fault, script), again = candidate, found, True
                 taken[said if said.startswith("no ") else said.split()[0]] = said
                 break
     return program, fault, tuple(taken.values())
 
 
+def _clearer(found: Fault, before: Fault) -> bool:
+    """Return whether ``found`` is seen in half as many calls, and is of the same kind."""
+    return 2 * found.calls <= before.calls and _same_error(found, before)
+
+
 def _as_clear(found: Fault, before: Fault) -> bool:
     """Return whether ``found`` is seen in few calls, or fewer than before, and one outcome is still enough for it."""
-    same = found.error == before.error and _words(found.said) == _words(before.said) if before.error else True
-    return same and found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
+    few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
+    return few and _same_error(found, before)
+
+
+def _same_error(found: Fault, before: Fault) -> bool:
+    return found.error == before.error and (not before.error or _words(found.said) == _words(before.said))
 
 
 def _words(said: str) -> str:
@@ -176,63 +184,6 @@ def _error(program: EngineProgram) -> Fault | None:
         raise NoScript(f"the engine refuses it, and says so: {error}") from error
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         kind = type(error).__name__
-        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind)
+        frames = tuple((at.filename, at.lineno or 0, at.line or "") for at in extract_tb(error.__traceback__))
+        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind, frames=frames)
     return None
-
-
-def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
-    law, expected = enumerated(program, conditions).probabilities, program.law()
-    return _likeliest(law, expected, sorted(law), "new tokens come out too often")
-
-
-def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
-    law, expected = enumerated(program, conditions).probabilities, program.law()
-    stops = stops_of(expected)
-    beyond = [new for new in law if first_stop(new, stops) is not None]
-    short = [new for new in law if is_unfinished(new, stops)]
-    said = "the output goes on where it should have stopped" if beyond else "the output stops where nothing stops it"
-    return _likeliest(law, expected, beyond or short, said)
-
-
-def _support_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
-    expected = program.law()
-    for found in at_boundaries(program, conditions.runs):
-        if found.outside:
-            what = f"tokens of probability 0 come out when every uniform is {found.said}"
-            return _likeliest(found.law.probabilities, expected, found.outside, what)._replace(uniform=found.uniform)
-    raise NoScript("nothing forbidden comes out any more")
-
-
-def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
-    certain = max(program.law().values()) > 1 - 1e-6
-    said = f"the {examined.returned} that are returned are not those of a call without speculation"
-    return Fault(said, calls=1 if certain else FEWEST_CALLS, returned=examined.returned)
-
-
-def _changed_fault(_: EngineProgram, examined: Examination, __: Conditions) -> Fault:
-    return Fault(examined.statement, changed=True)
-
-
-FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
-    "law_is_target": _law_fault,
-    "stop_law": _stop_fault,
-    "support_at_boundary_draws": _support_fault,
-    "scores_match": _returned_fault,
-    "inputs_unchanged": _changed_fault,
-}
-"""Check -> what a script has to show of its refutation."""
-
-
-def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return the outcome that is seen to be too frequent in the fewest calls; several together if one needs many."""
-
-    def fault(wrong: tuple[Tokens, ...]) -> Fault:
-        should = float(sum(expected.get(new, 0) for new in wrong))
-        does = float(sum(law[new] for new in wrong))
-        return Fault(said, wrong, should, does, calls_to_see(should, does))
-
-    ordered = sorted(outcomes, key=lambda new: (expected.get(new, 0) / max(law[new], 1e-30), new))
-    found = [new for new in ordered if law[new] > expected.get(new, 0)]
-    one = min((fault((new,)) for new in found), key=lambda found: found.calls)
-    several = min((fault(wrong) for wrong in accumulate((new,) for new in found)), key=lambda found: found.calls)
-    return one if one.calls <= max(FEW_CALLS, 4 * several.calls) else several

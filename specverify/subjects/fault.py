@@ -1,4 +1,4 @@
-"""What a script has to show: outcomes that come out too often, or a returned value that is another."""
+"""What a script has to show: outcomes that come out too often, what is returned, held or changed, what is raised."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ STANDARD_ERRORS = 6.0
 
 class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
     """The failure cannot be shown by a script, and why."""
+
+
+class Drafted(NamedTuple):
+    """A draft that is emitted too often or too seldom."""
+
+    rounds: tuple[int, ...]
+    """At how many new tokens the rounds began, up to the one in which it is reached."""
+    before: Tokens
+    """The new tokens before it."""
+    token: int
+    p: float
 
 
 class Fault(NamedTuple):
@@ -32,13 +43,24 @@ class Fault(NamedTuple):
     """Else the name of what is returned beside the tokens and is not what a plain call returns."""
     error: str = ""
     """Else the name of the exception that the call with speculation raises, in some of ``calls``."""
-    changed: bool = False
-    """Else whether it is that the call changes what its caller handed in."""
+    changed: tuple[str, ...] = ()
+    """Else what of the caller's the call changes, as ``Observed.changed`` names it."""
+    cache: str = ""
+    """Else what is wrong with the cache before a forward pass: ``fed`` other tokens than it lacks, or ``held``."""
+    drafted: Drafted | None = None
+    """Else a draft that should be emitted with probability ``expected``, where one is reached, and is with ``got``."""
+    frames: tuple[tuple[str, int, str], ...] = ()
+    """File, number and text of the lines that were under way when it was raised, the innermost last."""
 
 
 def calls_to_see(expected: float, got: float) -> int:
-    """Return how many calls set two probabilities ``STANDARD_ERRORS`` apart: one if nothing is left to chance."""
+    """Return how many calls set two probabilities ``STANDARD_ERRORS`` apart: one if nothing is left to chance.
+
+    Of what should never come out one call is enough: so many that all are without it with a probability of e^-20.
+    """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):
         return 1
+    if expected == 0 < got:
+        return max(FEWEST_CALLS, math.ceil(20 / got))
     return max(FEWEST_CALLS, math.ceil(STANDARD_ERRORS**2 * variance / max(got - expected, 1e-9) ** 2))

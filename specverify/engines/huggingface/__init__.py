@@ -40,13 +40,19 @@ def _rows_alone() -> Iterable[str]:
 def _script(source: Any, fault: Fault) -> str:
     from specverify.engines.huggingface.script import script_of  # noqa: PLC0415 - needs transformers
 
-    return script_of(source.generation, fault)
+    return script_of(source.generation, fault, source.setting.name)
 
 
 def _smaller(source: Any) -> Iterable[tuple[str, EngineProgram]]:
     from specverify.engines.huggingface.smaller import smaller_programs  # noqa: PLC0415 - needs transformers
 
     return smaller_programs(source)
+
+
+def _clearer(source: Any) -> Iterable[tuple[str, EngineProgram]]:
+    from specverify.engines.huggingface.smaller import clearer_programs  # noqa: PLC0415 - needs transformers
+
+    return clearer_programs(source)
 
 
 def _is_model(model: Any) -> bool:
@@ -85,7 +91,7 @@ ENGINE = Engine(
             "generate() without speculation, under every option of its law: hf:alone/NAME each", _rows_alone
         ),
     },
-    reproducer=Reproducer(_script, _smaller),
+    reproducer=Reproducer(_script, _smaller, _clearer),
     reads=_reads,
     passes=_passes,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import io
-import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -16,27 +15,54 @@ import transformers
 from transformers import GenerationConfig
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, WEIGHT_SCALE, fill
+from specverify.engines.huggingface.modalities import SCALE
 from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED
-from specverify.engines.huggingface.script_text import FILL, REUSE, STORED, Written, call_code, code, once
+from specverify.engines.huggingface.script_text import WIDTH, Written, call_code, code, indented, once
 from specverify.engines.huggingface.speculators import SOFT_SCALE
 from specverify.subjects.fault import NoScript
 
 _library: Any = transformers
 _config: Any = GenerationConfig  # its constructor is not annotated
+TARGET = "target"
+
+FILL = '''
+def fill(model, seed, scale):
+    """Make every matrix normal; a vector is {vectors}."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, weights in sorted(model.requires_grad_(False).named_parameters()):
+        weights.fill_({vectors})
+        if weights.ndim > 1:
+            weights.normal_(0, scale, generator=generator)
+    return model.eval()
+'''
+
+STORED = '''
+def stored(model, text):
+    """Give the model the weights in ``text``."""
+    model.load_state_dict(torch.load(io.BytesIO(zlib.decompress(base64.b64decode(text)))))
+    return model.eval().requires_grad_(False)
+'''
+
+REUSE = '''
+@contextmanager
+def all_layers_reuse():
+    """transformers {version} builds no such assistant: its config demands what its layers refuse."""
+    asked = Gemma4TextConfig.kv_sharing_modes
+    Gemma4TextConfig.kv_sharing_modes = property(lambda config: ["reuse"] * config.num_hidden_layers)
+    yield
+    Gemma4TextConfig.kv_sharing_modes = asked
+'''
 
 
-def model_code(model: Any, name: str, written: Written) -> str:
-    """Return the statement that builds a model, and note what it needs."""
+def model_code(model: Any, name: str, target: Any, written: Written) -> str:
+    """Return the statement that builds a model, and note what it needs. ``target`` is built before any other."""
     written.names[id(model)] = name
     kind = type(model)
     written.imports.add(kind.__name__)
-    config = _config_code(model.config, written)
-    if config in written.configs:
-        written.modules.add("copy")
-        config = f"copy.deepcopy({written.configs[config]}.config)"
-    written.configs.setdefault(config, name)
-    built = call_code(kind.__name__, {"": config})
-    made = f"{name} = {_weights(model, built, written)}"
+    config = _config_code(model.config, None if model is target else target.config, written)
+    made = f"{name} = {_weights(model, f'{kind.__name__}({config})', written)}"
+    if "\n" in config or len(made) > WIDTH - 4:
+        made = f"config = {config}\n{name} = {_weights(model, f'{kind.__name__}(config)', written)}"
     try:
         kind(copy.deepcopy(model.config))
     except ValueError as error:
@@ -44,43 +70,67 @@ def model_code(model: Any, name: str, written: Written) -> str:
             raise NoScript(f"the library does not build a {kind.__name__} from its config: {error}") from error
         written.imports.add("Gemma4TextConfig")
         written.before.append(REUSE.format(version=transformers.__version__))
-        return "with all_layers_reuse():\n" + textwrap.indent(made, "    ")
+        return "with all_layers_reuse():\n" + indented(made)
     return made
+
+
+def fill_code(written: Written) -> str:
+    """Return the function that fills weights by their recipe."""
+    rule, left = "", dict(written.vectors)
+    for end, value in _ends():
+        named = {name for name in left if name.endswith(end)}
+        if {left[name] for name in named} == {value} and any(left[name] != value for name in left):
+            rule += f"{value} if name.endswith({code(end)}) else "
+            left = {name: left[name] for name in left if name not in named}
+    if len(set(left.values())) > 1:
+        raise NoScript("the weights of one dimension are filled in more ways than a script tells")
+    return FILL.format(vectors=f"{rule}{next(iter(left.values()), 1.0)}")
+
+
+def _ends() -> tuple[tuple[str, float], ...]:
+    return (*dict.fromkeys(end for row in ARCHITECTURES.values() for end in row.fills), ("bias", 0.0))
 
 
 def _weights(model: Any, built: str, written: Written) -> str:
     """Return the model with its weights as code: by recipe if one gives them, else as they are."""
     found = _recipe(model)
-    if found is None:
+    vectors = {name: float(weights[0]) for name, weights in model.named_parameters() if weights.ndim == 1}
+    if found is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
         buffer = io.BytesIO()
         torch.save(model.state_dict(), buffer)
         text = base64.b64encode(zlib.compress(buffer.getvalue(), 9)).decode()
+        lines = [text[at : at + WIDTH - 6] for at in range(0, len(text), WIDTH - 6)]
         written.modules.update({"base64", "io", "zlib"})
         once(written.before, STORED)
-        return call_code("stored", {"": built, " ": code(text)})
-    seed, scale, fills = found
-    ends = (*fills, ("bias", 0.0), ("", 1.0))
-    once(written.before, FILL.format(ends=code(ends)))
-    return call_code("fill", {"": built, "seed": repr(seed), "scale": repr(scale)})
+        return call_code("stored", {"": built, " ": "\n".join(map(repr, lines))})
+    seed, scale = found
+    written.vectors.update(vectors)
+    return call_code("fill", {"": built, " ": repr(seed), "  ": repr(scale)})
 
 
-def _recipe(model: Any) -> tuple[int, float, tuple[tuple[str, float], ...]] | None:
-    scales = dict.fromkeys((WEIGHT_SCALE, SOFT_SCALE, *(row.scale for row in ARCHITECTURES.values())))
+def _recipe(model: Any) -> tuple[int, float] | None:
+    scales = dict.fromkeys((WEIGHT_SCALE, SOFT_SCALE, SCALE, *(row.scale for row in ARCHITECTURES.values())))
     ends = dict.fromkeys(((), *(row.fills for row in ARCHITECTURES.values())))
     seeds = dict.fromkeys((TARGET_SEED, ASSISTANT_SEED, *range(10)))
     again, wanted = copy.deepcopy(model), model.state_dict()
     for seed, scale, fills in product(seeds, scales, ends):
         made = fill(again, seed, scale, fills).state_dict()
         if all(torch.equal(made[name], weights) for name, weights in wanted.items()):
-            return seed, scale, fills
+            return seed, scale
     return None
 
 
-def _config_code(config: Any, written: Written) -> str:
-    """Return a config as a call of its class with as few entries as give it."""
+def _config_code(config: Any, like: Any, written: Written) -> str:
+    """Return a config as a call of its class with as few entries as give it, or by what differs from ``like``."""
     kind = type(config)
     written.imports.add(kind.__name__)
     wanted = config.to_dict()
+    if type(like) is kind:
+        held = like.to_dict()
+        changed = {name: value for name, value in wanted.items() if held.get(name) != value}
+        with_changes = f" | {code(changed)}" if changed else ""
+        if kind.from_dict(held | copy.deepcopy(changed)).to_dict() == wanted and len(with_changes) < WIDTH:
+            return f"{kind.__name__}.from_dict({TARGET}.config.to_dict(){with_changes})"
     kept = {name: value for name, value in wanted.items() if name not in {"transformers_version", "model_type"}}
     nested = {
         name: getattr(config, name)
@@ -101,7 +151,8 @@ def _config_code(config: Any, written: Written) -> str:
         fewer = {key: value for key, value in kept.items() if key != name}
         kept = fewer if gives(fewer) else kept
     entries = {name: code(value) for name, value in kept.items()}
-    return call_code(kind.__name__, entries | {name: _config_code(value, written) for name, value in nested.items()})
+    inner = {name: _config_code(value, like, written) for name, value in nested.items()}
+    return call_code(kind.__name__, entries | inner, WIDTH - 9)
 
 
 def settings_code(model: Any, name: str) -> Iterator[str]:
@@ -113,4 +164,6 @@ def settings_code(model: Any, name: str) -> Iterator[str]:
     changed = {key: value for key, value in config.to_dict().items() if key in built and built[key] != value}
     changed |= {key: value for key, value in config.to_dict().items() if key not in built}
     if changed:
-        yield call_code(f"{name}.generation_config.update", {key: code(value) for key, value in changed.items()})
+        yield call_code(
+            f"{name}.generation_config.update", {key: code(value) for key, value in changed.items()}, WIDTH - 4
+        )

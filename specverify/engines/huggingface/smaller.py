@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from reference import Tokens
 from specverify.engines.huggingface.generation import GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.subjects.subject import EngineProgram
+
+HOT = 3.0
+"""A temperature at which rare tokens are not rare."""
 
 
 class Source(NamedTuple):
@@ -33,7 +37,7 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
         *((True, f"no {entry[0]}", {"assistant": _without(setting.assistant, entry)}) for entry in setting.assistant),
         (setting.sample and bool(setting.top_k), "no top_k", {"top_k": None}),
         (setting.sample and setting.top_p is not None, "no top_p", {"top_p": None}),
-        (setting.sample and setting.temperature != 1, "temperature 1", {"temperature": 1.0}),
+        (setting.sample and setting.temperature not in {1, HOT}, "temperature 1", {"temperature": 1.0}),
         (bool(setting.eos), "no end of sequence", {"eos": ()}),
         (
             setting.vocabulary - 1 > max(1, *setting.prompt, *setting.eos),
@@ -47,6 +51,24 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
             yield said, setting._replace(**change)
 
 
+def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
+    """Yield settings at which a fault may be seen in fewer calls: hotter, in one greedy call, after other prompts."""
+    if setting.sample and setting.temperature < HOT:
+        yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
+    if setting.sample:
+        for sample, how in ((False, "greedy, "), (True, "")):
+            for prompt in _other_prompts(setting):
+                yield f"{how}prompt {prompt}", setting._replace(sample=sample, prompt=prompt)
+
+
+def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
+    """Yield the prompts that differ in one token: a fault shows after some prompts more than after others."""
+    for place, held in enumerate(setting.prompt):
+        for token in range(setting.vocabulary):
+            if token != held:
+                yield (*setting.prompt[:place], token, *setting.prompt[place + 1 :])
+
+
 def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(item for item in entries if item != entry)
 
@@ -55,3 +77,9 @@ def smaller_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
     """Yield the program of every smaller setting."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
+
+
+def clearer_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
+    """Yield the program of every setting that may show more."""
+    for said, clearer in clearer_settings(source.setting):
+        yield said, source.program(clearer)

@@ -1,0 +1,184 @@
+"""The last parts of scripts, as they are filled in: what is expected, what is got, and the status."""
+
+LAW = """
+WRONG = {wrong}
+EXPECTED, FOUND, CALLS = {expected:.6g}, {got:.6g}, {calls}  # the probability of WRONG, by enumeration
+
+
+def share(call):
+    torch.manual_seed(0)
+    return sum(tuple(call()[0, {start}:].tolist()) in WRONG for _ in range(CALLS)) / CALLS
+
+
+without, got = share(plain), share(speculative)
+print(f"new tokens {{WRONG}} in {{CALLS}} calls: expected {{EXPECTED:.4f}}, got {{got:.4f}} ({{without:.4f}} plain)")
+middle = (EXPECTED + FOUND) / 2  # plain calls beyond it are other ones than were looked at
+sys.exit(125 if without > middle else 1 if got > middle else 0)
+"""
+
+IMPOSSIBLE = """
+WRONG = {wrong}  # without speculation never, with it in {got:.4g} of all calls: both by enumeration
+for seed in range({calls}):
+    torch.manual_seed(seed)
+    if tuple(plain()[0, {start}:].tolist()) in WRONG:
+        raise ValueError("without speculation it comes out here too")
+    torch.manual_seed(seed)
+    new = tuple(speculative()[0, {start}:].tolist())
+    if new in WRONG:
+        print(f"expected new tokens {{new}} never, got them with seed {{seed}}")
+        sys.exit(1)
+print("expected and got none of them in {calls} calls")
+"""
+
+NOTE = """
+passes = []
+
+
+def note(model, given, named):
+    {skip}cache, fed = named.get("past_key_values"), named["{ids}"][0].tolist()
+    held = 0 if cache is None else cache.get_seq_length()
+    passes.append({noted})
+
+
+target.register_forward_pre_hook(note, with_kwargs=True)
+"""
+
+FED = """
+for number, (held, fed) in enumerate(passes, start=1):
+    due = text[held : max({start}, held + 1)]
+    if fed[: len(due)] != due:
+        print(f"forward pass {{number}}, for the text {{text}}, with {{held}} tokens in the cache")
+        print(f"expected to be fed {{due}} first, got {{fed}}")
+        sys.exit(1)
+"""
+
+HELD = """
+for number, (held, layers) in enumerate(passes, start=1):
+    cache = DynamicCache(config=target.config)
+    if held:
+        target.forward(torch.tensor([text[:held]]), past_key_values=cache, use_cache=True)
+    for layer, (right, found) in enumerate(zip([(kept.keys, kept.values) for kept in cache.layers], layers)):
+        for kind, expected, got in zip(("keys", "values"), right, found):
+            for place in (~torch.isclose(got, expected, 2**-20, 2**-20)).nonzero().tolist():
+                values = f"expected {{expected[tuple(place)]:.4f}}, got {{got[tuple(place)]:.4f}}"
+                print(f"forward pass {{number}}, {{kind}} of layer {{layer}} at {{place}}: {{values}}")
+                sys.exit(1)
+"""
+
+WITH_SEEDS = """
+for seed in range({calls}):
+    passes.clear()
+    torch.manual_seed(seed)
+    text = speculative()[0].tolist()
+"""
+
+NOTED = {
+    "fed": "(held, fed)",
+    "held": "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])",
+    "": "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])",
+}
+"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, or where it began and its drafts."""
+
+DRAFTED = """
+ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}
+P, APART = {p:.6g}, {apart:.6g}  # by enumeration: p of DRAFT behind BEFORE, and how far it was found from min(P, q)
+torch.manual_seed(0)
+texts = [plain()[0, {start}:].tolist() for _ in range(CALLS)]
+behind = [new[{place} : {place} + 1] for new in texts if new[:{place}] == BEFORE]
+p, reached = behind.count([DRAFT]) / len(behind), []
+for _ in range(CALLS):
+    passes.clear()
+    new = speculative()[0, {start}:].tolist()
+    begins, drafts = zip(*passes)
+    here = list(begins[:{number}]) == ROUNDS and new[:{place}] == BEFORE and len(new) > {place}
+    if here and len(drafts[{at}]) > {offset}:
+        reached.append((drafts[{at}][{offset}], new[{place}]))
+q = [draft for draft, _ in reached].count(DRAFT) / len(reached)
+got = reached.count((DRAFT, DRAFT)) / len(reached)
+print(f"draft {{DRAFT}} behind {{BEFORE}}, of {{len(reached)}} drafts: p = {{P:.4f}} ({{p:.4f}} here), q = {{q:.4f}}")
+print(f"expected to be emitted with probability {{min(P, q):.4f}}, which is min(p, q), got {{got:.4f}}")
+sys.exit(125 if abs(p - P) > APART / 2 else 1 if abs(got - min(P, q)) > APART / 2 else 0)
+"""
+
+GREEDY = """
+expected, got = expected[0, {start}:].tolist(), got[0, {start}:].tolist()
+print(f"expected new tokens {{expected}}, got {{got}}")
+sys.exit(1 if got != expected else 0)
+"""
+
+UNIFORM = """
+torch.rand_like = lambda like, **options: torch.full_like(like, {value}, **options)
+# every uniform is {said}; a uniform of 24 bits is so once in 2**24 draws
+"""
+
+RETURNED = """
+for position, entries in enumerate(zip(expected["{name}"], got["{name}"])):
+    if expected.sequences[0, : {start} + position].tolist() != got.sequences[0, : {start} + position].tolist():
+        break  # what is returned from here on belongs to other tokens
+    for {part}, (right, found) in enumerate(zip(*entries)):
+        where = f"{name} of new token {{position}}, {part} {{{part}}}, counted from 0"
+{compared}
+print("{name} are the same as without speculation")
+"""
+
+RETURNED_IN_SEVERAL = '''
+def returned(call):
+    """Return the new tokens before each position -> what is returned there."""
+    found = call()
+    new = tuple(found.sequences[0, {start}:].tolist())
+    return {{new[:position]: entry for position, entry in enumerate(found["{name}"])}}
+
+
+torch.manual_seed(0)
+expected = {{new: entry for _ in range({calls}) for new, entry in returned(plain).items()}}
+for got in (returned(speculative) for _ in range({calls})):
+    for new, {part}, right, found in [
+        (new, *pair) for new in got if new in expected for pair in zip(range(99), expected[new], got[new])
+    ]:
+        where = f"{name} behind new tokens {{new}}, {part} {{{part}}}, counted from 0"
+{compared}
+print("{name} are the same as without speculation")
+'''
+
+COMPARED = """
+        if right.shape != found.shape:
+            print(f"{where}: expected shape {tuple(right.shape)}, got {tuple(found.shape)}")
+            sys.exit(1)
+        for place in (~torch.isclose(found, right, 2**-20, 2**-20)).nonzero().tolist():
+            values = f"expected {right[tuple(place)]:.4f}, got {found[tuple(place)]:.4f}"
+            print(f"{where}: {values} at {place}")
+            sys.exit(1)
+""".strip("\n")
+
+ERROR = """
+expected = plain()[0, {start}:].tolist()
+for seed in range({calls}):
+    torch.manual_seed(seed)
+    try:
+        speculative()
+    except {error} as error:
+        print(f"expected new tokens, as {{expected}} without speculation, got {error}: {{error}}")
+        sys.exit(1)
+print("expected and got new tokens, with {calls} seeds")
+"""
+
+CONTENTS = """
+def contents():
+    return {contents}
+
+
+before = contents()
+"""
+CHANGED = """
+after = contents()
+changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+for name in changed:
+    print(f"{name}: expected {before.get(name)}, got {after.get(name)}")
+sys.exit(1 if changed else 0)
+"""
+
+INTERRUPT = """
+def interrupt(model, *_):
+    if {drafts}:  # it drafts
+        raise KeyboardInterrupt
+"""

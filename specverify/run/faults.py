@@ -1,0 +1,126 @@
+"""What a refutation has to show in a script, by check: the outcomes, the pass, the rate, the value, the object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any
+
+from reference import Tokens
+from specverify.base.verdict import Examination
+from specverify.checks import Conditions
+from specverify.checks._laws import enumerated
+from specverify.checks._observed import Seen, seen_in
+from specverify.checks.acceptance_law import Rate, rates, told
+from specverify.checks.cache_equals_prefill import misfed
+from specverify.checks.inputs_unchanged import undocumented
+from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
+from specverify.checks.support_at_boundary_draws import at_boundaries
+from specverify.subjects.fault import FEWEST_CALLS, Drafted, Fault, NoScript, calls_to_see
+from specverify.subjects.subject import EngineProgram
+
+FEW_CALLS = 300
+"""Up to these a smaller setting may need more calls than the one before it, and one outcome more than several."""
+CLEAR = 1e-3
+"""A rate of emission that is off by less is not shown by a script."""
+
+
+def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    law, expected = enumerated(program, conditions).probabilities, program.law()
+    return _likeliest(law, expected, sorted(law), "new tokens come out too often")
+
+
+def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    law, expected = enumerated(program, conditions).probabilities, program.law()
+    stops = stops_of(expected)
+    beyond = [new for new in law if first_stop(new, stops) is not None]
+    short = [new for new in law if is_unfinished(new, stops)]
+    said = "the output goes on where it should have stopped" if beyond else "the output stops where nothing stops it"
+    return _likeliest(law, expected, beyond or short, said)
+
+
+def _support_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
+    expected = program.law()
+    for found in at_boundaries(program, conditions.runs):
+        if found.outside:
+            what = f"tokens of probability 0 come out when every uniform is {found.said}"
+            return _likeliest(found.law.probabilities, expected, found.outside, what)._replace(uniform=found.uniform)
+    raise NoScript("nothing forbidden comes out any more")
+
+
+def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    said = f"the {examined.returned} that are returned are not those of a call without speculation"
+    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, returned=examined.returned)
+
+
+def _cache_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    seen = _seen(program)
+    fed = any(
+        misfed(forward, seen.prompt + run.ends[0][0], seen.prompt) for run in seen.runs for forward in run.seen.forwards
+    )
+    said = examined.statement.removeprefix(f"{program.name}: ")
+    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, cache="fed" if fed else "held")
+
+
+def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
+    seen, expected = _seen(program), program.law()
+    found = [rate for rate in rates(seen, expected) if abs(rate.emitted - rate.expected) > CLEAR]
+    law: dict[Tokens, float] = {}
+    for new, mass in (end for run in seen.runs for end in run.ends):
+        law[new] = law.get(new, 0.0) + mass
+    beyond = [(*rate.before, rate.token) for rate in found if not rate.p]
+    wrong = [new for new in law if not expected.get(new) and any(new[: len(begin)] == begin for begin in beyond)]
+    if wrong:
+        return _likeliest(law, expected, wrong, "drafts of probability 0 are emitted")
+    if not found:
+        raise NoScript(f"no draft is emitted with a probability that is off by {CLEAR}, which a script could show")
+    return min(map(_rate_fault, found), key=lambda fault: fault.calls)
+
+
+def _rate_fault(rate: Rate) -> Fault:
+    calls = math.ceil(2 * calls_to_see(rate.expected, rate.emitted) / rate.reached)
+    drafted = Drafted(rate.rounds, rate.before, rate.token, rate.p)
+    return Fault(told(rate), expected=rate.expected, got=rate.emitted, calls=calls, drafted=drafted)
+
+
+def _seen(program: EngineProgram) -> Seen:
+    if program.watch is None:
+        raise NoScript(f"{program.name} cannot be looked into while it runs")
+    return seen_in(program.watch)
+
+
+def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
+    found = (undocumented(run, program) for run in _seen(program).runs)
+    return Fault(examined.statement.removeprefix(f"{program.name}: "), changed=next(filter(None, found)))
+
+
+def _is_certain(program: EngineProgram) -> bool:
+    return max(program.law().values()) > 1 - 1e-6
+
+
+FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
+    "law_is_target": _law_fault,
+    "stop_law": _stop_fault,
+    "support_at_boundary_draws": _support_fault,
+    "scores_match": _returned_fault,
+    "inputs_unchanged": _changed_fault,
+    "cache_equals_prefill": _cache_fault,
+    "acceptance_law": _acceptance_fault,
+}
+"""Check -> what a script has to show of its refutation."""
+
+
+def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
+    """Return the outcome that is seen to be too frequent in the fewest calls; several together if one needs many."""
+
+    def fault(wrong: tuple[Tokens, ...]) -> Fault:
+        should = float(sum(expected.get(new, 0) for new in wrong))
+        does = float(sum(law[new] for new in wrong))
+        return Fault(said, wrong, should, does, calls_to_see(should, does))
+
+    ordered = sorted(outcomes, key=lambda new: (expected.get(new, 0) / max(law[new], 1e-30), new))
+    found = [new for new in ordered if law[new] > expected.get(new, 0)]
+    one = min((fault((new,)) for new in found), key=lambda found: found.calls)
+    several = min((fault(wrong) for wrong in accumulate((new,) for new in found)), key=lambda found: found.calls)
+    return one if one.calls <= max(FEW_CALLS, 4 * several.calls) else several
