@@ -84,9 +84,10 @@ def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[
 
 
 def crowd_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
-    """Return a larger batch, in which the row is the fifth."""
-    first, second, _, *rest = company_of(mine, ragged, of_pmfs)
-    return (first, second, second, first, mine, second, first, *rest)
+    """Return a larger batch, in which the row is the fifth; ``ragged``: behind one without drafts, as the first is."""
+    first, second, _, *empty = company_of(mine, ragged, of_pmfs)
+    before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
+    return (*before, mine, second, first, *empty)
 
 
 BESIDE = Company(company_of, 2, 3)
