@@ -243,10 +243,10 @@ def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
 def attempt_of(drafts: Drafts) -> Attempt:
     """Return what calls a verifier once on a small tree."""
 
-    def attempt(verify: BareVerifier, convert: Convert) -> None:
+    def attempt(verify: BareVerifier, convert: Convert) -> Any:
         p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]
         rows = TreeRows(p, np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0))
         answer = invoked(verify, drafts, *convert(arrays_given((rows,), drafts)))
-        read_answer(answer, rows.parents, vocabulary=2)
+        return read_answer(answer, rows.parents, vocabulary=2)
 
     return attempt
