@@ -117,3 +117,15 @@ def late_bonus(p, q, draft_tokens, lengths):
         verdict(rng, p[row], q[row], draft_tokens[row, :length].tolist(), bonus=-1)
         for row, length in enumerate(lengths)
     ]
+
+
+def one_row_of_drafts(p, q, draft_tokens, lengths):
+    """Wrong: all drafts lie one after the other, and behind a row without drafts they are looked for from the start."""
+    ends = np.cumsum(lengths)
+    starts = [int(ends[row] - length) if lengths[row - 1] else 0 for row, length in enumerate(lengths)]
+    joined = [np.concatenate([of[row, :length] for row, length in enumerate(lengths)]) for of in (p, q, draft_tokens)]
+    found = []
+    for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        mine, its, drafts = (of[start : start + length] for of in joined)
+        found.append(verdict(np.random.default_rng(), np.array([*mine, p[row, length]]), its, drafts.tolist()))
+    return found

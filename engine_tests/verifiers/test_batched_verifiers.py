@@ -14,8 +14,10 @@ from examined import verdict_of
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
+from specverify.checks import check_named
 from specverify.cli import app
 from specverify.laws.draws import Tape
+from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
@@ -78,6 +80,13 @@ def test_a_row_that_is_decided_by_its_neighbours_is_refuted(verify):
     assert verdict.status is Status.REFUTED
     assert "row 3 of " in verdict.counterexample.let[0]
     assert checked(verify, JOINT).status is Status.REFUTED
+
+
+def test_a_row_behind_one_without_drafts_is_looked_at():
+    subject = batched_subject(batched_verifiers.one_row_of_drafts, "rows")._replace(variants=())
+    verdict = run_check(subject, check_named(OWN), Checklist(()))
+    assert verdict.status is Status.REFUTED
+    assert "row 5 of 8 " in verdict.counterexample.let[0]
 
 
 def test_padding_that_is_emitted_is_answered_in_a_sentence():

@@ -48,6 +48,11 @@ def two_rows_share_a_stream(seed, n):
     return [rows[i // 2] for i in range(n)]
 
 
+def both_halves_alike(seed, n):
+    rows = right(seed, (n + 1) // 2)
+    return [*rows, *rows][:n]
+
+
 def seed_ignored(seed, n):
     return right(0, n)
 

@@ -48,6 +48,7 @@ def test_a_right_sampler_holds_in_every_respect(seed):
         (boxes.one_uniform_for_both, "samples_fit_law", 300),
         (boxes.impossible_sometimes, "samples_are_supported", 1000),
         (boxes.two_rows_share_a_stream, "rows_are_independent", 1000),
+        (boxes.both_halves_alike, "rows_are_independent", 2000),
         (boxes.seed_ignored, "calls_are_independent", 1000),
         (boxes.neighbours_by_seed_and_row, "calls_are_independent", 1000),
     ],

@@ -160,19 +160,22 @@ def test_rows_of_batches_of_logits_that_are_not_processed_from_the_fifth_on(raw,
     assert status_of(batched_logits_subject(verifier, "a verifier")) is expected
 
 
-def verify_tree(p, q, parents, tokens, wrong=99):
-    """Recursive rejection of siblings drawn with replacement; at one level it accepts whatever comes."""
+def verify_tree(p, q, parents, tokens, wrong=99, scaled=lambda sibling: True):
+    """Recursive rejection of siblings drawn with replacement; at one level it accepts whatever comes.
+
+    What is left after a sibling is made a pmf again where it is ``scaled``.
+    """
     node, text = -1, []
     while True:
         row, children = p[node + 1].copy(), [child for child, parent in enumerate(parents) if parent == node]
-        for child in children:
+        for sibling, child in enumerate(children):
             token = tokens[child]
             if len(text) == wrong or random.random() * q[child, token] < row[token]:
                 node = child
                 text.append(token)
                 break
             left = np.maximum(row - q[child], 0)
-            row = left / left.sum() if left.sum() > 0 else row
+            row = (left / left.sum() if scaled(sibling) else left) if left.sum() > 0 else row
         else:
             return [*text, drawn(row)]
 
@@ -185,6 +188,13 @@ def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     subject = tree_subject(verifier, "a verifier", "with_replacement")
     assert status_of(subject) is expected
     assert tree_subject(verifier, "a verifier", "with_replacement", ((-1, 0),)).deep() == ()
+
+
+def test_what_is_left_after_a_third_sibling_matters_to_a_fourth():
+    def verifier(p, q, parents, tokens):
+        return verify_tree(p, q, parents, tokens, scaled=lambda sibling: sibling != 2)
+
+    assert status_of(tree_subject(verifier, "a verifier", "with_replacement")) is Status.REFUTED
 
 
 def engine(scenario, gamma=4, crop=lambda length, rejected: length):

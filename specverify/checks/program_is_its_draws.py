@@ -135,6 +135,8 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
         return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
     except NeedsValue as refusal:
         return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
+    except NotAFunctionOfItsDraws as fault:
+        return Replays(0, str(fault)), Found()
 
 
 def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Examination:

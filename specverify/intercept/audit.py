@@ -134,6 +134,8 @@ class _Audit:
         self.found: list[Reuse] = []
         self.sides: dict[Hashable, set[bool]] = {}
         """Uniform, two places and the answer at the first -> whether thresholds at the second lay inside it."""
+        self.ranks: dict[tuple[str, str], set[Hashable]] = {}
+        """Where numbers were put in order, and where one is compared -> its places in the order."""
 
 
 _AUDIT: ContextVar[_Audit | None] = ContextVar("audit", default=None)
@@ -238,6 +240,21 @@ def compared_after(draw: Draw, race: Raced) -> None:
     """Note that a uniform is compared with a number after it raced."""
     if _AUDIT.get() is not None:
         _decides_twice(draw, race.place, caller())
+
+
+def placed(race: Raced, rank: Hashable, where: str = "") -> str:
+    """Note that a number whose place in an order is known is compared at ``where``. Return why it is not told, or "".
+
+    The largest of several is one number however they came, and so is their median: the order tells nothing of it. One
+    that is now the largest and now the smallest has decided before, by its place.
+    """
+    audit = _AUDIT.get()
+    if audit is None:
+        return ""
+    ranks = audit.ranks.setdefault((race.place, where or caller()), set())
+    ranks.add(rank)
+    several = "a random number is compared with others and then with a number, now as a larger one and now as a smaller"
+    return several if len(ranks) > 1 else ""
 
 
 def _decides_twice(draw: Draw, first: str, second: str) -> None:

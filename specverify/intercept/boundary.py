@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from specverify.intercept.caller import caller
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 ONE_BELOW_ONE = 1 - 2**-53
 SMALLEST = 2.0**-53
@@ -24,6 +25,8 @@ LATEST = -math.log(SMALLEST)
 """The largest exponential made by an inverse: 36.7."""
 TAIL = 7.69711747013104972
 """Where the tail of NumPy's ziggurat begins; the largest of its exponentials is this and ``LATEST``."""
+MOST_CALLS = 200_000
+"""Draws of one number after the other: who makes more waits for another number than the one that comes each time."""
 INSIDE = 2.0**-6
 """How far from the end a number is that is to be near it and ordinary; every floating type has it."""
 
@@ -42,6 +45,8 @@ class Boundary:
         """
         self._values = values
         self._end, self._only = end, only
+        self.calls = 0
+        """How often one number was drawn, or several at once."""
         self.drawn = 0
         """How many numbers were drawn."""
         self.arrays: list[tuple[int, int]] = []
@@ -53,6 +58,9 @@ class Boundary:
         """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform."""
         if self._values is not None:
             return between(self._next())
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise NeedsValue(f"{call} at {caller()} is called again and again while every number is {self._end:g}")
         here, end = self._only in (None, self.drawn), self._end
         self.drawn += 1
         if not here and end in (0, 1):

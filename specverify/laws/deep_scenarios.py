@@ -36,6 +36,10 @@ DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree of four levels, two nodes in each; the second is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))
 """One level of ``DEEP_TREE`` that is left open, or the token behind it."""
+WIDE_TREE: Final = (-1,) * 4
+"""Parents of a tree of one level: what is left of p after three siblings, and a fourth."""
+WIDE: Final = Scenario(open_after(1), 4, (0,), 2, seed=38)
+"""Rows of which p is owed something after three rejections."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A draft that is left open and a last token that is certain: few paths, though five rows are random in one call."""
 LONG_SCENARIOS: Final = (

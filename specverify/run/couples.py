@@ -58,10 +58,9 @@ def watch(
 
     def seen(batch: Batch) -> None:
         nonlocal in_rows, in_calls, number
-        lag = 2 ** (number // 2 % LAGS) if number % 2 else 1
-        number += 1
         for answer in batch:
-            in_rows = couples_seen(rows, in_rows, *couples_in(answer, lag if 2 * lag <= len(answer) else 1))
+            in_rows = couples_seen(rows, in_rows, *couples_in(answer, _lag(number, len(answer))))
+        number += 1
         in_calls = couples_seen(calls, in_calls, *batch)
 
     def verdicts(notes: Sequence[str]) -> Sequence[Verdict]:
@@ -75,6 +74,15 @@ def watch(
         return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
 
     return Watch(seen, statuses, couples, verdicts, lambda: (in_rows, in_calls))
+
+
+def _lag(number: int, rows: int) -> int:
+    """Return how far apart the rows of a couple are in a batch: next to each other in every other one.
+
+    Of the others every second has couples of its two halves, as a batch that was made of one half would show.
+    """
+    lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
+    return lag if 0 < 2 * lag <= rows else 1
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:

@@ -22,28 +22,47 @@ import numpy as np
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import at_large
-from specverify.laws.draws import Tape
+from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given
 from specverify.subjects.seeded import seeded
 
 BareVerifier = Callable[..., Any]
-Attempt = Callable[[BareVerifier, Convert], None]
-"""``attempt(verify, convert)`` calls it once on small arrays of its form and reads the answer."""
+Attempt = Callable[[BareVerifier, Convert], Any]
+"""``attempt(verify, convert)`` calls it once on small arrays of its form and returns what was read of the answer."""
 
 PMFS = frozenset({"p", "q"})
-_WAYS: tuple[tuple[int, float | None], ...] = ((0, None), (1, None), (2, None), (3, None), (0, 0.25), (0, 0.75))
-"""Tapes and forced values of all uniforms: several branches, by numbers without a value and by real ones."""
+_WAYS: tuple[tuple[int, float | None], ...] = ((0, 0.75), (0, 0.25), (0, None), (1, None), (2, None), (3, None))
+"""Tapes and forced values of all uniforms: several branches, by real numbers, rejections first, and by some without."""
+BEGINS_OTHERWISE = "its first calls answer something else than later ones that are the same and draw the same"
 
 
 @lru_cache(maxsize=256)
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
-    """Return what turns arguments into the arrays that ``verify`` computes with."""
+    """Return what turns arguments into the arrays that ``verify`` computes with.
+
+    It raises ``NotAFunctionOfItsDraws`` in the place of arrays where the first calls are not those that come later.
+    """
     with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
         attempt(verify, _in_numpy)
-    first = _failure(verify, attempt, _in_numpy)
+    begun: dict[Convert, list[Any]] = {}
+    found = _chosen(verify, attempt, begun)
+    looked_at = found if found in begun else _in_tensors
+    later, again = dict[Convert, list[Any]](), dict[Convert, list[Any]]()
+    for answers in (later, again):
+        _failure(verify, attempt, looked_at, answers)
+    return found if later != again or begun == {**begun, **later} else _begins_otherwise
+
+
+def _begins_otherwise(_: Given) -> tuple[Any, ...]:
+    raise NotAFunctionOfItsDraws(BEGINS_OTHERWISE)
+
+
+def _chosen(verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]]) -> Convert:
+    """Return what makes the arrays; ``answers`` gets what came out of the calls with each kind of them."""
+    first = _failure(verify, attempt, _in_numpy, answers)
     if first is None or "torch" not in sys.modules or not (names_torch(verify) or _about_arrays(first)):
         return _in_numpy
-    second, single = (_failure(verify, attempt, convert) for convert in (_in_tensors, _in_float32))
+    second, single = (_failure(verify, attempt, convert, answers) for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
     if single is None:
@@ -101,17 +120,29 @@ def _comes_from_torch(value: Any) -> bool:
     return isinstance(name, str) and name.partition(".")[0] == "torch"
 
 
-def _failure(verify: BareVerifier, attempt: Attempt, convert: Convert) -> Exception | None:
-    """Return the first error it raises with these arrays; that it needs the value of a number says nothing of them."""
+def _failure(
+    verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
+) -> Exception | None:
+    """Return the first error it raises with these arrays; that it needs the value of a number says nothing of them.
+
+    ``answers`` gets what it answered, by the kind of arrays: tokens that are numbers, None for something else.
+    """
+    told = {} if answers is None else answers
+    told[convert] = []
     for tape, forced in _WAYS:
         try:
             with answered_everywhere(Tape(tape), forced):
-                attempt(verify, convert)
+                answer = attempt(verify, convert)
+            told[convert].append(answer if _is_of_numbers(answer) else None)
         except NeedsValue:
             continue
         except Exception as error:  # noqa: BLE001 - it may refuse arrays in any way
             return error
     return None
+
+
+def _is_of_numbers(answer: Any) -> bool:
+    return all(map(_is_of_numbers, answer)) if isinstance(answer, tuple) else isinstance(answer, int)
 
 
 def _about_arrays(error: Exception) -> bool:

@@ -12,6 +12,7 @@ of neighbours and of padding are finite too.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from reference import Claim
 from specverify.subjects.arrays import BareVerifier
@@ -77,5 +78,5 @@ def _values(setting: Setting) -> str:
     return "".join(f" {parameter}={value:g}" for parameter, value in setting)
 
 
-def _attempt(verify: BareVerifier, convert: Convert) -> None:
-    attempted(arguments_of(verify, ()), verify, convert)
+def _attempt(verify: BareVerifier, convert: Convert) -> Any:
+    return attempted(arguments_of(verify, ()), verify, convert)

@@ -88,7 +88,8 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     """Return the words for the place of the row that is examined in company."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
-    beside = f"{one} accepted whole, {one} rejected at once" + (f", {one} longer, one without drafts" if ragged else "")
+    beside = f"{one} accepted whole, {one} rejected at once"
+    beside += f", {one} longer, {one} without drafts" if ragged else ""
     return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
 
 

@@ -84,9 +84,10 @@ def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[
 
 
 def crowd_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
-    """Return a larger batch, in which the row is the fifth."""
-    first, second, _, *rest = company_of(mine, ragged, of_pmfs)
-    return (first, second, second, first, mine, second, first, *rest)
+    """Return a larger batch, in which the row is the fifth; ``ragged``: behind one without drafts, as the first is."""
+    first, second, _, *empty = company_of(mine, ragged, of_pmfs)
+    before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
+    return (*before, mine, second, first, *empty)
 
 
 BESIDE = Company(company_of, 2, 3)
@@ -134,12 +135,12 @@ def emitted(
     return found
 
 
-def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> None:
-    """Call it with three rows: one accepted, one rejected, one either."""
+def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
+    """Call it with three rows, one accepted, one rejected, one either, and return what was read of the answer."""
     either = Row(arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,))
     first, second, mine = company_of(either, False, arguments.of_pmfs)
     given = _arrays((first, second, mine), takes_lengths(verify), arguments)
-    _read((first, second, mine), invoked(partial(verify, **arguments.parameters(2)), *convert(given)))
+    return _read((first, second, mine), invoked(partial(verify, **arguments.parameters(2)), *convert(given)))
 
 
 def _read(rows: Sequence[Row], answer: Any) -> Any:
@@ -188,8 +189,8 @@ def _padded(pmfs: Any, length: int, padding: Any) -> Any:
     return np.concatenate([pmfs, np.broadcast_to(padding, (missing, len(padding)))]) if missing else pmfs
 
 
-def _attempt(verify: BareVerifier, convert: Convert) -> None:
-    attempted(PROBABILITIES, verify, convert)
+def _attempt(verify: BareVerifier, convert: Convert) -> Any:
+    return attempted(PROBABILITIES, verify, convert)
 
 
 PROBABILITIES = Arguments(("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {}, _attempt)

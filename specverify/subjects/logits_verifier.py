@@ -189,6 +189,6 @@ def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
     return {"target_logits": target, "draft_logits": drafter, "draft_tokens": np.array(drafts)}
 
 
-def _attempt(verify: BareVerifier, convert: Convert) -> None:
+def _attempt(verify: BareVerifier, convert: Convert) -> Any:
     given = _given(np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]]), (1,))
-    emitted_row(verify(*convert(given), **passed(verify, (), 2)), drafts=1)
+    return emitted_row(verify(*convert(given), **passed(verify, (), 2)), drafts=1)

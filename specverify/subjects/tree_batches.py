@@ -173,12 +173,12 @@ def _common(one: Tokens, other: Tokens) -> int:
 def _attempt_of(drafts: Drafts) -> Attempt:
     """Return what calls a verifier once on three small trees."""
 
-    def attempt(verify: BareVerifier, convert: Convert) -> None:
+    def attempt(verify: BareVerifier, convert: Convert) -> Any:
         either = TreeRows(
             np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]], np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0)
         )
         batch = (*neighbours(either, True), either)
         answer = invoked(verify, drafts, *convert(arrays_given(batch, drafts, batched=True)))
-        read_answers(answer, [rows.parents for rows in batch], vocabulary=2)
+        return read_answers(answer, [rows.parents for rows in batch], vocabulary=2)
 
     return attempt

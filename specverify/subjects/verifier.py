@@ -180,6 +180,6 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 
 
-def _attempt(verify: BareVerifier, convert: Convert) -> None:
+def _attempt(verify: BareVerifier, convert: Convert) -> Any:
     given = {"p": np.array([[2, 1], [1, 2]]) / 3, "q": np.array([[1, 2]]) / 3, "draft_tokens": np.array([1])}
-    emitted_row(verify(*convert(given)), drafts=1)
+    return emitted_row(verify(*convert(given)), drafts=1)

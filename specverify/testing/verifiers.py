@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -27,7 +27,16 @@ from specverify.subjects.tree_forms import FORMS as TREES
 from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
 from specverify.subjects.tree_verifier import Drafts
 from specverify.testing.judged import judged
-from specverify.testing.plans import Judging, Plan, checked_gammas, claiming, name_of, seconds_of, subject_plan
+from specverify.testing.plans import (
+    QUICK_SECONDS,
+    Judging,
+    Plan,
+    checked_gammas,
+    claiming,
+    name_of,
+    seconds_of,
+    subject_plan,
+)
 
 
 @judged
@@ -80,7 +89,7 @@ def check_verifier(
     else:
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
         subject = verifier_subject_of(verify, name, form, chosen)
-    hint = partial(_batch_hint, verify, seconds_of(how)) if form is None else str
+    hint = cache(partial(_batch_hint, verify, min(seconds_of(how), QUICK_SECONDS))) if form is None else str
     return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
 
 

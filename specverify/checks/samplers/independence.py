@@ -1,8 +1,9 @@
 """Whether the rows of one call, and the rows of two calls, are independent of each other.
 
 A batch whose rows share one stream of random numbers, or calls that begin theirs again, leave every law of a single
-row as it is. Two rows are a couple: neighbours in a call (and rows 2, 4, 8 ... apart), or the same row of two calls.
-They are told apart in four cells, fixed before the samples; see ``statistics.unknown_laws`` for the evidence.
+row as it is. Two rows are a couple: neighbours in a call (and rows 2, 4, 8 ... or half a call apart), or the same row
+of two calls. They are told apart in four cells, fixed before the samples; see ``statistics.unknown_laws`` for the
+evidence.
 
 What is not refuted is bounded: of two couples, one gives a sample of what two rows are together, the other, its second
 row exchanged for that of the first, a sample of what they would be if they were independent. Two samples, one distance.

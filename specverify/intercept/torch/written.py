@@ -36,6 +36,8 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
         return None
     if name == "copy_":
         return lambda tensor, source, *_: source.to(tensor.dtype).expand(tensor.shape)
+    if name in {"fill_", "zero_"}:
+        return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
     if name in _OPERATORS:
         return getattr(torch.Tensor, _OPERATORS[name], None)
     return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ ALIKE = 1e-6
 class Runner:
     """A clock, and its place in the forest."""
 
-    __slots__ = ("after", "behind", "flipped", "rate")
+    __slots__ = ("after", "behind", "flipped", "rate", "told")
 
     def __init__(self, rate: float, *, flipped: bool = False) -> None:
         """Nothing is known of when it rings; ``flipped`` says that it is the clock of 1 - u."""
@@ -29,6 +30,8 @@ class Runner:
         self.after: Runner | None = None
         """The clock that is known to ring before it."""
         self.behind: list[Runner] = []
+        self.told = False
+        """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
 
     def all_behind(self) -> Iterator[Runner]:
         """Yield it and every clock behind it."""
@@ -75,3 +78,42 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
         for runner in root.all_behind() if unit != 1 else ():
             runner.rate *= unit
     return True
+
+
+# What an order tells of uniform numbers
+
+
+class Place(NamedTuple):
+    """The place of a uniform number among several that are ordered and of which nothing else is known."""
+
+    smaller: int
+    number: int
+    """How many there are."""
+
+
+def alike(runner: Runner) -> bool:
+    """Return whether all clocks of a tree have one rate, so that their order is that of their uniform numbers."""
+    return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
+
+
+def place_of(runner: Runner) -> Place | None:
+    """Return the place of a clock's uniform number; None where it is not known, and of clocks that are not alike.
+
+    A clock that rings is the largest of the uniform numbers that are left, of 1 - u the smallest. All others being
+    behind it, what has rung before is known. Which of them came where is independent of the values in their order.
+    """
+    root = runner.root()
+    number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
+    above = runner.after
+    while above is not None and len(above.behind) == 1:
+        above = above.after
+    if above is not None or not alike(root):
+        return None
+    return Place(number - 1 - later if runner.flipped else later, number)
+
+
+@lru_cache(maxsize=1 << 12)
+def share_below(place: Place, bound: float) -> float:
+    """Return the probability that a uniform number at a place is below ``bound``: at least so many of all are."""
+    ways = range(place.smaller + 1, place.number + 1)
+    return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)

@@ -118,7 +118,7 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     if len({id(uniform.known) for uniform in noise}) < len(noise):
         raise NeedsValue("the largest of several random numbers is asked for, and two of them are one number")
     again = any(each.raced for each in known)
-    if again and not all(each.runner or not each.raced for each in known):
+    if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
         raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
     drawn = _Drawn(racing)
     if all(clock.plain for _, _, clock in racing):

@@ -19,7 +19,7 @@ from specverify.intercept import audit, block
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.formulas import Formula
-from specverify.intercept.unknowns.order import Runner
+from specverify.intercept.unknowns.order import Place, Runner, alike, place_of, share_below
 from specverify.intercept.unknowns.together import Together
 from specverify.intercept.unknowns.valued import note
 from specverify.laws import rounding
@@ -49,10 +49,16 @@ class Known:
         """The last race it has taken part in, after which only its order among the others is known."""
         self.runner: Runner | None = None
         """Where it stands in that order; None for one whose race left nothing to go on with."""
+        self.place: Place | None = None
+        """Its place among several, once it was compared with a number."""
         self.together: Together | None = None
         """What is known of it together with others."""
         self.questions: list[AnsweredQuestion] = []
         """For the audit."""
+
+    def share_below(self, bound: float) -> float:
+        """Return the probability that it was below ``bound`` before it was compared with a number."""
+        return bound if self.place is None else share_below(self.place, bound)
 
 
 class Uniform:
@@ -90,17 +96,16 @@ class Uniform:
             return bound >= 1
         known = self.known
         look(self.draw)
-        width = known.high - known.low
-        if bound - known.low < NEVER_DRAWN * width or known.high - bound < NEVER_DRAWN * width:
+        self._placed(place)
+        low, at, high = map(known.share_below, (known.low, min(max(bound, known.low), known.high), known.high))
+        width = high - low
+        if at - low < NEVER_DRAWN * width or high - at < NEVER_DRAWN * width:
             audit.asked(known.questions, self.draw, (bound,), None, place)
-            return bound - known.low >= NEVER_DRAWN * width
-        if known.raced:
-            audit.compared_after(self.draw, known.raced)
-            raise NeedsValue("random noise that has already decided a race is compared with a number")
+            return at - low >= NEVER_DRAWN * width
         if known.together:
             answer = self._below_together(known.together, bound, place)
         else:
-            answer = self._ask(BELOW, array([bound - known.low, known.high - bound]) / width) == 0
+            answer = self._ask(BELOW, array([at - low, high - at]) / width) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -111,12 +116,11 @@ class Uniform:
         known = self.known
         look(self.draw)
         inside = [min(max(bound, known.low), known.high) for bound in bounds]
+        self._placed(place)
         edges = np.array([known.low, *inside, known.high])
-        masses = np.diff(edges)
-        if known.raced:
-            audit.compared_after(self.draw, known.raced)
-        if known.raced or (masses < 0).any():
-            raise NeedsValue("a random number is looked up in bounds that are not sorted, or after a race")
+        masses = np.diff([*map(known.share_below, edges.tolist())])
+        if (masses < 0).any():
+            raise NeedsValue("a random number is looked up in bounds that are not sorted")
         if known.together:
             return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
         cells = np.count_nonzero(masses)
@@ -127,6 +131,22 @@ class Uniform:
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[found]), float(edges[found + 1])
         return found
+
+    def _placed(self, place: str) -> None:
+        """Find out its place among those that it raced with, if it has; refuses one whose place is not known."""
+        known, runner = self.known, self.known.runner
+        if not known.raced or known.place is not None:
+            return
+        if runner is None or not alike(runner):
+            audit.compared_after(self.draw, known.raced)
+        known.place = None if runner is None or runner.told else place_of(runner)
+        refusal = "random noise that has already decided a race is compared with a number"
+        if runner is not None and known.place is not None:
+            refusal = audit.placed(known.raced, known.place, place)
+            for each in runner.root().all_behind():
+                each.told = True
+        if refusal:
+            raise NeedsValue(refusal)
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
         """Return it as a quantity that is made of several uniform numbers."""
