@@ -71,3 +71,49 @@ def mcsd(name: str) -> Any:
         return [*taken, torch.multinomial(p[node], 1)[0]]
 
     return verify
+
+
+def specinfer() -> Any:
+    """``SpecInfer._inference_step`` of specexec, node by node as its ``validate_tree`` walks."""
+    given = dict(torch=torch, SpecBase=object, Tuple=tuple)
+    step = functions_of("specexec", "specdec/spec_SI.py", "SpecInfer", **given).SpecInfer._inference_step
+
+    def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
+        below, node, taken = child_lists(parents), 0, []
+        while below[node]:
+            nodes = torch.tensor(below[node])
+            kept, token = step(p[node], q[nodes[0] - 1], nodes, tokens[nodes - 1])
+            taken.append(int(token))
+            if kept is None:
+                return taken
+            node = int(kept)
+        return [*taken, torch.multinomial(p[node], 1)[0]]
+
+    return verify
+
+
+def next_token_chooser() -> Any:
+    """``HeterogeneousNextTokenChooser`` of text-generation-inference, one for as long as it is asked."""
+    names = ("HeterogeneousNextTokenChooser", "HeterogeneousSampling", "Sampling", "Greedy", "create_n_gram_speculation")
+    typing: Any = __import__("typing")
+    given = {name: getattr(typing, name) for name in ("List", "Optional", "Tuple")}
+    own = functions_of(
+        "text-generation-inference", "server/text_generation_server/utils/tokens.py", *names, torch=torch, **given,
+        PreTrainedTokenizerBase=object, generate_pb2=SimpleNamespace(NextTokenChooserParameters=object),
+    )
+    plain = dict(watermark=False, temperature=1.0, repetition_penalty=1.0, frequency_penalty=0.0, top_k=0, top_p=1.0,
+                 typical_p=1.0, do_sample=True, grammars="", grammar_types=0)
+    made: dict[int, Any] = {}
+
+    def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
+        rows = len(p)
+        if rows not in made:
+            options = {name: [value] * rows for name, value in plain.items()}
+            made[rows] = own.HeterogeneousNextTokenChooser(
+                torch.float64, "cpu", seeds=list(range(rows)), tokenizer=None, fsm_grammar_states=[0] * rows, **options
+            )
+        scores = p.log().flatten(0, 1)
+        new, _, _, accepted, _ = made[rows](draft_tokens, scores, 0, draft_tokens)
+        return [row.tolist() for row in new.split(accepted.tolist())]
+
+    return verify

@@ -18,7 +18,14 @@ from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.enumeration import program_law
 from specverify.testing import check_verifier
 
+HALF, PLAIN = 0.5, float
 RNG = np.random.default_rng()
+
+
+def halved():
+    return lambda u: float(u) / 2 + float(u) / 2
+
+
 WAYS = {
     "random": lambda: float(random.random()),
     "NumPy": lambda: float(RNG.random()),
@@ -27,7 +34,7 @@ WAYS = {
     "a tensor without dimensions": lambda: float(torch.rand(())),
     "the item of a tensor": lambda: float(torch.rand(1, dtype=torch.float64).item()),
     "a whole number": lambda: float(random.getrandbits(53)) / 2**53,
-    "in a function that is made in the run": lambda: (lambda u: float(u))(random.random()),
+    "in a function that is made in the run": lambda: halved()(random.random()),
     "in a comprehension": lambda: next(float(u) for u in [random.random()]),
     "a logarithm that was imported by name": lambda: math.exp(log(random.random())),
 }
@@ -51,7 +58,7 @@ def test_a_comparison_of_it_is_the_comparison_of_the_number(way):
 
 def made_of_it():
     """What is done with the type itself, in a module that has asked and beside a call that is led."""
-    kinds = float(0.5), float("inf"), float(), [*map(float, (1, 2))], np.zeros(1, dtype=float).dtype
+    kinds = float(HALF), float("inf"), [*map(float, (1, 2))], np.zeros(1, dtype=float).dtype
     return float is builtins.float, type(kinds[0]) is float, isinstance(float(1), float), float.fromhex("0x1p-1"), kinds
 
 
@@ -61,7 +68,7 @@ def test_the_type_is_what_it_was_while_its_calls_are_led():
     with answered_everywhere(None):
         assert made_of_it.__code__ is not before
         assert made_of_it() == alone
-        kept = (lambda: lambda value: float(value))()
+        kept = halved()
         assert (log, math.log) == (math.log, log)
     assert made_of_it.__code__ is before
     assert made_of_it() == alone
@@ -71,7 +78,7 @@ def test_the_type_is_what_it_was_while_its_calls_are_led():
 REFUSED = {
     "by map": lambda: next(map(float, [random.random()])),
     "by NumPy's type": lambda: np.float64(random.random()),
-    "by another name": lambda: (lambda kind: kind(random.random()))(float),
+    "by another name": lambda: PLAIN(random.random()),
 }
 
 
