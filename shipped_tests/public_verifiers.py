@@ -1,4 +1,4 @@
-"""Verifiers of public repositories: of one draft, of trees, of the candidates of beams."""
+"""Verifiers of a chain or a tree whose adapters need next to nothing: shreyansh26's, MCSD's, specexec's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from sources import functions_of
 from reference.tree_layouts import child_lists
 
 
-def shreyansh_probabilistic() -> Any:
+BONUS = (
+    "bonus_token = int(torch.argmax(logits[prefix_start + len(draft_ids)], dim=-1).item())",
+    "bonus_token = int(torch.multinomial(logits[prefix_start + len(draft_ids)].softmax(-1), 1).item())",
+)
+"""The token behind drafts that are all accepted, and what it would be drawn from."""
+
+
+def shreyansh_probabilistic(*, mended: bool = False) -> Any:
     """``probabilistic_verify`` of shreyansh26's Speculative-Decoding."""
     names = ("VerificationResult", "_as_batch_tensor", "probabilistic_verify")
-    given = dict(torch=torch, dataclass=dataclass, Sequence=Sequence)
+    given = dict(torch=torch, dataclass=dataclass, Sequence=Sequence, mended=BONUS if mended else None)
     own = functions_of("Speculative-Decoding-shreyansh26", "common/verification.py", *names, **given)
 
     def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
@@ -27,29 +34,6 @@ def shreyansh_probabilistic() -> Any:
                 return SimpleNamespace(logits=p.log()[None])
 
         return own.probabilistic_verify(Model(), [0], draft_tokens.tolist(), q).emitted_ids
-
-    return verify
-
-
-V2 = "speculative_decoding/algorithms/optimized_speculative_decoding_v2.py"
-
-
-def optimized(method: str) -> Any:
-    """A method of ``OptimizedSpeculativeDecoderV2`` of txxnrd."""
-    given = dict(torch=torch, F=torch.nn.functional, Any=Any)
-    own = functions_of("Speculative_Decoding", V2, "OptimizedSpeculativeDecoderV2", **given)
-    return getattr(own.OptimizedSpeculativeDecoderV2, method)
-
-
-def txxnrd() -> Any:
-    """``_verify_and_accept_tokens`` of txxnrd, with its logits of the target behind the last draft left out."""
-    decide = optimized("_verify_and_accept_tokens")
-
-    def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
-        if len(draft_tokens) == 0:
-            return torch.multinomial(p[-1], 1)
-        made, *_ = decide(None, draft_tokens[None], q.log()[None], p[:-1].log()[None])
-        return made[0]
 
     return verify
 
@@ -88,32 +72,5 @@ def specinfer() -> Any:
                 return taken
             node = int(kept)
         return [*taken, torch.multinomial(p[node], 1)[0]]
-
-    return verify
-
-
-def next_token_chooser() -> Any:
-    """``HeterogeneousNextTokenChooser`` of text-generation-inference, one for as long as it is asked."""
-    names = ("HeterogeneousNextTokenChooser", "HeterogeneousSampling", "Sampling", "Greedy", "create_n_gram_speculation")
-    typing: Any = __import__("typing")
-    given = {name: getattr(typing, name) for name in ("List", "Optional", "Tuple")}
-    own = functions_of(
-        "text-generation-inference", "server/text_generation_server/utils/tokens.py", *names, torch=torch, **given,
-        PreTrainedTokenizerBase=object, generate_pb2=SimpleNamespace(NextTokenChooserParameters=object),
-    )
-    plain = dict(watermark=False, temperature=1.0, repetition_penalty=1.0, frequency_penalty=0.0, top_k=0, top_p=1.0,
-                 typical_p=1.0, do_sample=True, grammars="", grammar_types=0)
-    made: dict[int, Any] = {}
-
-    def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
-        rows = len(p)
-        if rows not in made:
-            options = {name: [value] * rows for name, value in plain.items()}
-            made[rows] = own.HeterogeneousNextTokenChooser(
-                torch.float64, "cpu", seeds=list(range(rows)), tokenizer=None, fsm_grammar_states=[0] * rows, **options
-            )
-        scores = p.log().flatten(0, 1)
-        new, _, _, accepted, _ = made[rows](draft_tokens, scores, 0, draft_tokens)
-        return [row.tolist() for row in new.split(accepted.tolist())]
 
     return verify

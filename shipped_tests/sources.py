@@ -106,28 +106,13 @@ SOURCES = {
     ),
     "LookaheadDecoding": Source("hao-ai-lab/LookaheadDecoding", "eed010da9c7b1867912675d480feec5629e0c2d0", ("lade",)),
     "MCSD": Source("NJUNLP/MCSD", "8aadd6501a9e987ba5fca6cc8f9ad5949e480ec7", ("MCSD/inference",)),
-    "ParallelSpeculativeDecoding": Source(
-        "smart-lty/ParallelSpeculativeDecoding", "5a6f3690118aabc101cc3e812f1d8d689c634fc3", ("src",)
-    ),
     "Speculative-Decoding-shreyansh26": Source(
         "shreyansh26/Speculative-Decoding", "76335be2f8f1a7bf25739310ae80435b83782b23", ("common",)
-    ),
-    "Speculative_Decoding": Source(
-        "txxnrd/Speculative_Decoding", "87aed2aa7361dbd6e7c7d90265cb0c78d2da8bf1", ("speculative_decoding/algorithms",)
     ),
     "ml-recurrent-drafter": Source(
         "apple/ml-recurrent-drafter", "bd8586bb9bbfa761644c36f932a0cd1eb3f1cdf9", ("recurrent_drafting",)
     ),
     "specexec": Source("yandex-research/specexec", "c7f24b32638dcbb0ef2d1176719980631730c4e8", ("specdec",)),
-    "speculative-sampling-jaymody": Source(
-        "jaymody/speculative-sampling", "03b4759da6e894bacdc2f396dc4fd88c913bf94d", ("main.py",)
-    ),
-    "text-generation-inference": Source(
-        "huggingface/text-generation-inference",
-        "db931fcf42da018a3657580c64bf2720f167f9ab",
-        ("server/text_generation_server/utils",),
-    ),
-    "torchchat": Source("pytorch/torchchat", "a1a7f3702e52fffd798e302fa049b56b608602aa", ("torchchat/generate.py",)),
     "vllm-0.6.5": Source("vllm-project/vllm", "v0.6.5", ("vllm/model_executor/layers",)),
     "vllm-0.8.0": Source("vllm-project/vllm", "v0.8.0", ("vllm/model_executor/layers", "vllm/v1")),
     "vllm-0.33.0": Source("vllm-project/vllm", "v0.33.0", ("vllm/v1/sample",)),
