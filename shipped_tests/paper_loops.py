@@ -35,25 +35,23 @@ class Tokens:
         return torch.zeros(*ids.shape, 1)
 
 
-def redrafter(scenario: EngineScenario, *, width: int = 1, drawn: bool = False, greedy: bool = False) -> Any:
+def redrafter(scenario: EngineScenario, *, width: int = 1, drawn: bool = False) -> Any:
     """The drafter's beams of one token, the choice among them and the next token; the loop around them is this one."""
     names = ("_choose_from_candidates", "_prepare_next_input", "_select_one_per_row")
-    names += ("_greedy_choose_from_candidates", "_greedy_prepare_next_input")
     own = functions_of(
         "ml-recurrent-drafter", f"{FOLDER}/recurrent_drafting.py", *names, torch=torch, dist=torch.distributions,
         Tuple=tuple,
     )  # fmt: skip
     drafter = functions_of(
         "ml-recurrent-drafter", f"{FOLDER}/modeling_drafter.py", "Drafter", "BeamShape", "_add_decoding_dim",
-        "_gather_beams", torch=torch, dataclass=dataclass, configuration_drafter=NAMESAKE(DrafterConfig=object), transformers=NAMESAKE(PreTrainedModel=object), LOG_0=-50000.0, LOG_1=0.0,
-        NamedTuple=tuple, mended=(TAKEN, DRAWN) if drawn else None,
+        "_gather_beams", torch=torch, dataclass=dataclass, configuration_drafter=NAMESAKE(DrafterConfig=object),
+        transformers=NAMESAKE(PreTrainedModel=object), LOG_0=-50000.0, LOG_1=0.0,
+        mended=(TAKEN, DRAWN) if drawn else None,
     )  # fmt: skip
 
     def speculative() -> Any:
         text = list(scenario.prompt)
         token = torch.distributions.Categorical(logits=logits_of(scenario.target, [text])[0, -1]).sample()[None]
-        if greedy:
-            token = logits_of(scenario.target, [text])[:, -1].argmax(-1)
         while len(text) < len(scenario.prompt) + scenario.horizon:
             row = logits_of(scenario.draft, [[*text, int(token)]])[:, -1].expand(1, width, -1)
             head = NAMESAKE(config=NAMESAKE(rnn=False), compute_logits=lambda _, row=row: row)
@@ -61,17 +59,10 @@ def redrafter(scenario: EngineScenario, *, width: int = 1, drawn: bool = False, 
             beams, by_drafter = drafter.Drafter.beam_search_candidates(
                 head, torch.zeros(1, 1), token, Tokens(row), shape
             )
-            by_llm = torch.stack([logits_of(scenario.target, [[*text, *beam]])[0, -2:] for beam in beams[0].tolist()])[
-                None
-            ]
-            states = torch.zeros(1, width, 2, 1)
-            if greedy:
-                chosen = by_llm.argmax(-1)
-                kept, which = own._greedy_choose_from_candidates(beams, chosen)
-                after = own._greedy_prepare_next_input(chosen, states, which, kept)
-            else:
-                kept, which = own._choose_from_candidates(beams, by_llm, by_drafter)
-                after = own._prepare_next_input(by_drafter, by_llm, states, which, kept)
+            read = [logits_of(scenario.target, [[*text, *beam]])[0, -2:] for beam in beams[0].tolist()]
+            by_llm = torch.stack(read)[None]
+            kept, which = own._choose_from_candidates(beams, by_llm, by_drafter)
+            after = own._prepare_next_input(by_drafter, by_llm, torch.zeros(1, width, 2, 1), which, kept)
             text += beams[0, int(which), : 1 + int(kept)].tolist()
             token = after[1]
         return text[len(scenario.prompt) :]

@@ -12,7 +12,6 @@ from sources import functions_of
 
 from reference.tree_layouts import child_lists
 
-
 BONUS = (
     "bonus_token = int(torch.argmax(logits[prefix_start + len(draft_ids)], dim=-1).item())",
     "bonus_token = int(torch.multinomial(logits[prefix_start + len(draft_ids)].softmax(-1), 1).item())",
