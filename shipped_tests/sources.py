@@ -101,6 +101,18 @@ SOURCES = {
     "speculative-decoding": Source(
         "lucidrains/speculative-decoding", "72171ac91cd040ad6b67c186ac985e4f50a0c269", ("speculative_decoding",)
     ),
+    "LayerSkip": Source(
+        "facebookresearch/LayerSkip", "f42c66965545747d42e27d4beab86b5c17956566", ("self_speculation",)
+    ),
+    "LookaheadDecoding": Source("hao-ai-lab/LookaheadDecoding", "eed010da9c7b1867912675d480feec5629e0c2d0", ("lade",)),
+    "MCSD": Source("NJUNLP/MCSD", "8aadd6501a9e987ba5fca6cc8f9ad5949e480ec7", ("MCSD/inference",)),
+    "Speculative-Decoding-shreyansh26": Source(
+        "shreyansh26/Speculative-Decoding", "76335be2f8f1a7bf25739310ae80435b83782b23", ("common",)
+    ),
+    "ml-recurrent-drafter": Source(
+        "apple/ml-recurrent-drafter", "bd8586bb9bbfa761644c36f932a0cd1eb3f1cdf9", ("recurrent_drafting",)
+    ),
+    "specexec": Source("yandex-research/specexec", "c7f24b32638dcbb0ef2d1176719980631730c4e8", ("specdec",)),
     "vllm-0.6.5": Source("vllm-project/vllm", "v0.6.5", ("vllm/model_executor/layers",)),
     "vllm-0.8.0": Source("vllm-project/vllm", "v0.8.0", ("vllm/model_executor/layers", "vllm/v1")),
     "vllm-0.33.0": Source("vllm-project/vllm", "v0.33.0", ("vllm/v1/sample",)),

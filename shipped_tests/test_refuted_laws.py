@@ -18,6 +18,7 @@ from released import LAW, subject_of
 
 from reference import Claim, Sampled, generate
 from specverify.base.verdict import Status
+from specverify.intercept import float_calls
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import Law, target_law, total_variation
 from specverify.laws.scenarios import handed_task
@@ -32,7 +33,7 @@ def seen_well(released):
     """Return a scenario, its place among the loop's, and the laws there, which must be far enough apart to be seen."""
     places = enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(SMALL)]
     for place, scenario in places:
-        law = enumerated(released, scenario, place)
+        law = float_calls.again(partial(enumerated, released, scenario, place))
         target = target_law(handed_task(scenario, rational=False), scenario.prompt)
         if total_variation(Law(law), target).low > 2 * BOUND:
             return scenario, law, target

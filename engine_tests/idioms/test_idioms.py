@@ -17,7 +17,6 @@ from world import distance, rejection_law, sample
 
 from specverify.base.verdict import Status
 from specverify.intercept.moved import look_around
-from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 
 ALARM, MISS = 1e-6, 1e-3
@@ -106,10 +105,3 @@ def test_what_cannot_be_told_says_why_and_a_wrong_twin_does_not_hold(idiom):
     twin = told(idiom.wrong, idiom.gamma, SHARE)[0]
     assert twin in {Status.UNKNOWN, Status.REFUTED}
     assert LINES[begin_of(idiom)] == f"{begin_of(idiom)} {laws_of(idiom)} {end_of(idiom, status, twin)}"
-
-
-def test_an_unknown_law_is_unknown_for_a_reason_that_the_run_gives():
-    refused = [idiom for idiom in UNKNOWN if idiom.name == "float of a number"]
-    assert len(refused) == 1
-    with pytest.raises(NeedsValue, match="__float__"):
-        distance(refused[0], refused[0].right)

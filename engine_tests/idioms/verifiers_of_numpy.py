@@ -122,9 +122,9 @@ def _tokens(p, q, draft_tokens):
     yield from random.choices(range(p.shape[1]), p[-1])
 
 
-@verifier("random", wrong=("if not u < ratio", "if not u < ratio * ratio"), unknown="__float__ needs the value")
+@verifier("random", wrong=("if not u < ratio", "if not u < ratio * ratio"))
 def float_of_a_number(p, q, draft_tokens):
-    """``float(u)``: Python makes a plain float of whatever comes back."""
+    """``float(u)``, which makes a plain float of whatever it is given."""
     for i, token in enumerate(draft_tokens.tolist()):
         u, ratio = float(random.random()), p[i, token] / q[i, token]
         if not u < ratio:

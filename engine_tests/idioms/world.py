@@ -6,11 +6,13 @@ Rejections are likely, the residual has a token of probability 0, and no two row
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import torch
 
 from reference import accept_probability, residual
+from specverify.intercept import float_calls
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -50,7 +52,7 @@ def exact_law(idiom, verify):
         with answered_everywhere(draws):
             return once(idiom, verify)
 
-    return program_law(program)
+    return float_calls.again(partial(program_law, program))
 
 
 def distance(idiom, verify):

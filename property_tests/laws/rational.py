@@ -33,6 +33,11 @@ def law_of(program):
     return dict(law.probabilities)
 
 
+def flips(draws, chance, name):
+    """Return whether a coin of a rational chance comes up."""
+    return draws.categorical(np.array([chance, 1 - chance], dtype=object), name) == 0
+
+
 def as_law(row):
     """Return token -> probability of a pmf, tokens of probability 0 left out."""
     return {token: mass for token, mass in enumerate(row.tolist()) if mass > 0}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
+from rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 
 from reference import Task
 from reference.algorithms import cactus, fly
@@ -22,10 +22,6 @@ from specverify.laws.tables import table_pair
 
 F = Fraction
 budgets = st.sampled_from([F(1, 1000), F(1, 50), F(1, 5), F(2)])
-
-
-def flips(draws, chance, name):
-    return draws.categorical(np.array([chance, 1 - chance], dtype=object), name) == 0
 
 
 def tasks_of(shapes, horizon):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from multi_draft_rules import accepted, expected_tokens
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
+from rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 
 from reference import Task
 from reference.algorithms import block_verification, greedy_multi_path, specinfer, spectr_gbv_released
@@ -26,10 +26,6 @@ from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 
 F = Fraction
-
-
-def flips(draws, chance, name):
-    return draws.categorical(np.array([chance, 1 - chance], dtype=object), name) == 0
 
 
 def one_round(decoder, prompt=(0,)):

@@ -30,14 +30,6 @@ from specverify.laws.tables import table_pair
 F = Fraction
 
 
-def flips(draws, chance, name):
-    return draws.categorical(np.array([chance, 1 - chance], dtype=object), name) == 0
-
-
-def texts(program):
-    return law_of(program)
-
-
 def tasks_of(shapes=("generic", "zeros", "peaked"), horizon=4, vocabulary=3):
     return [Task(*table_pair(shape, vocabulary, seed), horizon=horizon) for shape in shapes for seed in range(2)]
 
@@ -71,7 +63,7 @@ def fuzzy_loop(task, threshold, gamma):
 def test_fuzzy_speculative_decoding_is_its_loop(threshold):
     for task in tasks_of():
         found = decoder_law(fuzzy_speculative_decoding.build(task, threshold=threshold, gamma=2), (0,)).probabilities
-        assert found == texts(fuzzy_loop(task, threshold, 2))
+        assert found == law_of(fuzzy_loop(task, threshold, 2))
 
 
 def reward_loop(task, rewarded):
@@ -91,7 +83,7 @@ def test_reward_guided_steps_are_kept_or_written_anew():
     rewarded = ((0, 0), (1, 0), (2, 1))
     for task in tasks_of(horizon=3):
         found = decoder_law(reward_guided.build(task, rewarded=rewarded), (0,)).probabilities
-        assert found == texts(reward_loop(task, rewarded))
+        assert found == law_of(reward_loop(task, rewarded))
 
 
 def lantern_loop(p, guess, k, delta):
@@ -169,7 +161,7 @@ def test_nasd_as_released_is_its_loop_and_off_by_the_variance_of_a_coin():
     for seed in range(3):
         task = Task(*table_pair("generic", 2, seed), horizon=3)
         law = decoder_law(nasd_released.build(task, order=3, gamma=2, filler_top_k=1), (0, 1, 0, 1)).probabilities
-        assert law == texts(nasd_loop(task, 3, 2))
+        assert law == law_of(nasd_loop(task, 3, 2))
     certain = Task(always(P), always(Q), horizon=2)
     law = nasd_released.declared_law(certain, (2, 2, 2), order=3, gamma=1, filler_top_k=1)
     assert project(law, lambda text: text[0])[2] == P[2] * (2 - P[2])

@@ -21,18 +21,23 @@ def caller(trace: TracebackType | None = None) -> str:
 
     With ``trace`` the innermost such frame of a traceback.
     """
-    frame: Any = sys._getframe(1)  # noqa: SLF001
-    while trace is None and frame is not None:
-        name = _foreign_name(frame.f_code.co_filename)
-        if name:
-            return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back
+    frame = foreign_frame() if trace is None else None
+    if frame is not None:
+        return f"{_foreign_name(frame.f_code.co_filename)}:{frame.f_lineno}"
     found = NOWHERE
     while trace is not None:
         name = _foreign_name(trace.tb_frame.f_code.co_filename)
         found = f"{name}:{trace.tb_lineno}" if name else found
         trace = trace.tb_next
     return found
+
+
+def foreign_frame() -> Any:
+    """Return the innermost frame outside torch, NumPy, the standard library and this package, if there is one."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and not _foreign_name(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 @cache

@@ -20,6 +20,7 @@ from specverify.checks.check import beyond_reach, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
+from specverify.intercept import float_calls
 from specverify.intercept.aliases import libraries_replaced
 from specverify.intercept.moved import look_around
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -158,7 +159,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
     started = time.perf_counter()
-    done = guarded(examined, seconds)
+    done = guarded(partial(float_calls.again, examined), seconds)
     if done.out_of_time:
         elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, f"not finished after {elapsed} s: {done.out_of_time}")

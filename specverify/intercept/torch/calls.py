@@ -26,7 +26,7 @@ from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, na
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
-from specverify.intercept.torch.written import from_numpy, made, writes_itself, written
+from specverify.intercept.torch.written import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_arrays import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
@@ -63,6 +63,8 @@ class _Answers(TorchFunctionMode):
         if func in _ATTRIBUTES:
             return func(*args)
         args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+        if filled.anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
+            return args[0]
         if filled.anything:
             args, named = filled.standing_for(args), filled.standing_for(named)
         lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))

@@ -112,6 +112,15 @@ class Filled:
             return {name: self.standing_for(item) for name, item in value.items()}
         return value
 
+    def reshaped(self, func: Any, tensor: torch.Tensor, *args: Any) -> bool:
+        """Change the shape of a tensor that was filled and of what stands for it; return whether it was filled."""
+        self.standing_for(tensor)
+        pairs = [pair for pair in self._standing.values() if tensor is pair[0] or tensor is pair[1]]
+        for plain, standing in pairs:
+            func(plain, *args)
+            func(standing, *args)
+        return bool(pairs)
+
     def _lazy(self, tensor: torch.Tensor) -> torch.Tensor:
         if id(tensor) in self._standing:
             return self._standing[id(tensor)][1]

@@ -13,13 +13,14 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
+from weakref import ReferenceType, ref
 
 import numpy as np
 import torch
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept.torch.inference import outliving_inference
-from specverify.intercept.torch.operations import shares_storage, writes
+from specverify.intercept.torch.operations import reshapes_in_place, shares_storage, writes
 from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.deferred import known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
@@ -53,6 +54,7 @@ class LazyTensor(torch.Tensor):
     """``elements`` is an object array of numbers, ``Unknown`` and ``Deferred``, in the shape of the tensor."""
 
     viewed: View | None
+    views: list[ReferenceType[LazyTensor]]
     settled: torch.Tensor | None
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
@@ -69,7 +71,7 @@ class LazyTensor(torch.Tensor):
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes, made.kinds = elements, 0, [0], {}
+        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], {}, []
         made.viewed = made.settled = made.read = None
         return made
 
@@ -92,6 +94,10 @@ class LazyTensor(torch.Tensor):
             if self.viewed is not None:
                 self._elements = picked(self.viewed.base, self.viewed.places)
         return self._elements
+
+    def put_in_shape(self, elements: Any) -> None:
+        """Hold the elements in another order or shape."""
+        self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
         """Return the elements, also those of what it has become."""
@@ -138,8 +144,9 @@ class LazyTensor(torch.Tensor):
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
         shares = shares_storage(func)
-        handler = None if writes(func) else HANDLERS.get(func.overloadpacket)
-        if handler is not None and not all(is_settled(value, shares) for value in (*args, *kwargs.values())):
+        reshapes = reshapes_in_place(func) and isinstance(args[0], LazyTensor)
+        handler = HANDLERS.get(func.overloadpacket) if reshapes or not writes(func) else None
+        if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
@@ -274,6 +281,7 @@ def view_of(viewed: View) -> LazyTensor:
     """Return the lazy tensor that is a view."""
     made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
     made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
+    viewed.base.views.append(ref(made))
     return made
 
 
@@ -285,16 +293,8 @@ def picked(tensor: LazyTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 
     content = tensor.content
     if isinstance(content, Many):
-        return content.taken(take) if places.size > MANY else _few(content, places)
+        return content.taken(take) if places.size > MANY else content.few(places)
     whole = isinstance(content, Crossing) and places.size == math.prod(content.shape)
     if isinstance(content, Crossing) and whole and (np.diff(places.ravel()) == 1).all():
         return content._replace(shape=places.shape)
     return take(tensor.elements)  # type: ignore[no-any-return]
-
-
-def _few(content: Many, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a few of very many elements as they are."""
-    found = np.empty(places.shape, dtype=object)
-    for index, place in np.ndenumerate(places):
-        found[index] = content.element(int(place))
-    return found

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from specverify.intercept import float_calls
 from specverify.intercept.torch.lazy_tensor import (
     LazyTensor,
     View,
@@ -159,4 +160,7 @@ def joined(join: Callable[..., Any]) -> Callable[..., Any]:
 
 def scalar(tensor: Any) -> Any:
     """Answer what takes the number out of a tensor."""
-    return known(tensor.elements.item())
+    element = tensor.elements.item()
+    if isinstance(element, UNKNOWN):
+        float_calls.met()
+    return known(element)

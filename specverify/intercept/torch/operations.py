@@ -118,3 +118,9 @@ def writes(operation: OpOverload) -> bool:
     """Return whether an operation writes to an argument: in place, or into ``out``."""
     found = [item.alias_info for item in operation._schema.arguments]  # noqa: SLF001
     return any(alias is not None and alias.is_write for alias in found)
+
+
+@cache
+def reshapes_in_place(operation: OpOverload) -> bool:
+    """Return whether an operation changes the shape of its argument."""
+    return torch.Tag.inplace_view in operation.tags

@@ -28,11 +28,17 @@ _MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
 """What puts elements into a tensor as they are."""
 
 
+_RESHAPING = ("t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "resize_",
+              "resize_as_", "set_")  # fmt: skip
+RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
+"""What changes a shape in place, and writes no elements: see ``reshaped``."""
+
+
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
     """Return what computes the numbers that a method of tensors writes into its own; None for another function."""
     name = _name(func)
-    if getattr(torch.Tensor, name, None) is not func:
+    if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
     if name == "copy_":
         return lambda tensor, source, *_: source.to(tensor.dtype).expand(tensor.shape)

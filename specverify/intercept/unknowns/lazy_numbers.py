@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
+from specverify.intercept import float_calls
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
@@ -41,6 +42,11 @@ class LazyFloat:
 
     def __bool__(self) -> bool:
         return bool(of_operands("not_equal", self, 0.0))
+
+    def __float__(self) -> float:
+        float_calls.met()
+        hint = "call float as float(u), and math functions as math.log(u)"
+        raise refusal(f"__float__ needs the value of a random number, which has none: {hint}")
 
     def __int__(self) -> int:
         return whole_part("trunc", self)
@@ -172,10 +178,8 @@ def _shifted_right(self: LazyInt, bits: int) -> Any:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    hint = "; math functions that were imported by name ask for it too" if name == "__float__" else ""
-
     def method(self: LazyFloat, *args: Any) -> Any:
-        raise refusal(f"{name} needs the value of a random number, which has none{hint}")
+        raise refusal(f"{name} needs the value of a random number, which has none")
 
     return method
 
@@ -191,7 +195,7 @@ for _method, _name in _BINARY.items():
     setattr(LazyFloat, f"__r{_method}__", _operation(_name, swapped=True))
 for _method, _swapped in (("divmod", False), ("rdivmod", True)):
     setattr(LazyFloat, f"__{_method}__", _both(_swapped))
-for _method in ("float", "hash", "str", "complex", "format"):
+for _method in ("hash", "str", "complex", "format"):
     setattr(LazyFloat, f"__{_method}__", _refusing(f"__{_method}__"))
 _BITS = {f"__{name}__": _of_bits(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rand", "ror", "rxor")}
 for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
@@ -232,9 +236,24 @@ _MATH = {
 }  # fmt: skip
 
 
+_BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
+
+
+def _as_float(*given: Any) -> Any:
+    """Return what ``float`` does, and a random number as it is."""
+    found = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+    return LazyFloat(found.unknown) if isinstance(found, LazyFloat) else float(*given)
+
+
+_OURS = "specverify.intercept."
+
+
 @once
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Let the functions of ``math`` know random numbers inside the block, where they are called by ``math.log``."""
-    with replaced(math, _MATH):
+    """Let ``float`` and the functions of ``math`` know random numbers inside the block.
+
+    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
+    """
+    with replaced(math, _MATH), float_calls.calls_led(_as_float, _BY_NAME):
         yield

@@ -127,6 +127,13 @@ class Many(NamedTuple):
         ids, numbers = take(self.ids), take(self.numbers)
         return Many(self.blocks, ids, numbers, steps, of_number(self.low), of_number(self.high))
 
+    def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return a few of the elements as they are, counted in order."""
+        found = np.empty(places.shape, dtype=object)
+        for index, place in np.ndenumerate(places):
+            found[index] = self.element(int(place))
+        return found
+
     def element(self, place: int) -> Any:
         """Return one element, counted in order: a number or a ``Continuous``."""
         found = int(self.ids.flat[place])

@@ -1,0 +1,102 @@
+"""``float`` of a random number: calls of it are answered, and it is the type that it is for everybody else."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import random
+from math import log
+
+import numpy as np
+import pytest
+import torch
+
+from specverify.base.verdict import Status
+from specverify.intercept import float_calls
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws.enumeration import program_law
+from specverify.testing import check_verifier
+
+HALF, PLAIN = 0.5, float
+RNG = np.random.default_rng()
+
+
+def halved():
+    return lambda u: float(u) / 2 + float(u) / 2
+
+
+WAYS = {
+    "random": lambda: float(random.random()),
+    "NumPy": lambda: float(RNG.random()),
+    "an array of one": lambda: float(RNG.random(1)[0]),
+    "a tensor": lambda: float(torch.rand(1)),
+    "a tensor without dimensions": lambda: float(torch.rand(())),
+    "the item of a tensor": lambda: float(torch.rand(1, dtype=torch.float64).item()),
+    "a whole number": lambda: float(random.getrandbits(53)) / 2**53,
+    "in a function that is made in the run": lambda: halved()(random.random()),
+    "in a comprehension": lambda: next(float(u) for u in [random.random()]),
+    "a logarithm that was imported by name": lambda: math.exp(log(random.random())),
+}
+
+
+def law_of(decide):
+    def program(draws):
+        with answered_everywhere(draws):
+            return (bool(decide()),)
+
+    return float_calls.again(lambda: program_law(program)).probabilities
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_a_comparison_of_it_is_the_comparison_of_the_number(way):
+    law = law_of(lambda: way() < 0.3)
+    assert law[(True,)] == pytest.approx(0.3, abs=1e-7)
+    squared = law_of(lambda: way() ** 2 < 0.3)
+    assert squared[(True,)] == pytest.approx(math.sqrt(0.3), abs=1e-7)
+
+
+def made_of_it():
+    """What is done with the type itself, in a module that has asked and beside a call that is led."""
+    kinds = float(HALF), float("inf"), [*map(float, (1, 2))], np.zeros(1, dtype=float).dtype
+    return float is builtins.float, type(kinds[0]) is float, isinstance(float(1), float), float.fromhex("0x1p-1"), kinds
+
+
+def test_the_type_is_what_it_was_while_its_calls_are_led():
+    assert law_of(lambda: float(random.random()) < 0.5)
+    before, alone = made_of_it.__code__, made_of_it()
+    with answered_everywhere(None):
+        assert made_of_it.__code__ is not before
+        assert made_of_it() == alone
+        kept = halved()
+        assert (log, math.log) == (math.log, log)
+    assert made_of_it.__code__ is before
+    assert made_of_it() == alone
+    assert (kept("2.5"), log) == (2.5, math.log)
+
+
+REFUSED = {
+    "by map": lambda: next(map(float, [random.random()])),
+    "by NumPy's type": lambda: np.float64(random.random()),
+    "by another name": lambda: PLAIN(random.random()),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_call_of_that_name_is_refused_with_the_way_out(way):
+    with pytest.raises(NeedsValue, match=r"__float__ needs .*: call float as float\(u\).*test_float_calls.py:"):
+        law_of(lambda: way() < 0.3)
+
+
+def with_floats(p, q, draft_tokens):
+    """A verifier of one draft as people write it."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        accept = min(1.0, float(p[i, token]) / float(q[i, token]))
+        if float(torch.rand(1).item()) >= accept:
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial((p[i] - q[i]).clamp(min=0), 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+def test_a_verifier_that_makes_floats_of_its_numbers_is_judged():
+    (verdict,) = check_verifier(with_floats, gammas=(1,), checks=["law_is_target"], quick=True)
+    assert verdict.status is Status.HOLDS
