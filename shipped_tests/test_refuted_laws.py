@@ -32,17 +32,17 @@ BOUND = sqrt(log(2 / 1e-6) / (2 * RUNS))
 def seen_well(released):
     """Return a scenario, its place among the loop's, and the laws there, which must be far enough apart to be seen."""
     places = enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(SMALL)]
+    subject = subject_of(released)
     for place, scenario in places:
-        law = float_calls.again(partial(enumerated, released, scenario, place))
+        law = float_calls.again(partial(enumerated, subject, released.loop, scenario, place))
         target = target_law(handed_task(scenario, rational=False), scenario.prompt)
         if total_variation(Law(law), target).low > 2 * BOUND:
             return scenario, law, target
     raise ValueError(f"no scenario of {released.what} has a law that {RUNS} runs see to be wrong")
 
 
-def enumerated(released, scenario, place):
-    subject = subject_of(released)
-    if released.loop:
+def enumerated(subject, loop, scenario, place):
+    if loop:
         with subject.programs[place].open() as run:
             return program_law(run).probabilities
     return decoder_law(subject.variants[-1].build(handed_task(scenario, rational=False)), scenario.prompt).probabilities
