@@ -10,6 +10,7 @@ import coins_of_torch
 import counts_of_torch
 import lookups_of_torch
 import mixed_libraries
+import orders_and_buffers
 import races_of_torch
 import surroundings
 import tokens_of_numpy
@@ -20,5 +21,5 @@ from idiom import idioms_of
 
 TABLES = (coins_of_torch, coins_by_arithmetic, coins_of_several, counts_of_torch, races_of_torch, lookups_of_torch,
           verifiers_of_torch, surroundings, mixed_libraries, coins_of_numpy, tokens_of_numpy, verifiers_of_numpy,
-          coins_of_random, tokens_of_random)  # fmt: skip
+          coins_of_random, tokens_of_random, orders_and_buffers)  # fmt: skip
 IDIOMS = idioms_of(TABLES)

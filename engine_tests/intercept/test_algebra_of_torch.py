@@ -29,6 +29,8 @@ def exponentials():
 LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials})
 IDIOMS = """
 torch.rand(1).item() < 0.3 ;; torch.rand(1).item() < 0.6
+bool(torch.rand(2).fill_(0.2)[0] + torch.rand(()) < 0.5) ;; bool(torch.rand(2).fill_(0.4)[0] + torch.rand(()) < 0.5)
+bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.3) ;; bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.6)
 torch.rand(()).item() < min(1.0, P[1] / P[0]) ;; torch.rand(()).item() < min(1.0, P[0] / P[1])
 bool(P[2] > torch.rand(()).item()) ;; bool(P[2] < torch.rand(()).item())
 bool(torch.rand(1).item() * P[0] < P[1]) ;; bool(torch.rand(1).item() / P[0] < P[1])

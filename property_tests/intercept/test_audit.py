@@ -132,7 +132,7 @@ def test_a_second_race_is_named_unless_its_weights_are_the_old_ones(weights, nam
 def test_noise_that_raced_and_is_compared_is_named_also_the_other_way_round():
     def compared_after():
         clocks = np.random.default_rng().exponential(size=2)
-        won = np.argmin(clocks)
+        won = np.argmin(clocks / P[:2])
         return won, clocks[0] < 0.5
 
     def raced_after():

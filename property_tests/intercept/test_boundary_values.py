@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from reference import Sampled
+from specverify.intercept import boundary
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 LOWEST, HIGHEST = 0, 2**32 - 1
 
@@ -111,3 +113,18 @@ def test_one_number_at_its_end_and_the_others_near_it():
     high = Boundary(1.0, only=0)
     with answered_everywhere(Sampled(0), high):
         assert [random.random(), random.random()] == [1 - 2**-53, 1 - 2**-6]
+
+
+def test_a_loop_that_waits_for_another_number_ends(monkeypatch):
+    monkeypatch.setattr(boundary, "MOST_CALLS", 100)
+
+    def smaller_than(bound):
+        while (number := random.random()) >= bound:
+            pass
+        return number
+
+    with answered_everywhere(Sampled(0), Boundary(0.75)):
+        assert smaller_than(0.8) == 0.75
+    again = "is called again and again while every number is 0.75"
+    with pytest.raises(NeedsValue, match=again), answered_everywhere(Sampled(0), Boundary(0.75)):
+        smaller_than(0.5)

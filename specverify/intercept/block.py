@@ -104,3 +104,12 @@ def in_housekeeping() -> bool:
         frame = frame.f_back
     parts = standard_library(frame.f_code.co_filename) if frame is not None else ()
     return bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)
+
+
+class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
+    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
+
+    def __init__(self, sentence: str = "") -> None:
+        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
+        super().__init__(sentence)
+        refused(self)

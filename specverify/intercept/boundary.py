@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from specverify.intercept.block import NeedsValue
 from specverify.intercept.caller import caller
-from specverify.intercept.unknowns.uniform import NeedsValue
 
 ONE_BELOW_ONE = 1 - 2**-53
 SMALLEST = 2.0**-53

@@ -15,8 +15,9 @@ import numpy as np
 from numpy import array  # by name: inside a block NumPy has another
 
 from reference import Draws, Site
-from specverify.intercept import audit, block
+from specverify.intercept import audit
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
+from specverify.intercept.block import NeedsValue
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.formulas import Formula
 from specverify.intercept.unknowns.order import Place, Runner, alike, place_of, share_below
@@ -25,17 +26,10 @@ from specverify.intercept.unknowns.valued import note
 from specverify.laws import rounding
 from specverify.laws.draws import AMONG, BELOW, TOGETHER
 
+__all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
+
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
-
-
-class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
-
-    def __init__(self, sentence: str = "") -> None:
-        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
-        super().__init__(sentence)
-        block.refused(self)
 
 
 class Known:
