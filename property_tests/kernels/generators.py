@@ -91,6 +91,14 @@ def coin_draws_the_last(p, q, drafts, seed, offset):
     return decide(p, q, drafts, full(drafts), u, u[:, 0])
 
 
+def coin_before_replaces(p, q, drafts, seed, offset):
+    """The second draft is replaced by the coin of the first, which accepted it."""
+    u = uniforms(seed, offset, len(drafts), drafts.shape[1] + 1)
+    accepted = (decide(p, q, drafts, full(drafts), u[:, :-1], u[:, -1]) >= 0).sum(1) - 1
+    again = (accepted == 1) & (drafts.shape[1] > 1)
+    return decide(p, q, drafts, full(drafts), u[:, :-1], np.where(again, u[:, 0], u[:, -1]))
+
+
 def coarse(p, q, drafts, seed, offset):
     """Uniforms of six bits: multiples of 1/64, where the law has sixteenths of sixteenths."""
     u = np.floor(uniforms(seed, offset, len(drafts), drafts.shape[1] + 1) * 64) / 64

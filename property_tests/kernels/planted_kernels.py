@@ -52,6 +52,13 @@ def block_begins_again(rows, uniforms):
     return np.where(beyond.any(axis=1), beyond.argmax(axis=1), rows.shape[1] - 1)
 
 
+def likeliest_of_a_late_block(rows, uniforms):
+    """The block is drawn; in it the likeliest token is taken, but in the first one."""
+    drawn = inverse_cdf(rows, uniforms)
+    likeliest = [first + rows[row, first : first + BLOCK].argmax() for row, first in enumerate(drawn // BLOCK * BLOCK)]
+    return np.where(drawn < BLOCK, drawn, likeliest)
+
+
 def last_row_ignored(p, q, drafts, accept_uniforms, final_uniforms):
     """The grid of blocks of 32 rows is rounded down."""
     answer = decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms)
@@ -192,6 +199,7 @@ def race_of_squares(p, q, drafts, accept_uniforms, noise):
 PLANTED = {
     "last block lost": Planted(last_block_lost, "law_is_target"),
     "block begins again": Planted(with_parts(last=block_begins_again), "law_is_target"),
+    "likeliest of a late block": Planted(with_parts(last=likeliest_of_a_late_block), "law_is_target"),
     "last row ignored": Planted(last_row_ignored, "answers_are_rounds", says="row 33 of 33 emits nothing"),
     "lengths of the row before": Planted(lengths_of_the_row_before, "rows_are_independent"),
     "begins with its own end": Planted(begins_with_its_own_end, "rows_are_independent"),

@@ -26,6 +26,7 @@ PLANTED = {
     "reseeded": (CALLS, "calls of offset 0 and offset 1 answer alike in all 1024 rows"),
     "one_coin": (POSITIONS, "coin of the last draft: p = "),
     "coin_draws_the_last": (LAST, "replacement: p = "),
+    "coin_before_replaces": (LAST, "replacement of draft 2: p = "),
     "coarse": (LAW, "against the target's law"),
     "a_little_less": (LAW, "against the target's law"),
 }

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from reference import greedy_law
-from specverify.laws.certain_tables import CERTAIN, certain_pair, is_certain, open_after
+from specverify.laws.certain_tables import CERTAIN, certain_pair, is_certain, open_after, periodic_after
 from specverify.laws.deep_scenarios import CROWDED, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import SCENARIOS, scenario_task
@@ -45,6 +45,13 @@ def test_a_certain_text_has_one_law_and_greedy_decoding_finds_it():
     law = target_law(scenario_task(certain), certain.prompt)
     assert law == greedy_law(scenario_task(certain), certain.prompt)
     assert len(law) == 1
+
+
+def test_a_text_comes_back_to_its_period_behind_what_is_open():
+    target, draft = certain_pair(periodic_after(4), 3, seed=0)
+    assert all((target((0, 1, 2, 0)) > 0) & (draft((0, 1, 2, 0)) > 0))
+    for text in ((0, 1), (0, 1, 2, 0, 0), (0, 1, 2, 0, 2)):
+        assert target(text)[len(text) % 3] == draft(text)[len(text) % 3] == 1
 
 
 def test_their_names_are_their_own():

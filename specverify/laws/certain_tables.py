@@ -17,11 +17,17 @@ CERTAIN = "certain"
 """One-hot rows; in one text of four p and q want different tokens."""
 OPEN = "open_after"
 """``open_after_1_5``: behind texts of 1 and of 5 tokens all is possible under both; elsewhere p = q is one-hot."""
+PERIODIC = "periodic_after"
+"""``periodic_after_9_10``: the same, but the certain rows count 0, 1, 2 ... and begin again, whatever was before.
+
+So a text comes back to its period behind the open rows: what looks tokens up in the text drafts them in vain and well,
+and blocks of a text are equal though what is before them is not.
+"""
 
 
 def is_certain(shape: str) -> bool:
     """Return whether a shape is one of these."""
-    return shape == CERTAIN or shape.startswith(OPEN)
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC))
 
 
 def open_after(*lengths: int) -> str:
@@ -29,15 +35,22 @@ def open_after(*lengths: int) -> str:
     return "_".join([OPEN, *map(str, lengths)])
 
 
+def periodic_after(*lengths: int) -> str:
+    """Return the same shape with certain rows that repeat a period."""
+    return "_".join([PERIODIC, *map(str, lengths)])
+
+
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) of such a shape, as tables of ``Fraction``."""
-    lengths = frozenset(map(int, shape.removeprefix(OPEN).split("_")[1:])) if shape != CERTAIN else frozenset()
+    lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
         rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
         if len(tokens) in lengths:
             p, q = ([rng.randint(1, 5) for _ in range(vocabulary)] for _ in range(2))
+        elif shape.startswith(PERIODIC):
+            p = q = _point(vocabulary, len(tokens) % vocabulary)
         else:
             wanted, other = rng.sample(range(vocabulary), 2)
             p = q = _point(vocabulary, wanted)

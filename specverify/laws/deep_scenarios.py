@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, open_after
+from specverify.laws.certain_tables import CERTAIN, open_after, periodic_after
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
@@ -50,5 +50,12 @@ LONG_SCENARIOS: Final = (
         for prompt in ((2,), (1, 1, 1, 1))
         for first, apart in ((len(prompt) + 2, 1), (len(prompt) + 3, 4), (len(prompt) + 6, 3))
     ),
+    *(
+        Scenario(periodic_after(*lengths), 3, (0, 1, 2, 0, 1, 2, 0, 1), 12, seed=37)
+        for lengths in ((9, 10), (8, 13), (9, 17), (11, 16))
+    ),
 )
-"""What a whole engine decodes: many rounds, prompts of one token and of repeated ones, more than a block of a cache."""
+"""What a whole engine decodes: many rounds, prompts of one token and of repeated ones, more than a block of a cache.
+
+The last ones repeat themselves, but for what is open: tokens looked up in the text are drafts that are accepted.
+"""

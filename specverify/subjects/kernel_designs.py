@@ -123,6 +123,15 @@ def replacements_after_coins() -> list[Kind]:
     ]
 
 
+def replacements_after_drafts(gamma: int, place: int) -> list[Kind]:
+    """Return rows in which the draft at ``place`` is rejected for certain, after drafts that are accepted by coins."""
+    then = [accepted_with(0, then=EITHER), *[accepted_with(1)] * (gamma - place - 1)]
+    return [
+        _kind(f"after coins of {chance:g}", [*[accepted_with(chance)] * place, *then], ONE, ("token", place))
+        for chance in (1, 3 / 4, 1 / 2)
+    ]
+
+
 def bonuses_after_coins(gamma: int) -> list[Kind]:
     """Return rows whose drafts are accepted for certain or by coins, and followed by one of two."""
     return [

@@ -66,9 +66,13 @@ class Rounds(NamedTuple):
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
-def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int) -> Rounds:
-    """Return as many tables as fit into ``budget`` rows of one look. Raises ``ValueError`` if not even one does."""
-    return _of_tables(kernel, gamma, vocabulary, budget, (situations_of(kernel, gamma, i) for i in range(TABLES)))
+def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> Rounds:
+    """Return as many tables as fit into ``budget`` rows of one look; of ``within`` see ``ids_of``.
+
+    Raises ``ValueError`` if not even one does.
+    """
+    tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
+    return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> Rounds:
@@ -87,7 +91,13 @@ def runs_on(rounds: Rounds) -> bool:
 
 
 def _of_tables(
-    kernel: Kernel, gamma: int, vocabulary: int, budget: int, tables: Iterable[Sequence[Situation]]
+    kernel: Kernel,
+    gamma: int,
+    vocabulary: int,
+    budget: int,
+    tables: Iterable[Sequence[Situation]],
+    *,
+    within: bool = False,
 ) -> Rounds:
     cases, cells, least = list[Case](), list[Cell](), float("inf")
     for situations in tables:
@@ -100,14 +110,18 @@ def _of_tables(
             cells += [cell for part in parts for cell in part]
     if not cases:
         raise ValueError(f"rows leave {budget} for gamma={gamma}, expected at least {least}, which one table takes")
-    ids = ids_of(vocabulary)
+    ids = ids_of(vocabulary, within=within)
     return Rounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
 
 
-def ids_of(vocabulary: int) -> tuple[int, ...]:
-    """Return the tokens that have mass: on both sides of the largest power of two but one, and the last token."""
+def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
+    """Return the tokens that have mass: on both sides of the largest power of two but one, and the last token.
+
+    Or ``within`` a block that begins there, its first two tokens, and the last of the vocabulary.
+    """
     edge = 1 << (vocabulary - 1).bit_length() - 2
-    return (0, 1, 2) if vocabulary == SIZE else (edge - 1, edge, vocabulary - 1)
+    first = edge if within else edge - 1
+    return (0, 1, 2) if vocabulary == SIZE else (first, first + 1, vocabulary - 1)
 
 
 def _cases(situation: Situation) -> list[Case]:

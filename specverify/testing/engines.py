@@ -39,7 +39,7 @@ def check_engine(
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
     Both take no arguments and return the new token ids (see ``subjects.engine``). With ``plain`` left out the one
-    argument is what makes them, ``make(scenario)``, for each of almost forty situations (see
+    argument is what makes them, ``make(scenario)``, for each of some forty situations (see
     ``subjects.made_engine``): bugs hide at one prompt. ``observe`` looks into the engine while it runs: drafts, their
     acceptance, caches (see ``subjects.observer``). ``models`` are models of an engine that is known here; their forward
     passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it GREEDY and

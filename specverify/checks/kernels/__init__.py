@@ -41,17 +41,19 @@ def checks_of_uniforms(
     Raises ``ValueError`` if ``rows`` of one look are too few for one table.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
-    all_rounds: list[Rounds] = []
+    all_rounds, within = list[Rounds](), list[Rounds]()
     for vocabulary in (SIZE, *vocabularies):
         for gamma in sizes:
             budget = rows // len(sizes) if vocabulary == SIZE else min(rows // len(sizes), LARGE)
             all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
+            if vocabulary != SIZE:
+                within.append(rounds_of(kernel, gamma, vocabulary, budget, within=True))
     deeper = [found for found in [deep_rounds_of(kernel, rows)] if runs_on(found)] if deep else []
     return (
         answers_are_rounds.check_of(all_rounds),
         *calls_repeat.checks_of(all_rounds),
         rows_are_independent.check_of(all_rounds),
-        *law_is_target.checks_of([*all_rounds, *deeper]),
+        *law_is_target.checks_of([*all_rounds, *within, *deeper]),
         *support_at_boundary_draws.checks_of(all_rounds),
     )
 

@@ -39,7 +39,8 @@ def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: s
 
 def described_rounds(rounds: Rounds) -> str:
     """Return in words what a kernel is called with."""
-    return f"vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
+    ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
+    return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: Rounds, case: int) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from specverify.subjects.kernel_designs import (
     coins_after_coins,
     design_of,
     replacements_after_coins,
+    replacements_after_drafts,
 )
 from specverify.subjects.kernel_samples import Calls, answers, binned, bits_of
 from specverify.subjects.kernel_tables import SIZE
@@ -52,10 +53,10 @@ def _share_seen(design: Design) -> float:
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
         if kind.bit[0] == "accepted":
             share += weight * float(np.prod(kept[: kind.seen]))
-        elif kind.bit[1] == 0:
-            share += weight * (1 - kept[0])
         else:
-            share += weight * float(np.prod(kept))
+            place = kind.bit[1]
+            rejected = 1 - kept[place] if place < len(kept) else 1.0
+            share += weight * float(np.prod(kept[:place])) * rejected
     return share
 
 
@@ -67,6 +68,10 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
     """Return the checks; there is none of positions for one draft a row."""
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
+        **{
+            f"replacement of draft {place + 1}": _design(kernel, replacements_after_drafts(gamma, place))
+            for place in range(1, gamma)
+        },
         "bonus": _design(kernel, bonuses_after_coins(gamma)),
     }
     coins = {"coin of the last draft": _design(kernel, coins_after_coins(gamma))}
