@@ -243,7 +243,8 @@ def batch(rows, size, gamma=2):
     rng = np.random.default_rng(1)
     p, q = rng.exponential(size=(rows, gamma + 1, size)) ** 2, rng.exponential(size=(rows, gamma, size)) ** 2
     p, q = (torch.from_numpy(array / array.sum(-1, keepdims=True)).float() for array in (p, q))
-    return BatchedCall(p, q, torch.multinomial(q.reshape(-1, size), 1).reshape(rows, gamma))
+    drafts = torch.multinomial(q.reshape(-1, size), 1, generator=torch.Generator().manual_seed(0))  # row 1 may reject
+    return BatchedCall(p, q, drafts.reshape(rows, gamma))
 
 
 def with_one_noise(p, q, draft_tokens, offset=0):
