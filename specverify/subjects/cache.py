@@ -9,7 +9,7 @@ search does. All that were copied are read after every operation: nothing of one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from reference.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 Operation = tuple[str, Any]
+T = TypeVar("T")
 OF_COPY = {"append to copy": "append", "crop copy": "crop"}
 """What is done to the last copy -> what it is when it is done to the cache."""
 
@@ -87,15 +88,24 @@ def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
 
 def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) -> list[_Held]:
     """Return the cache and its copies after one operation, which may change a cache or return another."""
-    first, *copies = all_held
-    if name == "fork":
+
+    def copied(held: _Held) -> _Held:
         assert cache.fork is not None
-        return [*all_held, _Held(cache.fork(first.made), first.expected)]
+        return _Held(cache.fork(held.made), held.expected)
+
+    return _with_copies(all_held, name, lambda held, change: _changed(cache, held, change, given), copied)
+
+
+def _with_copies(each: Sequence[T], name: str, changed: Callable[[T, str], T], copied: Callable[[T], T]) -> list[T]:
+    """Return what there is of the cache and of its copies, in this order, after an operation on one of them."""
+    first, *copies = each
+    if name == "fork":
+        return [*each, copied(first)]
     if name == "adopt":
         return [copies[-1], *copies[:-1]]
     if name in OF_COPY:
-        return [*all_held[:-1], _changed(cache, all_held[-1], OF_COPY[name], given)]
-    return [_changed(cache, first, name, given), *copies]
+        return [*each[:-1], changed(each[-1], OF_COPY[name])]
+    return [changed(first, name), *copies]
 
 
 def _changed(cache: CacheUnderTest, held: _Held, name: str, given: Any) -> _Held:
@@ -140,35 +150,21 @@ def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
     return found
 
 
-class _Sizes(NamedTuple):
-    """How many tokens are held by the cache and by its copies."""
-
-    own: int = 0
-    copies: tuple[int, ...] = ()
-
-    def after(self, name: str, given: Any) -> _Sizes | None:
-        """Return the sizes after an operation, None where it cannot be done."""
-        if name == "fork":
-            return self._replace(copies=(*self.copies, self.own))
-        if name in ("adopt", *OF_COPY) and not self.copies:
-            return None
-        if name == "adopt":
-            return _Sizes(self.copies[-1], self.copies[:-1])
-        held = self.copies[-1] if name in OF_COPY else self.own
-        if OF_COPY.get(name, name) == "append":
-            held += len(given)
-        elif given > held:
-            return None
-        else:
-            held = given
-        return self._replace(copies=(*self.copies[:-1], held)) if name in OF_COPY else self._replace(own=held)
+def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | None:
+    """Return how many tokens the cache and its copies hold after an operation, None where it cannot be done."""
+    if name in ("adopt", *OF_COPY) and len(sizes) == 1:
+        return None
+    if OF_COPY.get(name, name) == "crop" and given > sizes[-1 if name in OF_COPY else 0]:
+        return None
+    changed = lambda held, change: held + len(given) if change == "append" else given  # noqa: E731
+    return _with_copies(sizes, name, changed, lambda held: held)
 
 
 def _possible(operations: Sequence[Operation]) -> bool:
     """Return whether no crop is to more than is held, and nothing is done to a copy before there is one."""
-    sizes = _Sizes()
+    sizes = [0]
     for name, given in operations:
-        after = sizes.after(name, given)
+        after = _sizes_after(sizes, name, given)
         if after is None:
             return False
         sizes = after
@@ -181,25 +177,27 @@ def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operat
     Those that are ``copied`` have copies too, of which something is asked.
     """
 
-    def beginning(done: tuple[Operation, ...], sizes: _Sizes, token: int, more: int) -> Iterator[tuple[Operation, ...]]:
+    def beginning(
+        done: tuple[Operation, ...], sizes: list[int], token: int, more: int
+    ) -> Iterator[tuple[Operation, ...]]:
         if not more:
             yield done
             return
         for name, given in _next(sizes, token, copied):
-            after = sizes.after(name, given)
+            after = _sizes_after(sizes, name, given)
             assert after is not None
             yield from beginning((*done, (name, given)), after, token + 2, more - 1)
 
     for number in range(1, longest + 1):
-        yield from beginning((), _Sizes(), 0, number)
+        yield from beginning((), [0], 0, number)
 
 
-def _next(sizes: _Sizes, token: int, copied: bool) -> list[Operation]:
-    found = _changes(sizes.own, token, "append", "crop")
+def _next(sizes: list[int], token: int, copied: bool) -> list[Operation]:
+    found = _changes(sizes[0], token, "append", "crop")
     if copied:
         found.append(("fork", ()))
-    if sizes.copies:
-        found += [*_changes(sizes.copies[-1], token, "append to copy", "crop copy"), ("adopt", ())]
+    if len(sizes) > 1:
+        found += [*_changes(sizes[-1], token, "append to copy", "crop copy"), ("adopt", ())]
     return found
 
 
@@ -244,25 +242,25 @@ def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation
     Now and then one is cropped far back, into what it shares with others.
     """
     rng = np.random.default_rng(seed)
-    sizes, fresh = _Sizes(), 100
+    sizes, fresh = [0], 100
     operations: list[Operation] = []
 
     def do(name: str, given: Any) -> None:
         nonlocal sizes
-        after = sizes.after(name, given)
+        after = _sizes_after(sizes, name, given)
         assert after is not None
         operations.append((name, given))
         sizes = after
 
     do("append", tuple(range(int(rng.integers(1, capacity // 2)))))
-    while max(sizes.own, *sizes.copies, 0) + largest < capacity:
-        if len(sizes.copies) < MOST_COPIES and rng.random() < 0.4:
+    while max(sizes) + largest < capacity:
+        if len(sizes) <= MOST_COPIES and rng.random() < 0.4:
             do("fork", ())
-        copies = bool(sizes.copies)
+        copies = len(sizes) > 1
         append, crop = (("append", "crop"), ("append to copy", "crop copy"))[int(copies and rng.random() < 0.5)]
         drafts = int(rng.integers(1, largest))
         do(append, tuple(range(fresh, fresh + drafts)))
-        held = sizes.copies[-1] if append in OF_COPY else sizes.own
+        held = sizes[-1 if append in OF_COPY else 0]
         do(crop, int(rng.integers(held)) if rng.random() < 0.2 else held - int(rng.integers(0, drafts)))
         if copies and rng.random() < 0.3:
             do("adopt", ())
