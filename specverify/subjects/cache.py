@@ -18,7 +18,7 @@ from reference.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 Operation = tuple[str, Any]
-T = TypeVar("T")
+Each = TypeVar("Each")
 OF_COPY = {"append to copy": "append", "crop copy": "crop"}
 """What is done to the last copy -> what it is when it is done to the cache."""
 
@@ -96,7 +96,9 @@ def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) 
     return _with_copies(all_held, name, lambda held, change: _changed(cache, held, change, given), copied)
 
 
-def _with_copies(each: Sequence[T], name: str, changed: Callable[[T, str], T], copied: Callable[[T], T]) -> list[T]:
+def _with_copies(
+    each: Sequence[Each], name: str, changed: Callable[[Each, str], Each], copied: Callable[[Each], Each]
+) -> list[Each]:
     """Return what there is of the cache and of its copies, in this order, after an operation on one of them."""
     first, *copies = each
     if name == "fork":
