@@ -48,9 +48,8 @@ def fit_row(
     law: Mapping[Tokens, float],
     against: str,
     conditions: Conditions,
-    confirmation_factor: int = 4,
 ) -> FitRow:
-    """Sample ``setting`` and judge it against ``law``; a suspicion is confirmed on that many times the samples."""
+    """Sample ``setting`` and judge it against ``law``."""
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
@@ -60,7 +59,7 @@ def fit_row(
         false_alarm=conditions.false_alarm,
         miss=conditions.miss,
         seed=seed,
-        confirmation_factor=confirmation_factor,
+        confirmation_factor=conditions.confirmation_factor,
     )
     shown = fit.first if fit.second is None else fit.second
     return FitRow(
@@ -90,7 +89,7 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
         target = setting.target()
         bias = sum(max(law.get(key, 0.0) - target.get(key, 0.0), 0.0) for key in law)
         if bias > setting.detect:
-            row = fit_row(subject, setting, target, "target", conditions, confirmation_factor=1)
+            row = fit_row(subject, setting, target, "target", conditions._replace(confirmation_factor=1))
             rows.append(row._replace(as_expected=row.verdict == FitVerdict.REFUTED.value))
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,7 @@ class Arguments(NamedTuple):
     attempt: Attempt
 
 
+@lru_cache(maxsize=256)
 def takes_lengths(verify: BareVerifier) -> bool:
     """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs.
 
@@ -130,7 +131,7 @@ def emitted(
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
     told = arguments.parameters(rows[0].p.shape[1])
-    call = partial(called, convert, given, partial(invoked, partial(verify, **told)), partial(_read, rows))
+    call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows))
     found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
     return found
 
@@ -140,7 +141,7 @@ def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> A
     either = Row(arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,))
     first, second, mine = company_of(either, False, arguments.of_pmfs)
     given = _arrays((first, second, mine), takes_lengths(verify), arguments)
-    return _read((first, second, mine), invoked(partial(verify, **arguments.parameters(2)), *convert(given)))
+    return _read((first, second, mine), invoked(verify, arguments.parameters(2), *convert(given)))
 
 
 def _read(rows: Sequence[Row], answer: Any) -> Any:
@@ -166,11 +167,16 @@ def _together(found: Sequence[Any]) -> Any:
     )
 
 
-def invoked(verify: BareVerifier, *arrays: Any) -> Any:
-    """Call it; lengths go by name where that is how it calls them."""
-    if len(arrays) > 3 and "lengths" in inspect.signature(verify).parameters:
-        return verify(*arrays[:3], lengths=arrays[3])
-    return verify(*arrays)
+def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
+    """Call it, with what it is ``told`` by name; lengths go by name where that is how it calls them."""
+    if len(arrays) > 3 and _names_lengths(verify):
+        return verify(*arrays[:3], lengths=arrays[3], **told)
+    return verify(*arrays, **told)
+
+
+@lru_cache(maxsize=256)
+def _names_lengths(verify: BareVerifier) -> bool:
+    return "lengths" in inspect.signature(verify).parameters
 
 
 def _arrays(rows: Sequence[Row], ragged: bool, arguments: Arguments) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
 from reference.arguments import shown
+from specverify.foreign.callables import told_apart
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
@@ -71,7 +72,8 @@ def engine_subject(
         claims=claims,
         rational=False,
     )
-    program = program_of("as called", speculative, plain, models, observer)._replace(logits=logits)
+    alone = plain if isinstance(plain, Mapping) else told_apart(plain)
+    program = program_of("as called", speculative, alone, models, observer)._replace(logits=logits)
     if isinstance(plain, Mapping):
         law = partial(_given_law, plain)
         return subject._replace(

@@ -34,6 +34,7 @@ from typing import Any, Literal, NamedTuple
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
+from specverify.foreign.callables import told_apart
 from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
@@ -87,7 +88,8 @@ def verifier_subject_of(
     if word == "row":
         _in_our_words(check_takes, verify, name, 3, "(p, q, draft_tokens)")
     full_name = name if form in {None, told} else f"{word}={name}"
-    return make(verify, full_name, gammas) if gammas else make(verify, full_name)
+    alone = told_apart(verify)
+    return make(alone, full_name, gammas) if gammas else make(alone, full_name)
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
@@ -113,7 +115,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         return verifier_subject_of(function, name)
     shape = _shape(function, name)
     if shape is None:
-        return verifier_subject(function, name)
+        return verifier_subject(told_apart(function), name)
     variant = Variant("as given", partial(shape.build, function))
     return Subject(
         name=name,

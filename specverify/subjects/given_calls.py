@@ -13,6 +13,7 @@ import numpy as np
 
 from reference import Claim, Draws, Tokens
 from specverify.base.arguments import argument_error
+from specverify.foreign.callables import told_apart
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
@@ -34,7 +35,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        calls=given_calls(verify, calls),
+        calls=given_calls(told_apart(verify), calls),
     )
 
 
@@ -171,7 +172,7 @@ def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], pla
             _put(q[row], certain.q)
             _put(drafts[row], np.array(certain.drafts, dtype=np.int64))
     lengths = () if call.lengths is None else (call.lengths,)
-    invoke = partial(invoked, verify)
+    invoke = partial(invoked, verify, {})
     arrays = _Arrays(invoke, (p, q, drafts, *map(_copied, map(_owned, lengths))))
 
     def read(answer: Any) -> Ending:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 from reference import Tokens
 from reference.kv_cache import tree_depths
 from specverify.base.arguments import argument_error, check_choice, check_flag
+from specverify.foreign.callables import told_apart
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject
@@ -76,7 +77,7 @@ def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
     """Return the subject of a verifier of trees in this form, called so that the name finds it again."""
-    called = f"{form.word}={name}"
+    called, alone = f"{form.word}={name}", told_apart(verify)
     if form.batched:
-        return tree_batch_subject(verify, called, form.drafts, trees, form.same_tree)
-    return tree_subject(verify, called, form.drafts, trees)
+        return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)
+    return tree_subject(alone, called, form.drafts, trees)
