@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -15,8 +16,7 @@ from reference.types import LanguageModel, Pmf, Tokens
 
 _TOLERANCE = {2: 1e-1, 4: 1e-4, 8: 1e-9}
 """How far from 1 a pmf may sum, by bytes per entry: generous multiples of the rounding of one softmax."""
-
-
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _SHORT = 128
 """Entries up to which a row of floats is looked at faster in Python than by NumPy."""
 
@@ -129,7 +129,7 @@ def one_hot(token: int, like: Pmf) -> Pmf:
     size = like.shape[0]
     token = checked_token(token, size)
     if like.dtype == object:
-        return np.array([Fraction(int(index == token)) for index in range(size)], dtype=object)
+        return np.array([_ONE if index == token else _ZERO for index in range(size)], dtype=object)
     xp = array_namespace(like)
     return xp.astype(xp.arange(size, device=like.device) == token, like.dtype)
 
@@ -137,8 +137,14 @@ def one_hot(token: int, like: Pmf) -> Pmf:
 def uniform(size: int, like: Pmf | None = None) -> Pmf:
     """Return the uniform pmf ``[size]``: in the array type of ``like``, of that size, else in fractions."""
     if like is None or like.dtype == object:
-        return np.array([Fraction(1, size)] * size, dtype=object)
+        return np.array([_share(size)] * size, dtype=object)
     return array_namespace(like).full_like(like, 1 / size)
+
+
+@lru_cache(maxsize=64)
+def _share(size: int) -> Fraction:
+    """Return one part of ``size``, the same object each time: arrays of the same objects are told equal by those."""
+    return Fraction(1, size)
 
 
 def argmax(pmf: Pmf) -> int:

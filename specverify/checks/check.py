@@ -35,8 +35,6 @@ class Conditions(NamedTuple):
     """Processes that share a long enumeration, or sampled settings."""
     paths: int = 1000
     """Paths on which random numbers are followed in one case, for whether one is used twice."""
-    confirmation_factor: int = 4
-    """A suspicious sample is confirmed on so many times as many fresh ones."""
 
 
 class Case(NamedTuple):

@@ -49,7 +49,7 @@ def fit_row(
     against: str,
     conditions: Conditions,
 ) -> FitRow:
-    """Sample ``setting`` and judge it against ``law``."""
+    """Sample ``setting`` and judge it against ``law``; a suspicion is confirmed on fresh samples."""
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
@@ -59,7 +59,7 @@ def fit_row(
         false_alarm=conditions.false_alarm,
         miss=conditions.miss,
         seed=seed,
-        confirmation_factor=conditions.confirmation_factor,
+        confirmation_factor=setting.confirmation_factor,
     )
     shown = fit.first if fit.second is None else fit.second
     return FitRow(
@@ -89,7 +89,7 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
         target = setting.target()
         bias = sum(max(law.get(key, 0.0) - target.get(key, 0.0), 0.0) for key in law)
         if bias > setting.detect:
-            row = fit_row(subject, setting, target, "target", conditions._replace(confirmation_factor=1))
+            row = fit_row(subject, setting._replace(confirmation_factor=1), target, "target", conditions)
             rows.append(row._replace(as_expected=row.verdict == FitVerdict.REFUTED.value))
     return rows
 

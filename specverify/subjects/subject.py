@@ -94,6 +94,8 @@ class SampledSetting(NamedTuple):
     """What a sample takes: it orders a long run, and tells what remains."""
     first_look: float | None = None
     """A larger total variation, to be seen before: what is as wrong as that is told soon, where runs take long."""
+    confirmation_factor: int = 4
+    """What is suspicious is confirmed on so many times as many fresh samples; 1 sees what was planned to be seen."""
 
 
 class SampledPair(NamedTuple):

@@ -32,8 +32,6 @@ WIDEST_INTERCEPTED = 100
 """Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
 APART, PATHS = 3, 250
 """Checks other than the named one go through every third scenario; the audit of draws follows so many paths there."""
-CONFIRMATION_FACTOR = 1
-"""A suspicious sample is confirmed on as many fresh ones, which miss what was planned to be seen no oftener."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
@@ -147,7 +145,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
-    fewer = checklist._replace(conditions=checklist.conditions._replace(paths=PATHS))
+    fewer = checklist._replace(conditions=conditions._replace(paths=PATHS))
     some = list(verify_subject(_in_some(subject), fewer))
     in_all = [verdict.check == killer.name and verdict.status is not Status.REFUTED for verdict in some]
     cells = tuple(
@@ -222,7 +220,7 @@ def _thinned(subject: Subject) -> Subject:
     first = tuple(
         setting._replace(detect=DETECT_DIVIDED, first_look=DETECT)
         if setting.method is Method.DIVIDED
-        else setting._replace(detect=DETECT, first_look=None)
+        else setting._replace(detect=DETECT, first_look=None, confirmation_factor=1)
         for setting in subject.settings[:1]
     )
     pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
@@ -230,8 +228,7 @@ def _thinned(subject: Subject) -> Subject:
 
 
 def _checklist(checks: Sequence[str], conditions: Conditions, only: tuple[Check, ...] = ()) -> Checklist:
-    once = conditions._replace(confirmation_factor=CONFIRMATION_FACTOR)
-    return Checklist(only or checks_named(checks), once, seconds=300.0)
+    return Checklist(only or checks_named(checks), conditions, seconds=300.0)
 
 
 def _cell(verdict: Verdict) -> MatrixCell:
