@@ -32,6 +32,7 @@ class Sampler:
     bonus: int = -1
 
     def __call__(self, p: Any, q: Any, draft_tokens: Any) -> list[int]:
+        """Decide one row."""
         return decided(p, q, draft_tokens, self.bonus)
 
 
@@ -40,6 +41,7 @@ class BatchSampler(Sampler):
     """The same for rows of several lengths."""
 
     def __call__(self, p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:  # type: ignore[override]
+        """Decide every row."""
         return [
             decided(p[row, : n + 1], q[row, :n], draft_tokens[row, :n], self.bonus)
             for row, n in enumerate(lengths.tolist())
@@ -60,6 +62,7 @@ class Plain(NamedTuple):
     most: int
 
     def __call__(self) -> list[int]:
+        """Return the token."""
         return [int(np.random.default_rng().integers(self.most))]
 
 
@@ -69,6 +72,7 @@ class Skewed(NamedTuple):
     most: int
 
     def __call__(self) -> list[int]:
+        """Return the token."""
         return [min(1, int(np.random.default_rng().integers(2 * self.most)))]
 
 
