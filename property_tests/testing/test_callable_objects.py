@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from specverify.foreign.callables import told_apart
+from specverify.base.callables import told_apart
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
 
 LAW = ["law_is_target"]

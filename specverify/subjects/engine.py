@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
 from reference.arguments import shown
-from specverify.foreign.callables import told_apart
+from specverify.base.callables import told_apart
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome

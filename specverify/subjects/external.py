@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
-from specverify.foreign.callables import told_apart
+from specverify.base.callables import told_apart
 from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task

@@ -13,7 +13,7 @@ import numpy as np
 
 from reference import Claim, Draws, Tokens
 from specverify.base.arguments import argument_error
-from specverify.foreign.callables import told_apart
+from specverify.base.callables import told_apart
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 from reference import Tokens
 from reference.kv_cache import tree_depths
 from specverify.base.arguments import argument_error, check_choice, check_flag
-from specverify.foreign.callables import told_apart
+from specverify.base.callables import told_apart
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject

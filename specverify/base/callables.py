@@ -14,7 +14,8 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Objects of data classes and named tuples are equal where their fields are, whatever they compute, or cannot be keys.
     """
-    if type(function).__eq__ is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):
+    equal: object = type(function).__eq__
+    if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):
         return function
     called: Callable[..., Any] = function.__call__  # type: ignore[operator]
     return called
