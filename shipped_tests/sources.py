@@ -55,6 +55,9 @@ SOURCES = {
     ),
     "Medusa": Source("FasterDecoding/Medusa", "e2a5d20c048a9b0a4092e6933c34313687422518", ("medusa/model",)),
     "Ouroboros": Source("thunlp/Ouroboros", "7dac65b7327a9f41acc741d57d1955a774beb34d", ("ouroboros",)),
+    "ParallelSpeculativeDecoding": Source(
+        "smart-lty/ParallelSpeculativeDecoding", "5a6f3690118aabc101cc3e812f1d8d689c634fc3", ("src",)
+    ),
     "REST": Source("FasterDecoding/REST", "50a5fc197382ed8df5b3e946dad2f8337511b541", ("rest/model",)),
     "SJD": Source(
         "tyshiwo1/Accelerating-T2I-AR-with-SJD",
@@ -97,6 +100,9 @@ SOURCES = {
     "llama-ssp": Source("dust-tt/llama-ssp", "29bed13aeac33eb6f996e3b3ddeaf37340db0dc5", ("lssp",)),
     "self-speculative-decoding": Source(
         "dilab-zju/self-speculative-decoding", "688db8b74a782af21777b7ad5aeb399d7eb26faf", ("decoding.py",)
+    ),
+    "speculative-sampling": Source(
+        "jaymody/speculative-sampling", "03b4759da6e894bacdc2f396dc4fd88c913bf94d", ("main.py",)
     ),
     "speculative-decoding": Source(
         "lucidrains/speculative-decoding", "72171ac91cd040ad6b67c186ac985e4f50a0c269", ("speculative_decoding",)

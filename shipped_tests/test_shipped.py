@@ -15,6 +15,7 @@ import chains
 import decoders
 import public_loops
 import pytest
+import reseeded_loops
 import trees
 from shipped import BOUNDARY, LAW, Shipped
 
@@ -172,6 +173,7 @@ SHIPPED = (
     ),
     Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
     *public_loops.ROWS,
+    *reseeded_loops.ROWS,
 )
 
 
