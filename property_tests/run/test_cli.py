@@ -16,9 +16,10 @@ from reference import ALGORITHMS
 from specverify import __version__
 from specverify.checks import CHECKS
 from specverify.cli import app
+from specverify.engines import engine_subjects, tables
 from specverify.mutants import mutants
 from specverify.report.data import schema
-from specverify.run.catalogue import engine_subjects, tables
+from specverify.run.listing import everything, numbers
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 CHEAP = ("--check", "eos_is_final", "--check", "horizon_is_respected", "--check", "greedy_is_argmax")
@@ -48,6 +49,7 @@ def test_the_list_names_everything():
     names = [f"reference:{row.name}" for row in ALGORITHMS] + [f"mutant:{mutant.name}" for mutant in mutants()]
     for name in (*names, *engine_subjects(), *(check.name for check in CHECKS)):
         assert f"\n{name} " in f"\n{listed}"
+    assert numbers() == {kind: len(rows) for kind, rows in everything().items()}
 
 
 def test_the_list_as_json_names_everything_with_its_claims():

@@ -34,6 +34,20 @@ def test_an_import_leaves_heavy_libraries_out(module, forbidden):
     assert loaded & forbidden == set()
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["list"]], ids=" ".join)
+def test_what_only_prints_imports_nothing_that_decodes(arguments):
+    """Neither NumPy nor the algorithms nor the checks: names and numbers are all that is printed."""
+    program = (
+        "import sys\nfrom specverify.cli import main\n"
+        f"sys.argv[1:] = {arguments}\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(found.stderr.split())
+    assert "specverify.cli.word_commands" in loaded
+    assert loaded & {"numpy", "reference", "specverify.checks", "specverify.mutants", "specverify.intercept"} == set()
+
+
 @pytest.mark.parametrize("module", ["specverify.laws.strategies", "specverify.testing.strategies"])
 def test_strategies_without_hypothesis_name_the_extra(module):
     program = (

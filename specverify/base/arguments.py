@@ -29,8 +29,6 @@ __all__ = [
     "shown",
 ]
 
-SECONDS = 600.0
-"""The time limit of a subject, for all its checks together, where none is given."""
 LONGEST = 1e7
 """Seconds that a time limit can have at most: 116 days."""
 MOST_SEEDS = 2**63

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
@@ -13,10 +14,11 @@ from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import law_counterexample, program_counterexample, readable
 from specverify.checks.check import Conditions, in_deep_scenarios, in_scenarios, law_in
+from specverify.intercept.audit import overheard
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
-from specverify.laws.paths import estimated_paths, first_outcomes
+from specverify.laws.paths import Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
@@ -202,16 +204,48 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     return law_of_opened(program.open, conditions.runs, conditions.jobs)
 
 
+class Overheard(NamedTuple):
+    """What the enumeration of a law told of its draws: every path was followed, and nothing was used twice on any."""
+
+    shares: Mapping[tuple[int, ...], int]
+    """Outcomes of the first two draws -> paths that begin so."""
+    draws: int
+    """Of all paths together."""
+
+
+@lru_cache(maxsize=64)
+def overheard_of(opened: OpenProgram) -> list[Overheard]:
+    """Return what is kept of a program whose law was enumerated: who asks the same need not follow the paths again."""
+    return []
+
+
 @lru_cache(maxsize=64)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
-            return program_law(run, runs)
+            return _listened_to(opened, run, runs)
         shares = first_outcomes(run, depth=3)
         dealt = [shares[start :: 4 * jobs] for start in range(4 * jobs)]
         works = [partial(_share_of_law, opened, part, runs) for part in dealt]
         return combined_law([law for laws in in_parallel(works, jobs) for law in laws])
+
+
+def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
+    """Return the law, and keep what was overheard if that is all there is and clears the program."""
+    shares: Counter[tuple[int, ...]] = Counter()
+    draws = 0
+
+    def told(path: Path[Any]) -> None:
+        nonlocal draws
+        shares[path.choices[:2]] += 1
+        draws += len(path.decisions)
+
+    with overheard() as audit:
+        law = program_law(run, runs, told=told)
+    if not audit.found and not audit.untold and not law.missing and law.runs < runs:
+        overheard_of(opened)[:] = [Overheard(shares, draws)]
+    return law
 
 
 def _share_of_law(opened: OpenProgram, shares: list[tuple[int, ...]], runs: int) -> list[Law]:

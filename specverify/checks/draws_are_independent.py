@@ -17,7 +17,7 @@ from typing import Any
 from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
-from specverify.checks._laws import OpenProgram
+from specverify.checks._laws import OpenProgram, overheard_of
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -58,7 +58,10 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examination:
-    """Follow paths with the audit on, until something is used twice."""
+    """Follow paths with the audit on, until something is used twice, unless a law was enumerated by the same paths."""
+    for shares, draws in overheard_of(opened):
+        if max(shares.values()) <= _each(conditions.paths, len(shares)):
+            return _nothing_twice(sum(shares.values()), draws)
     with audited() as found, opened() as run:
         refusal, runs, draws = _follow(run, found, conditions.paths)
     figures = {"runs": runs}
@@ -67,7 +70,16 @@ def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examinat
         return Examination(found[0].sentence, failed=True, rational=False, counterexample=example, figures=figures)
     if refusal:
         raise refusal
-    return Examination(f"nothing is used twice in {draws} draws", rational=False, figures=figures)
+    return _nothing_twice(runs, draws)
+
+
+def _nothing_twice(runs: int, draws: int) -> Examination:
+    return Examination(f"nothing is used twice in {draws} draws", rational=False, figures={"runs": runs})
+
+
+def _each(most: int, shares: int) -> int:
+    """Return how many paths of each share are followed, of ``most`` together."""
+    return -(-most // shares)
 
 
 @contextmanager
@@ -102,7 +114,7 @@ def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple
     try:
         shares = first_outcomes(run, depth=2)
         for share in shares:
-            for path in islice(paths(run, share), -(-most // len(shares))):
+            for path in islice(paths(run, share), _each(most, len(shares))):
                 runs, draws = runs + 1, draws + len(path.decisions)
                 if found:
                     return None, runs, draws

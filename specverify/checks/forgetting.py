@@ -15,6 +15,7 @@ _KEPT = (
     check.paths_of_whole,
     _calls.after_calls,
     _laws.law_of_opened,
+    _laws.overheard_of,
     _rounds.first_rounds,
 )
 

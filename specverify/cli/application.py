@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from specverify.base.arguments import check_count, check_seconds
 from specverify.cli.campaign_command import campaign_command
 from specverify.cli.init_command import init_command
+from specverify.cli.looks import check_count, check_seconds
 from specverify.cli.options import (
     HOLDS,
     REFUTED,

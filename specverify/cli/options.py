@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from specverify.base.arguments import check_choice, check_count, check_probability, check_seconds, check_seed, nearest
+from specverify.cli.looks import check_choice, check_count, check_probability, check_seconds, check_seed
 from specverify.report.wrapping import say
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
@@ -79,6 +79,8 @@ def check_folder(folder: Path, name: str) -> None:
 
 def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
     """Raise ``ValueError`` unless all ``names`` are ``known``."""
+    from specverify.base.arguments import nearest
+
     for name in names:
         if name not in known:
             raise ValueError(f"there is no {what} {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specverify.base.arguments import (
+from specverify.cli.looks import (
     check_count,
     check_number,
     check_positive,

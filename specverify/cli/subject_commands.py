@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.arguments import SECONDS
+from specverify.base.limits import SECONDS
 from specverify.cli.options import (
     HOLDS,
     REFUTED,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from specverify.base.arguments import check_count, check_probability
+from specverify.cli.looks import check_count, check_probability
 from specverify.cli.options import (
     ChecksOption,
     JobsOption,

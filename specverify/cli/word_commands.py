@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from specverify.cli.looks import check_choice
 from specverify.cli.options import MarkdownOption, stop, write_report
 from specverify.report.wrapping import wrapped
 
@@ -24,11 +25,11 @@ def list_command(
     markdown: MarkdownOption = None,
 ) -> None:
     """List algorithms with the systems that decode so, subjects of engines, checks or planted bugs, a line each."""
-    from specverify.base.arguments import check_choice
-    from specverify.report.systems import systems_markdown
-    from specverify.run.listing import everything, line_of
+    from specverify.run.listing import everything, line_of, numbers, rows_of
 
     if markdown is not None:
+        from specverify.report.systems import systems_markdown
+
         write_report(markdown, systems_markdown(), "the file of --markdown")
         return
     try:
@@ -36,15 +37,16 @@ def list_command(
             check_choice(kind, "the kind", KINDS)
     except ValueError as error:
         stop(str(error))
-    data = _with_word({kind: everything()[kind]} if kind else everything(), word)
+    if kind is None and not as_json:
+        for title, number in numbers().items():
+            typer.echo(f"{title}: specverify list {title} names {number}")
+        return
+    data = _with_word({kind: rows_of(kind)} if kind else everything(), word)
     if as_json:
         typer.echo(json.dumps(data, indent=2))
         return
-    for title, rows in data.items():
-        if kind is None:
-            typer.echo(f"{title}: specverify list {title} names {len(rows)}")
-        else:
-            echo_lines([(row["name"], line_of(row)) for row in rows])
+    for rows in data.values():
+        echo_lines([(row["name"], line_of(row)) for row in rows])
 
 
 def explain_command(

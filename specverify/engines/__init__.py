@@ -14,12 +14,11 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from specverify.subjects.fault import Fault
-from specverify.subjects.observer import ReadPass
-from specverify.subjects.subject import EngineProgram, Subject
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what an engine is called is asked before anything of it is loaded
     from specverify.intercept.torch.memo import Passes  # it needs torch
+    from specverify.subjects.fault import Fault
+    from specverify.subjects.observer import ReadPass
+    from specverify.subjects.subject import EngineProgram, Subject
 
 GROUP = "specverify.engines"
 OF_THE_CORE = ("reference", "mutant")
@@ -117,6 +116,24 @@ def found_engines() -> FoundEngines:
             said = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {error}"
             unusable[prefix] = f"the engine {prefix!r} ({', '.join(places)}) cannot be used: {said}"
     return FoundEngines(engines, unusable)
+
+
+def engine_subjects() -> dict[str, str]:
+    """Return the subjects of all engines and what they are. They are loaded when asked for: they need their engine."""
+    return {
+        f"{prefix}:{name}": summary
+        for prefix, engine in found_engines().engines.items()
+        for name, summary in engine.subjects.items()
+    }
+
+
+def tables() -> dict[str, str]:
+    """Return the names that stand for many subjects, and what for."""
+    return {
+        f"{prefix}:{name}": table.summary
+        for prefix, engine in found_engines().engines.items()
+        for name, table in engine.tables.items()
+    }
 
 
 class _Wrong(Exception):  # noqa: N818 - reads as the sentence it is

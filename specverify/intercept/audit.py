@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -129,25 +129,46 @@ class AnsweredQuestion(NamedTuple):
     cell: Cell
 
 
-class _Audit:
-    def __init__(self) -> None:
+class Audit:
+    """What is known of the draws of several runs."""
+
+    def __init__(self, *, speaks: bool = True) -> None:
+        """Where it ``speaks`` a run is refused that could not be told; else that is noted, and the run goes on."""
+        self.speaks = speaks
         self.found: list[Reuse] = []
+        self.untold = False
+        """Whether something could not be told, and no run was refused for it."""
         self.sides: dict[Hashable, set[bool]] = {}
         """Uniform, two places and the answer at the first -> whether thresholds at the second lay inside it."""
         self.ranks: dict[tuple[str, str], set[Hashable]] = {}
         """Where numbers were put in order, and where one is compared -> its places in the order."""
 
+    def refusal(self, reason: str) -> str:
+        """Return why a run is refused that could not be told for this reason."""
+        self.untold = True
+        return reason if self.speaks else ""
 
-_AUDIT: ContextVar[_Audit | None] = ContextVar("audit", default=None)
+
+_AUDIT: ContextVar[Audit | None] = ContextVar("audit", default=None)
 
 
 @contextmanager
 def audited() -> Iterator[list[Reuse]]:
     """Collect what is used twice inside the block, each once; evidence of several runs is put together."""
-    audit = _Audit()
+    with _auditing(Audit()) as audit:
+        yield audit.found
+
+
+def overheard() -> AbstractContextManager[Audit]:
+    """Collect the same inside the block without a word: whatever runs there does what it does without an audit."""
+    return _auditing(Audit(speaks=False))
+
+
+@contextmanager
+def _auditing(audit: Audit) -> Iterator[Audit]:
     token = _AUDIT.set(audit)
     try:
-        yield audit.found
+        yield audit
     finally:
         _AUDIT.reset(token)
 
@@ -191,7 +212,9 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
     for each in sides:
         each.add(drawn)
     if others or any(len(each) == 2 for each in sides):
-        return "random numbers decide together, and again: whether that is one decision is not told of several"
+        return audit.refusal(
+            "random numbers decide together, and again: whether that is one decision is not told of several"
+        )
     return ""
 
 
@@ -254,7 +277,7 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     ranks = audit.ranks.setdefault((race.place, where or caller()), set())
     ranks.add(rank)
     several = "a random number is compared with others and then with a number, now as a larger one and now as a smaller"
-    return several if len(ranks) > 1 else ""
+    return audit.refusal(several) if len(ranks) > 1 else ""
 
 
 def _decides_twice(draw: Draw, first: str, second: str) -> None:

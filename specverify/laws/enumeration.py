@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from reference import Decoder, Draws, State, Tokens
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.law import Coverage, Law
-from specverify.laws.paths import PROBES, estimated_paths, outcomes_of, paths
+from specverify.laws.paths import PROBES, Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
 
@@ -41,8 +41,13 @@ class _Reached(NamedTuple):
 _NOWHERE = _Reached()
 
 
-def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, first: tuple[int, ...] = ()) -> Law:
-    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs.
+def program_law(
+    program: Callable[[Draws], Any],
+    budget: int = DEFAULT_RUNS,
+    first: tuple[int, ...] = (),
+    told: Callable[[Path[Any]], None] = lambda path: None,
+) -> Law:
+    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs; each is ``told``.
 
     With ``first`` only the share of the paths that begin so; the probabilities are then those of the whole, in part.
     """
@@ -62,6 +67,7 @@ def program_law(program: Callable[[Draws], Any], budget: int = DEFAULT_RUNS, fir
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
+        told(path)
         for outcome, part in outcomes_of(path.outcome):
             mass = path.weight if isinstance(part, int) else path.weight * part  # the whole of it is 1
             law[outcome] = law[outcome] + mass if outcome in law else mass

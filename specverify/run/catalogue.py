@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import PurePath
 
 from reference import ALGORITHMS
-from specverify.engines import Engine, Reproducer, found_engines
+from specverify.engines import Engine, Reproducer, engine_subjects, found_engines, tables
 from specverify.mutants import mutants
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
-_LOADERS: dict[str, Callable[[], Subject]] = {
-    **{f"reference:{row.name}": (lambda row=row: algorithm_subject(row)) for row in ALGORITHMS},  # type: ignore[misc]
-    **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
-}
+
+@cache
+def _loaders() -> dict[str, Callable[[], Subject]]:
+    """Return what loads the subjects of the core, by their names; every planted bug is imported for it."""
+    return {
+        **{f"reference:{row.name}": partial(algorithm_subject, row) for row in ALGORITHMS},
+        **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
+    }
 
 
 def find_subject(name: str) -> Subject:
     """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
-    if name in _LOADERS:
-        return _LOADERS[name]()
-    if is_external(name) and name.lower() not in _LOADERS:
+    if name in _loaders():
+        return _loaders()[name]()
+    if is_external(name) and name.lower() not in _loaders():
         return external_subject(name)
     engine = engine_called(name)
     if engine is not None and name in {*engine_subjects(), *_expanded(_table_of(name))}:
@@ -33,7 +38,7 @@ def find_subject(name: str) -> Subject:
 
 def _hint(name: str) -> str:
     """Return what may have been meant: a name in other letters or without its prefix, a function, a similar name."""
-    known = [*_LOADERS, *engine_subjects(), *_expanded(_table_of(name))]
+    known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
     if name.lower() in known or name.lower() in by_plain_name:
         return f", did you mean {by_plain_name.get(name.lower(), name.lower())}?"
@@ -75,24 +80,6 @@ def written_as_scripts() -> str:
 def kinds_of_names() -> tuple[str, ...]:
     """Return what a subject may be called, for a sentence."""
     return ("reference:NAME", *(f"{prefix}:NAME" for prefix in found_engines().engines), "module:callable")
-
-
-def engine_subjects() -> dict[str, str]:
-    """Return the subjects of all engines and what they are. They are loaded when asked for: they need their engine."""
-    return {
-        f"{prefix}:{name}": summary
-        for prefix, engine in found_engines().engines.items()
-        for name, summary in engine.subjects.items()
-    }
-
-
-def tables() -> dict[str, str]:
-    """Return the names that stand for many subjects, and what for."""
-    return {
-        f"{prefix}:{name}": table.summary
-        for prefix, engine in found_engines().engines.items()
-        for name, table in engine.tables.items()
-    }
 
 
 def expanded(name: str) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from specverify.base.arguments import nearest
 from specverify.checks import CHECKS, FILES, Check
 from specverify.checks.caches import checks_of_cache
 from specverify.checks.drafters import checks_of_drafter
+from specverify.engines import engine_subjects, tables
 from specverify.mutants import CATEGORIES, mutants
 from specverify.report.systems import claim, evidence
-from specverify.run.catalogue import engine_subjects, tables
 from specverify.subjects.cache import CacheUnderTest
 
 

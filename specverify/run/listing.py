@@ -1,54 +1,97 @@
-"""What there is: algorithms, engines, checks and mutants as data, for ``specverify list``."""
+"""What there is: algorithms, engines, checks and mutants as data, for ``specverify list``.
+
+Each kind is imported when it is asked for, and none is where it is only counted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from reference import ALGORITHMS
-from specverify.checks import CHECKS
-from specverify.engines import found_engines
-from specverify.mutants import mutants
-from specverify.report.systems import evidence
-from specverify.run.catalogue import engine_subjects, tables
+Rows = list[dict[str, Any]]
+_HERE = Path(__file__).parents[1]
 
 
-def everything() -> dict[str, list[dict[str, Any]]]:
-    """Return title -> rows, JSON-able; each row has at least a name and a summary."""
+def rows_of(kind: str) -> Rows:
+    """Return the rows of one of ``KINDS``, JSON-able; each has at least a name and a summary."""
+    return KINDS[kind]()
+
+
+def everything() -> dict[str, Rows]:
+    """Return title -> rows."""
+    return {kind: rows_of(kind) for kind in KINDS}
+
+
+def numbers() -> dict[str, int]:
+    """Return how many rows each kind has: those that are a file each are counted as files."""
     return {
-        "algorithms": [
-            {
-                "name": f"reference:{row.name}",
-                "claims": sorted(claim.value for claim in row.claims),
-                "declared_bias": row.declared_law is not None,
-                "evidence": evidence(row),
-                "systems": list(row.systems),
-                "summary": row.summary,
-                "needs_training": row.needs_training,
-                "reductions": [f"{item.to}: {item.when}" for item in row.reductions],
-                "paper": row.paper,
-            }
-            for row in ALGORITHMS
-        ],
-        "subjects": [{"name": name, "summary": summary} for name, summary in _subjects().items()],
-        "checks": [
-            {"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS
-        ],
-        "mutants": [
-            {
-                "name": f"mutant:{mutant.name}",
-                "summary": mutant.summary,
-                "killed_by": mutant.killed_by,
-                "citation": mutant.citation,
-            }
-            for mutant in mutants()
-        ],
+        "algorithms": _files_with("ALGORITHM", (_HERE.parent / "reference" / "algorithms").glob("*.py")),
+        "subjects": len(_subjects()),
+        "checks": _files_with("CHECK", (_HERE / "checks").glob("*.py")),
+        "mutants": _files_with("MUTANT", (_HERE / "mutants").rglob("*.py")),
     }
 
 
-def _subjects() -> dict[str, str]:
+def _files_with(name: str, files: Iterable[Path]) -> int:
+    return sum(f"\n{name} = " in file.read_text(encoding="utf-8") for file in files)
+
+
+def _algorithms() -> Rows:
+    from reference import ALGORITHMS  # noqa: PLC0415 - see above
+    from specverify.report.systems import evidence  # noqa: PLC0415 - as above
+
+    return [
+        {
+            "name": f"reference:{row.name}",
+            "claims": sorted(claim.value for claim in row.claims),
+            "declared_bias": row.declared_law is not None,
+            "evidence": evidence(row),
+            "systems": list(row.systems),
+            "summary": row.summary,
+            "needs_training": row.needs_training,
+            "reductions": [f"{item.to}: {item.when}" for item in row.reductions],
+            "paper": row.paper,
+        }
+        for row in ALGORITHMS
+    ]
+
+
+def _subjects() -> Rows:
     """Return the subjects of engines, their tables, and of engines that cannot be used why not."""
+    from specverify.engines import engine_subjects, found_engines, tables  # noqa: PLC0415 - see above
+
     unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}
-    return engine_subjects() | tables() | unusable
+    found = engine_subjects() | tables() | unusable
+    return [{"name": name, "summary": summary} for name, summary in found.items()]
+
+
+def _checks() -> Rows:
+    from specverify.checks import CHECKS  # noqa: PLC0415 - see above
+
+    return [{"name": check.name, "evidence": check.evidence.value, "summary": check.summary} for check in CHECKS]
+
+
+def _mutants() -> Rows:
+    from specverify.mutants import mutants  # noqa: PLC0415 - see above
+
+    return [
+        {
+            "name": f"mutant:{mutant.name}",
+            "summary": mutant.summary,
+            "killed_by": mutant.killed_by,
+            "citation": mutant.citation,
+        }
+        for mutant in mutants()
+    ]
+
+
+KINDS: dict[str, Callable[[], Rows]] = {
+    "algorithms": _algorithms,
+    "subjects": _subjects,
+    "checks": _checks,
+    "mutants": _mutants,
+}
 
 
 def line_of(row: dict[str, Any]) -> str:

@@ -16,7 +16,8 @@ from reference import ALGORITHMS, Algorithm
 from specverify.base.parallel import as_finished
 from specverify.checks.check import Conditions
 from specverify.checks.samples_fit_law import FitRow, fit_rows, tests_of
-from specverify.run.catalogue import engine_subjects, find_subject
+from specverify.engines import engine_subjects
+from specverify.run.catalogue import find_subject
 from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSubject

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from reference import Claim
-from specverify.base.arguments import SECONDS
 from specverify.base.figures import merged_figures
+from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import Evidence, Examination, Status, Verdict

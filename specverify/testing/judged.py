@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Unpack
 
-from specverify.base.arguments import SECONDS, argument_error
+from specverify.base.arguments import argument_error
+from specverify.base.limits import SECONDS
 from specverify.base.verdict import Status, Verdict
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hint
 
 from reference import Claim
 from specverify.base.arguments import (
-    SECONDS,
     argument_error,
     check_callable,
     check_choice,
@@ -19,6 +18,7 @@ from specverify.base.arguments import (
     check_seconds,
     nearest,
 )
+from specverify.base.limits import SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.run.cases import QUICK_CASES

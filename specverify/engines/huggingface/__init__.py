@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from specverify.engines import Engine, Reproducer, Table
-from specverify.subjects.fault import Fault
-from specverify.subjects.observer import ReadPass
-from specverify.subjects.subject import EngineProgram, Subject
 
 if TYPE_CHECKING:
     from specverify.intercept.torch.memo import Passes
+    from specverify.subjects.fault import Fault
+    from specverify.subjects.observer import ReadPass
+    from specverify.subjects.subject import EngineProgram, Subject
 
 
 def _load(name: str) -> Subject:

@@ -79,12 +79,19 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return an engine that copies ``pair`` before each speculative call: the library rebuilds the assistant's head."""
-    engine = build(deepcopy(pair))
+    """Return an engine with a new copy of ``pair`` at each speculative call: the library rebuilds the assistant's head.
+
+    The target is one for all calls, as everywhere: its forward passes are remembered.
+    """
+
+    def made() -> GenerateCall:
+        return build(Tokenizers(pair.target, *deepcopy(pair[1:])))
+
+    engine = made()
     newest = [engine]
 
     def copied() -> None:
-        newest[0] = build(deepcopy(pair))
+        newest[0] = made()
 
     def generate(speculative: bool = True, **extra: Any) -> Any:
         return newest[0].generate(speculative, **extra)

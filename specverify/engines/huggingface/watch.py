@@ -59,28 +59,32 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
             forwards.append(found)
             rows.append([])
 
-    def show(ids: Any, scores: Any) -> Any:
-        if rows:
-            rows[-1].append(tuple(look_at(ids)[0].tolist()))
-        return scores
+    class Shown:
+        """A processor as the library's own are: a function's signature takes it as long to read as all they do."""
+
+        def __call__(self, ids: Any, scores: Any) -> Any:
+            if rows:
+                rows[-1].append(tuple(look_at(ids)[0].tolist()))
+            return scores
 
     def run(draws: Draws, speculative: bool = True) -> Observed:
         engine.restore()
-        before = contents(engine)
         if speculative:
             engine.before()
         forwards.clear()
         rows.clear()
         with answered_everywhere(draws):
-            found = engine.generate(speculative, logits_processor=[show], **asked)
+            found = engine.generate(speculative, logits_processor=[Shown()], **asked)
             new = outcome_of(found.sequences[0, len(engine.start) :])
-        changed = changed_between(before, contents(engine))
+        changed = changed_between(built, contents(engine))
         if speculative:
             changed = tuple(dict.fromkeys((*changed, *use)))
         return Observed(new, tuple(forwards), tuple(map(tuple, rows)), _returned(found), changed)
 
     with ready(engine.models):
         asked = _asked(engine, attentions=not hidden)
+        engine.restore()
+        built = contents(engine)
         hook = engine.target.register_forward_pre_hook(before_forward, with_kwargs=True)
         try:
             yield Watched(run, partial(run, speculative=False), engine.start)

@@ -1,0 +1,24 @@
+"""What options look at their values with: imported when there is a value, for who prints help or a list has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Look = Callable[..., None]
+
+
+def _late(name: str) -> Look:
+    """Return a function of ``base.arguments``."""
+
+    def look(*given: Any) -> None:
+        from specverify.base import arguments
+
+        getattr(arguments, name)(*given)
+
+    return look
+
+
+check_choice, check_count, check_number = _late("check_choice"), _late("check_count"), _late("check_number")
+check_positive, check_probability = _late("check_positive"), _late("check_probability")
+check_rounding, check_seconds, check_seed = _late("check_rounding"), _late("check_seconds"), _late("check_seed")
