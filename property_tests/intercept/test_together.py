@@ -86,6 +86,7 @@ def program_of(call):
     ("v[0] * v[1] < v[2] * v[3]", "known to lie between"),
     ("v.sum() < 2", "5 random numbers are compared together"),
     ("(v[0] * v[1]) == 0.5 * np.maximum(v[0], 0.5)", "compared for equality"),
+    ("math.floor(-np.log(v[0]) * v[1])", "more values than are followed"),
     ("[v[0] * v[1] < 0.3, np.argmax(v)]", "no race|not a race"),
     ("[np.argmax(v), v[0] * v[1] < 0.3]", "already decided a race"),
     ("np.maximum(v[0], 0.5) * np.maximum(v[1], 0.5) < 0.25 + 1e-9", "whether one of the answers can come at all"),
@@ -93,7 +94,7 @@ def program_of(call):
 ])  # fmt: skip
 def test_what_is_not_known_well_enough_says_why(call, why):
     with pytest.raises(NeedsValue, match=why), answered_everywhere(_Always()):
-        eval(compile(call, __file__, "eval"), {"v": np.random.default_rng().random(5), "np": np})
+        eval(compile(call, __file__, "eval"), {"v": np.random.default_rng().random(5), "np": np, "math": math})
 
 
 class _Always:
