@@ -69,8 +69,8 @@ def certain(target_logits, draft_logits, draft_tokens, lengths, temperature):
     """Answer what is certain of neighbours, and look at what is given."""
     assert target_logits.shape == (4, 4, 5)
     assert draft_logits.shape == (4, 3, 5)
-    assert draft_tokens.tolist() == [[4, 4, 4], [0, 0, -1], [1, 2, -1], [-1, -1, -1]]
-    assert (lengths.tolist(), temperature) == ([3, 2, 2, 0], 1.5)
+    assert draft_tokens.tolist() == [[4, 4, 4], [0, -1, -1], [1, 2, -1], [-1, -1, -1]]
+    assert (lengths.tolist(), temperature) == ([3, 1, 2, 0], 1.5)
     p = batched_logits.softmax(target_logits, temperature)
     for row in (0, 1, 3):
         assert np.isfinite(target_logits[row]).all()

@@ -82,6 +82,12 @@ def test_a_row_that_is_decided_by_its_neighbours_is_refuted(verify):
     assert checked(verify, JOINT).status is Status.REFUTED
 
 
+def test_a_row_that_is_taken_to_be_as_long_as_its_neighbour_is_found_out():
+    verdict = checked(batched_verifiers.length_of_another, OWN)
+    assert verdict.status is Status.UNUSABLE
+    assert "emitted 2 tokens, expected 1 to 1" in verdict.statement
+
+
 def test_a_row_behind_one_without_drafts_is_looked_at():
     subject = batched_subject(batched_verifiers.one_row_of_drafts, "rows")._replace(variants=())
     verdict = run_check(subject, check_named(OWN), Checklist(()))

@@ -116,3 +116,22 @@ def shared_clock(p, q, draft_tokens):
 def needs_value(p, q, draft_tokens):
     """Asks for the sine of a uniform."""
     return [math.floor(abs(math.sin(1e4 * torch.rand(()).item())) * p.shape[1])]
+
+
+def as_a_block(p, q, draft_tokens):
+    """Block verification: the longest prefix by its joint ratio, which keeps more than token after token does."""
+    rng, count, kept = np.random.default_rng(), 0, [1.0]
+    for i, token in enumerate(draft_tokens):
+        kept.append(min(1.0, kept[-1] * p[i, token] / q[i, token]))
+    for i in range(1, len(kept)):
+        owed_there = np.maximum(kept[i] * p[i] - q[i], 0).sum() if i < len(q) else kept[i]
+        rest = 1 - kept[i] if i < len(q) else 1 - owed_there
+        count = i if rng.random() * (owed_there + rest) < owed_there else count
+    weights = np.maximum(kept[count] * p[count] - q[count], 0) if count < len(q) else p[count]
+    weights = weights if weights.any() else p[count]
+    return [*draft_tokens[:count], rng.choice(len(weights), p=weights / weights.sum())]
+
+
+def all_of_it(p, q, draft_tokens):
+    """Wrong: it keeps every draft."""
+    return [*draft_tokens, np.random.default_rng().choice(p.shape[1], p=p[-1])]

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from drawing_calls import judged, pairs_of
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_algebra import LIBRARY, evaluated
 
@@ -22,6 +22,7 @@ from specverify.intercept.unknowns.arrivals import Window, probability, windows
 from specverify.intercept.unknowns.formulas import Fact, Formula, enclosed
 from specverify.intercept.unknowns.splitting import share
 from specverify.intercept.unknowns.steps import EXP, LOG, plus, power, times
+from specverify.intercept.unknowns.together import _of_one_quantity
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
@@ -44,6 +45,10 @@ int(3 * (random.random() + random.random())) ;; int(6 * random.random())
 abs(np.subtract(*rng.random(2))) < 0.3 ;; abs(np.subtract(*rng.random(2))) < 0.45
 abs(random.random() - 0.4) < 0.2 ;; abs(random.random() - 0.4) < 0.3
 [abs(u - 0.5) < 0.2 or u < 0.1 for u in (random.random(),)] ;; [abs(random.random() - 0.5) < 0.2]
+(lambda u: u / (1 - u) < 2)(random.random()) ;; random.random() < 0.9
+1 / (1 - random.random()) + random.random() < 2 ;; 1 + random.random() < 2
+(1 - random.random()) ** -0.5 - random.random() < 0.6 ;; (1 - random.random()) ** -0.5 - random.random() < 0.4
+one_and_twice(rng.random(2), 0.6, 0.3, 0.6) ;; one_and_twice(rng.random(2), 0.6, 0.3, 0.5)
 """
 
 
@@ -52,6 +57,7 @@ OURS = LIBRARY._replace(
         **LIBRARY.names,
         "share": lambda one, other: one / (one + other),
         "first_and_all": lambda u, first, whole: [bool(u[0] < first), bool(np.prod(u) < whole)],
+        "one_and_twice": lambda u, alone, low, high: u[0] > alone and [bool(u[0] - u[1] < end) for end in (low, high)],
         "all_and_first": lambda u, whole, first: [bool(np.prod(u) < whole), bool(u[0] < first)],
     }
 )
@@ -80,6 +86,7 @@ def program_of(call):
     ("v[0] * v[1] < v[2] * v[3]", "known to lie between"),
     ("v.sum() < 2", "5 random numbers are compared together"),
     ("(v[0] * v[1]) == 0.5 * np.maximum(v[0], 0.5)", "compared for equality"),
+    ("math.floor(-np.log(v[0]) * v[1])", "more values than are followed"),
     ("[v[0] * v[1] < 0.3, np.argmax(v)]", "no race|not a race"),
     ("[np.argmax(v), v[0] * v[1] < 0.3]", "already decided a race"),
     ("np.maximum(v[0], 0.5) * np.maximum(v[1], 0.5) < 0.25 + 1e-9", "whether one of the answers can come at all"),
@@ -87,7 +94,7 @@ def program_of(call):
 ])  # fmt: skip
 def test_what_is_not_known_well_enough_says_why(call, why):
     with pytest.raises(NeedsValue, match=why), answered_everywhere(_Always()):
-        eval(compile(call, __file__, "eval"), {"v": np.random.default_rng().random(5), "np": np})
+        eval(compile(call, __file__, "eval"), {"v": np.random.default_rng().random(5), "np": np, "math": math})
 
 
 class _Always:
@@ -158,7 +165,9 @@ def test_windows_split_in_two_add_up(pairs):
     assert float(sum(map(probability, parts))) == pytest.approx(float(probability(whole)), abs=1e-14)
 
 
-STEPS = st.sampled_from([(), (plus(-0.25),), (times(-2.0),), (LOG, times(-1.0)), (EXP,), (power(0.5),), (power(-1.0),)])
+REST = (times(-1.0), plus(1.0))
+STEPS = st.sampled_from([(), (plus(-0.25),), (times(-2.0),), (LOG, times(-1.0)), (EXP,), (power(0.5),), (power(-1.0),),
+                         (*REST, power(-1.0)), (*REST, power(0.5)), (*REST, LOG)])  # fmt: skip
 LEAF = st.builds(lambda place, steps: uniform(place, *steps), st.integers(0, 2), STEPS)
 NAME = st.sampled_from(["add", "multiply", "maximum"])
 FORMULA = st.recursive(
@@ -178,20 +187,24 @@ def value_at(formula, at):
     return value
 
 
-BOX = st.tuples(*[st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)).map(sorted)] * 3)
+END = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.01, 0.99))
+SIDE = st.tuples(END, END).map(sorted)
+BOX = st.tuples(*[SIDE] * 3)
 
 
-@given(FORMULA, BOX, st.lists(st.floats(0, 1), min_size=6, max_size=6))
+@given(FORMULA, BOX, st.lists(st.floats(0.01, 0.99), min_size=6, max_size=6))
 def test_enclosures_enclose_values_and_slopes(formula, box, places):
     low, high = np.array(box).T
     ends = enclosed(formula, low[:, None], high[:, None])
     one, other = (low + np.array(part) * (high - low) for part in (places[:3], places[3:]))
+    assume(not {0.0, 1.0} & {*one, *other})
     least, most = (float(end[0]) for end in ends.value)
     values = value_at(formula, one), value_at(formula, other)
     assert all(least <= value <= most for value in values)
     moved = other - one
     down, up = (end[:, 0] for end in ends.slopes)
-    bounds = np.minimum(down * moved, up * moved).sum(), np.maximum(down * moved, up * moved).sum()
+    products = [np.where((end == 0) | (moved == 0), 0.0, end * np.where(moved == 0, 1.0, moved)) for end in (down, up)]
+    bounds = np.minimum(*products).sum(), np.maximum(*products).sum()
     slack = 1e-12 * (1 + max(map(abs, values)))
     assert bounds[0] - slack <= values[1] - values[0] <= bounds[1] + slack
 
@@ -204,3 +217,15 @@ def test_the_bounds_of_boxes_hold_what_points_show(formula, level, seed):
     seen = np.mean([value_at(formula, at) < level for at in points])
     low, high = share(((0.0, 1.0),) * 3, (), Fact(formula, level), 2000).chance
     assert low - 0.1 <= seen <= high + 0.1
+
+
+@settings(max_examples=8)
+@given(
+    st.tuples(SIDE, SIDE, SIDE), FORMULA, st.lists(st.floats(-1, 2), min_size=2, max_size=2, unique=True).map(sorted)
+)
+def test_questions_of_one_quantity_have_the_shares_of_boxes(box, formula, levels):
+    """What is known of a quantity from one level on, of numbers that are narrowed by themselves."""
+    assume(all(start < end for start, end in box))
+    ends, facts, asked = tuple(map(tuple, box)), (Fact(formula, levels[0], true=False),), Fact(formula, levels[1])
+    for mine, its in zip(_of_one_quantity(ends, facts, asked), share(ends, facts, asked, 1000), strict=True):
+        assert max(mine[0], its[0]) <= min(mine[1], its[1]) + 1e-9

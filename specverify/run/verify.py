@@ -154,7 +154,8 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
                 return examine()
         except _SAID as reason:
             status = Status.REFUSED if isinstance(reason, SettingRefused) else Status.UNKNOWN
-            return verdict_of(subject.name, check, status, _why(subject, reason))
+            figures = {"function_of_draws": False} if isinstance(reason, NotAFunctionOfItsDraws) else {}
+            return verdict_of(subject.name, check, status, _why(subject, reason))._replace(figures=figures)
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 

@@ -108,6 +108,9 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
     if step.name == "times":
         ends = (low * step.number, high * step.number)[:: 1 if step.number > 0 else -1]
         return Enclosed(_outwards(*ends), _multiplied(of.slopes, (np.full_like(low, step.number),) * 2))
+    if step.name in {"log", "power"}:  # of what is positive: an end below 0 was rounded outwards
+        of = Enclosed((np.maximum(low, 0.0), np.maximum(high, 0.0)), of.slopes)
+        low, high = of.value
     if step.name == "log":
         return Enclosed(_outwards(np.log(low), np.log(high)), _multiplied(of.slopes, _outwards(1 / high, 1 / low)))
     if step.name == "exp":

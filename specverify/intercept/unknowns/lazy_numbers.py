@@ -108,7 +108,11 @@ class LazyInt(LazyFloat):
 def whole_part(name: str, value: LazyFloat) -> int:
     """Return a whole part; one of many outcomes is given."""
     found = asked(applied, name, value.unknown)
-    return given(found) if isinstance(found, Continuous) else int(found)
+    if isinstance(found, Continuous):
+        return given(found)
+    if isinstance(found, UNKNOWN):
+        raise refusal("the whole part of what several random numbers make has more values than are followed")
+    return int(found)
 
 
 def settled(seed: Any) -> Any:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from decimal import localcontext
 from functools import lru_cache
 from itertools import pairwise
-from math import inf  # by name: inside a block ``math`` has others
+from math import inf, prod  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple, Protocol
 
 from specverify.intercept.unknowns.arrivals import DIGITS, probability, windows
-from specverify.intercept.unknowns.formulas import Fact, Formula
+from specverify.intercept.unknowns.formulas import OUTWARDS, Fact, Formula
 from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, Share, share
 from specverify.intercept.unknowns.steps import carried_back
 from specverify.laws.rounding import LARGEST
@@ -135,7 +135,8 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
     low = max((level for level, below in given if not below), default=-inf)
     high = min((level for level, below in given if below), default=inf)
     core = asked.formula._replace(steps=())
-    ladder = [share(ends, (), Fact(core, level)).yes if abs(level) < inf else (float(level > 0),) * 2
+    least, most = (prod(end - start for start, end in ends) * (1 + way * OUTWARDS * len(ends)) for way in (-1, 1))
+    ladder = [share(ends, (), Fact(core, level)).yes if abs(level) < inf else (least, most) if level > 0 else (0.0, 0.0)
               for level in (low, min(max(at, low), high), high)]  # fmt: skip
     parts = [(0.0, 0.0) if one == other else (max(0.0, other[0] - one[1]), max(0.0, other[1] - one[0]))
              for one, other in pairwise(ladder)]  # fmt: skip
