@@ -125,7 +125,8 @@ def romsto(scenario: EngineScenario) -> Any:
 
     def speculative() -> Any:
         config = SimpleNamespace(vocab_size=scenario.vocabulary, max_position_embeddings=64)
-        nets = Uncached(scenario.draft, config=config), Uncached(scenario.target, config=config)
+        given = dict(config=config, dtype=torch.float32)  # q is kept in float32, whatever p is
+        nets = Uncached(scenario.draft, **given), Uncached(scenario.target, **given)
         processor = own.MultinomialProcessor(1.0)
         made, _ = decode(
             list(scenario.prompt), *nets, None, 2, processor, scenario.horizon, eos_tokens_id=-1, first_target=False

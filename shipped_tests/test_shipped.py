@@ -171,6 +171,7 @@ SHIPPED = (
         engine=True,
     ),
     Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
+    Shipped("romsto, `speculative_generate`", lambda: decoders.romsto, decoders.romsto, engine=True),
     *public_loops.ROWS,
 )
 

@@ -140,6 +140,7 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(m
     assert KILLED not in dict(row.peers).values()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["hidden-randomness", "counted-calls"])
 def test_a_bug_that_is_no_function_of_its_draws_is_sampled_all_the_same(name):
     """Its law is right, which a count that is divided would not show."""
@@ -158,9 +159,7 @@ def test_a_sample_that_takes_too_long_or_would_is_not_run(monkeypatch):
     wide = {peer.name for peer in PEERS if peer.vocabulary > WIDEST_INTERCEPTED}
     assert wide == {name for name, said in intercepted.items() if said == NOT_RUN} != set()
     monkeypatch.setattr(peer_rounds, "PROBE_SECONDS", -1)
-    assert judged(QUICK[0], find_subject("reference:speculative-sampling"))
-    monkeypatch.setattr(peer_rounds, "MOST_SECONDS", -1)
-    with pytest.raises(TimeoutError, match="rounds would take"):
+    with pytest.raises(TimeoutError, match="one round takes 0 s"):
         judged(QUICK[0], find_subject("mutant:inverted-ratio"))
     slow = mutant_row("inverted-ratio", (), Conditions(), peers=True)
     assert {said for _, said in slow.peers} == {NOT_RUN}

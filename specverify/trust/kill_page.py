@@ -54,8 +54,8 @@ The statistics by which engines test their own rejection samplers, written from 
 and thresholds, on the same bugs: ✘ kills it, "survives" means that the test passes, - that it cannot express the bug
 (it draws the drafts itself, for one step of the verifier alone, with pmfs that do not depend on the context). Code
 whose random calls are intercepted one by one is not run tens of thousands of times, nor is what would take more than
-{MOST_SECONDS // 60} minutes: "not run". A method that declares a bias is refused with the bug and without it: "both".
-The column "ours" is the named check.
+{MOST_SECONDS} seconds of a processor: "not run". A method that declares a bias is refused with the bug and without it:
+"both". The column "ours" is the named check.
 
 Each draws the N rounds of its project, unless those that are left cannot change what it says. Chi-square ends when
 what came too often already makes it too large. The cosine looks at a {FIRST}th of the rounds first, and at the others

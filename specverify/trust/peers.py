@@ -56,13 +56,14 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     task = Task(lambda _: p, lambda _: q, horizon=statistic.gamma + 1)
     decoders = [variant.build(task) for variant in subject.variants]
     decoder = max(decoders, key=_drafted) if len(decoders) > 1 else decoders[0]
-    *ways, last = rounds_of(decoder, rng, subject.intercepted)
-    for rounds in ways:
+    ways = rounds_of(decoder, rng, subject.intercepted)
+    while True:
+        rounds = next(ways)
         try:
             return statistic.accepts(rounds, p, statistic.samples, rng)
         except CANNOT_BE_DRAWN:
-            continue
-    return statistic.accepts(last, p, statistic.samples, rng)
+            if not rounds.independent:
+                raise
 
 
 def _drafted(decoder: Decoder) -> int:
