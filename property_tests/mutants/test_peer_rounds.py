@@ -46,6 +46,12 @@ def test_hidden_random_numbers_are_answered_as_draws():
     assert answered.independent
 
 
+def test_draws_by_name_are_not_taken_for_hidden_random_numbers():
+    """Whoever answers them draws from generators of his own, inside the same block."""
+    several = STATISTICS["vLLM V2 wide"]._replace(vocabulary=150, samples=15_000)
+    assert peers.judged(several, find_subject("mutant:hidden-randomness"))
+
+
 def test_what_depends_on_a_count_of_calls_is_run_round_by_round():
     (one_by_one,) = ways("mutant:counted-calls")
     assert sum(one_by_one.draw(300).values()) == 300

@@ -16,7 +16,7 @@ import numpy as np
 
 from reference import Decoder, Draws, Sampled, Tokens
 from specverify.intercept.block import NeedsValue
-from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.everywhere import Unanswered, answered_everywhere
 from specverify.laws.divided import divided_runs
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 
@@ -69,7 +69,7 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
     def answered(draws: Draws) -> Tokens:
         with answered_everywhere(draws):
-            return tuple(map(int, one_round(draws)))
+            return tuple(map(int, one_round(Unanswered(draws))))
 
     for program in (one_round,) if intercepted else (one_round, answered):
         if _repeats_itself(program):
