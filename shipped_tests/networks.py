@@ -37,16 +37,15 @@ class Uncached:
     """A network that is fed the whole text each time, called as those of transformers are."""
 
     device = torch.device("cpu")
-    dtype = torch.float64
 
     def __init__(self, tables: Tables, **attributes: Any) -> None:
-        """``attributes`` are what else the code asks of a network, or another ``dtype`` of its logits."""
+        """``attributes`` are what else the code asks of a network."""
         self.tables = tables
         vars(self).update(attributes)
 
     def __call__(self, input_ids: Any, **_: Any) -> Any:
         """Return the logits after every token."""
-        return SimpleNamespace(logits=logits_of(self.tables, input_ids).to(self.dtype), past_key_values=None)
+        return SimpleNamespace(logits=logits_of(self.tables, input_ids), past_key_values=None)
 
 
 class Cached(Uncached):

@@ -15,6 +15,7 @@ import chains
 import decoders
 import public_loops
 import pytest
+import reseeded_loops
 import trees
 from shipped import BOUNDARY, LAW, Shipped
 
@@ -171,8 +172,8 @@ SHIPPED = (
         engine=True,
     ),
     Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
-    Shipped("romsto, `speculative_generate`", lambda: decoders.romsto, decoders.romsto, engine=True),
     *public_loops.ROWS,
+    *reseeded_loops.ROWS,
 )
 
 
