@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from networks import Positions, Tables, Uncached, logits_of
-from sources import functions_of, module_of
+from networks import Positions, Tables, logits_of
+from sources import functions_of
 
 from specverify.testing import EngineScenario
 
@@ -112,24 +112,5 @@ def shreyansh(scenario: EngineScenario) -> Any:
         prompt = torch.tensor([scenario.prompt])
         made = decode(*nets, prompt, prompt.shape[1] + scenario.horizon, None, lookahead=1, debug=False)
         return made[0, len(scenario.prompt) :].tolist()
-
-    return speculative
-
-
-def romsto(scenario: EngineScenario) -> Any:
-    """``speculative_generate`` of romsto, gamma 2, no cache."""
-    own = module_of("Speculative-Decoding", "utils/logits_processor.py")
-    path, names = "sampling/speculative_decoding.py", ("max_fn", "speculative_generate")
-    given = dict(torch=torch, GreedyProcessor=own.GreedyProcessor, List=list, Tuple=tuple, printing=None)
-    decode = functions_of("Speculative-Decoding", path, *names, **given).speculative_generate
-
-    def speculative() -> Any:
-        config = SimpleNamespace(vocab_size=scenario.vocabulary, max_position_embeddings=64)
-        nets = Uncached(scenario.draft, config=config), Uncached(scenario.target, config=config)
-        processor = own.MultinomialProcessor(1.0)
-        made, _ = decode(
-            list(scenario.prompt), *nets, None, 2, processor, scenario.horizon, eos_tokens_id=-1, first_target=False
-        )
-        return made
 
     return speculative

@@ -72,7 +72,7 @@ SOURCES = {
     "Speculative-Decoding": Source(
         "romsto/Speculative-Decoding",
         "db7db67604359d0380c330c240c276ec1f85ba65",
-        ("sampling", "ngram_assisted", "utils"),
+        ("ngram_assisted", "utils"),
     ),
     "Speculative_decoding_OT": Source(
         "MasterGodzilla/Speculative_decoding_OT", "7d592b70e954bb1fb48516a5628f9c3439645464", ("EAGLE/eagle/model",)

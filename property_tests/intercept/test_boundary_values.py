@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import numpy as np
 import pytest
 
 from reference import Sampled
+from specverify.checks._valued import with_values
 from specverify.intercept import boundary
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -128,3 +130,27 @@ def test_a_loop_that_waits_for_another_number_ends(monkeypatch):
     again = "is called again and again while every number is 0.75"
     with pytest.raises(NeedsValue, match=again), answered_everywhere(Sampled(0), Boundary(0.75)):
         smaller_than(0.5)
+
+
+def test_a_program_that_draws_more_numbers_when_they_have_values_is_told_of():
+    """What it emits is the same: nothing else would show that it looked."""
+
+    def emitted(draws, boundary=None):
+        with answered_everywhere(draws, boundary):
+            first = random.random()
+            if type(first) is float:
+                random.random()
+            return bool(first < 0.5)
+
+    with pytest.raises(MoreNumbers, match="2 random numbers are drawn, and 1 were before"):
+        emitted(Sampled(0), Boundary(0.5, values=(0.25,)))
+    said = with_values(emitted, emitted, 1, 0)
+    assert re.search(r"with \(0\.\d+\) for its random numbers it raises MoreNumbers: 2 random numbers", said)
+
+
+def test_a_program_that_draws_as_many_numbers_whether_or_not_they_have_values_is_not_told_of():
+    def emitted(draws, boundary=None):
+        with answered_everywhere(draws, boundary):
+            return random.random() < 0.5 and random.random() < 0.5
+
+    assert with_values(emitted, emitted, 20, 0) == ""

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from reference import Decoder, Round, State
 from specverify.laws.draws import MOST_DECISIONS, NotAFunctionOfItsDraws
-from specverify.laws.enumeration import program_law
-from specverify.laws.paths import RARE, paths
+from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.paths import PROBES, RARE, paths
 from specverify.laws.rounding import FLOAT64
 
 
@@ -46,7 +47,7 @@ def test_many_rare_outcomes_at_once_are_said_to_be_missing():
         return 1 + sum(draws.categorical(np.full(1000, 1e-3), ("wide",)) for _ in range(2))
 
     law = program_law(program)
-    assert law.missing == pytest.approx(1e-13)
+    assert law.missing == pytest.approx(1e-13, rel=1e-6, abs=0)
     assert law.probabilities == {0: pytest.approx(1)}
 
 
@@ -88,3 +89,68 @@ def test_a_program_of_more_coins_than_floats_can_show_is_out_of_reach_and_at_no_
     fair = np.full(2, 0.5)
     law = program_law(lambda draws: sum(draws.categorical(fair, ("coin", place)) for place in range(80)), budget=300)
     assert law.missing == pytest.approx(1)
+
+
+def in_rounds(token, rounds=2):
+    """Return the decoder that writes ``token(draws)`` in every round."""
+
+    def step(draws, state):
+        written = (token(draws),)
+        return State(state.tokens + written, state.remaining - 1), Round(written, (), 0, 0)
+
+    return Decoder(lambda prompt: State(prompt, rounds), step)
+
+
+def test_a_decoder_whose_rounds_have_no_end_has_a_law_round_by_round():
+    law = decoder_law(in_rounds(lambda draws: turns(0.5, draws) % 2), (0,))
+    assert law.missing == 0
+    assert law.probabilities == pytest.approx({(0, 0): 4 / 9, (0, 1): 2 / 9, (1, 0): 2 / 9, (1, 1): 1 / 9}, abs=1e-14)
+
+
+def test_what_a_decoder_does_rarely_in_many_ways_is_said_to_be_missing_from_every_round():
+    """The second round begins after one certain token: 1e-13 is missing from each."""
+
+    def token(draws):
+        if draws.categorical(np.array([1 - 1e-13, 1e-13]), ("coin",)) == 0:
+            return 0
+        return 1 + sum(draws.categorical(np.full(1000, 1e-3), ("wide",)) for _ in range(2))
+
+    law = decoder_law(in_rounds(token), (0,))
+    assert law.missing == pytest.approx(2e-13, rel=1e-6, abs=0)
+    assert law.probabilities == {(0, 0): pytest.approx(1)}
+
+
+@pytest.mark.parametrize("budget", [50, 400])
+def test_rare_paths_of_a_decoder_count_as_runs(budget):
+    """All of the first round is missing where no end of it was found, whatever the budget."""
+    asked = []
+
+    def token(draws):
+        asked.append(1)
+        return endless(draws)
+
+    law = decoder_law(in_rounds(token), (0,), budget)
+    assert law[:2] == ({}, 1)
+    assert len(asked) <= budget + PROBES
+
+
+def test_a_round_that_is_cut_among_its_rare_paths_is_missing_but_for_what_was_followed():
+    def token(draws):
+        return draws.categorical(np.array([0.75, 0.25]), ("coin",)) and endless(draws)
+
+    law = decoder_law(in_rounds(token, rounds=1), (0,), 50)
+    assert law[:2] == ({(0,): 0.75}, 0.25)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["rare ones first", "rare ones last"])
+def test_rare_and_other_paths_of_a_round_come_out_of_one_budget(order):
+    masses, asked = np.array([*[1e-16] * 10, *[1 / 15] * 15])[::order], []
+
+    def token(draws):
+        asked.append(1)
+        outcome = draws.categorical(masses, ("which",))
+        return draws.categorical(np.full(2, 0.5), ("more",)) if masses[outcome] < RARE else outcome
+
+    law = decoder_law(in_rounds(token, rounds=1), (0,), 20)
+    assert len(asked) <= 21  # one more tells whether anything is left
+    assert law.runs == (10 if order > 0 else 15)

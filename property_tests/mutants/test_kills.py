@@ -13,10 +13,10 @@ from specverify.checks import CHECKS, Conditions, check_named
 from specverify.cli import app
 from specverify.mutants import left_out, mutants, suspects
 from specverify.run.catalogue import find_subject
-from specverify.trust import kills, peers
+from specverify.trust import kills, peer_rounds
 from specverify.trust.alarms_page import alarms_page
 from specverify.trust.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
-from specverify.trust.kill_page import kill_page
+from specverify.trust.kill_page import OF_PEERS, SYMBOLS, kill_page, peer_heads
 from specverify.trust.kills import (
     KILLED,
     NOT_EXPRESSED,
@@ -141,9 +141,10 @@ def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(m
 
 
 @pytest.mark.thorough
-def test_a_bug_that_is_no_function_of_its_draws_is_sampled_round_by_round():
+@pytest.mark.parametrize("name", ["hidden-randomness", "counted-calls"])
+def test_a_bug_that_is_no_function_of_its_draws_is_sampled_all_the_same(name):
     """Its law is right, which a count that is divided would not show."""
-    assert all(judged(peer, find_subject("mutant:hidden-randomness")) for peer in QUICK)
+    assert all(judged(peer, find_subject(f"mutant:{name}")) for peer in QUICK)
 
 
 @pytest.mark.thorough
@@ -157,13 +158,23 @@ def test_a_sample_that_takes_too_long_or_would_is_not_run(monkeypatch):
     intercepted = dict(mutant_row("count-along-rows", (), Conditions(), peers=True).peers)
     wide = {peer.name for peer in PEERS if peer.vocabulary > WIDEST_INTERCEPTED}
     assert wide == {name for name, said in intercepted.items() if said == NOT_RUN} != set()
-    monkeypatch.setattr(peers, "PROBE_SECONDS", -1)
-    assert judged(QUICK[0], find_subject("reference:speculative-sampling"))
-    monkeypatch.setattr(peers, "MOST_SECONDS", -1)
-    with pytest.raises(TimeoutError, match="rounds would take"):
+    monkeypatch.setattr(peer_rounds, "PROBE_SECONDS", -1)
+    with pytest.raises(TimeoutError, match="one round takes 0 s"):
         judged(QUICK[0], find_subject("mutant:inverted-ratio"))
     slow = mutant_row("inverted-ratio", (), Conditions(), peers=True)
     assert {said for _, said in slow.peers} == {NOT_RUN}
+
+
+@pytest.mark.parametrize("name", ["inverted-ratio", "lenient-residual", "noise-of-the-round", "hidden-randomness"])
+def test_the_committed_page_says_of_the_quick_peers_what_they_say_now(name, monkeypatch):
+    monkeypatch.setattr(kills, "PEERS", QUICK)
+    page = PAGE.read_text("utf-8")
+    assert OF_PEERS in page
+    table = [line.strip("| ").split(" | ") for line in page.split(OF_PEERS)[1].splitlines() if line.startswith("| ")]
+    assert table[0] == ["mutant", "ours", *peer_heads()]
+    told = dict(zip([peer.name for peer in PEERS], next(row for row in table if row[0] == name)[2:], strict=True))
+    said = dict(mutant_row(name, (), Conditions(), peers=True).peers)
+    assert {peer.name: told[peer.name] for peer in QUICK} == {peer: SYMBOLS[word] for peer, word in said.items()}
 
 
 # False alarms

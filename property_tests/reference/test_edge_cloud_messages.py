@@ -17,7 +17,7 @@ from reference import constant, generate
 from reference.edge_cloud.decoder import edge_cloud_decoder
 from reference.edge_cloud.edge import EdgeState
 from reference.edge_cloud.link import Service, in_memory, play_round
-from reference.edge_cloud.messages import LARGEST_SEED, SparsePmf, Verify
+from reference.edge_cloud.messages import LARGEST_SEED, SparsePmf, Supply, Verify
 from reference.edge_cloud.modes import as_row, from_row
 from reference.edge_cloud.wire import SCHEMA, decode, encode
 from specverify.laws.draws import FromHypothesis, Tape
@@ -58,6 +58,17 @@ def test_floats_arrive_bit_by_bit_and_fractions_stay_fractions(values):
     exact = sent._replace(masses=tuple(Fraction(value) for value in values))
     assert [type(mass) for mass in decode(encode(exact)).masses] == [Fraction] * len(values)
     assert decode(encode(exact)) == exact
+
+
+def test_equal_rows_of_different_arithmetic_have_different_texts():
+    half, floats = (Fraction(1, 2),) * 2, (0.5, 0.5)
+    for message in (Supply("s", 0, 1, (0,), 0, SparsePmf(2, (0, 1), floats)), Verify("s", 0, 1, (0,), (), ())):
+        for masses in (floats, half, floats, (0.5, Fraction(1, 2))):
+            row = SparsePmf(2, (0, 1), masses)
+            sent = message._replace(row=row) if isinstance(message, Supply) else message._replace(rows=(row,))
+            told = ",".join("0.5" if isinstance(mass, float) else '"1/2"' for mass in masses)
+            assert f"[2,[0,1],[{told}]]" in encode(sent)
+            assert json.loads(encode(sent)).keys() == {"kind", *sent._fields}
 
 
 def test_a_pmf_travels_as_its_support():

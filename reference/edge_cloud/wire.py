@@ -2,8 +2,8 @@
 
 Probabilities survive: a ``Fraction`` travels as the string "a/b", a float as its shortest repr, which reads back as the
 same float64. Tuples are arrays, a ``SparsePmf`` as well. ``decode`` takes nothing on trust: a row that is no pmf would
-bias the output without a sound. It remembers texts, which long samples repeat; equal messages of different arithmetic
-(1.0 and ``Fraction(1)``) have different texts.
+bias the output without a sound. Texts are remembered both ways, rows and messages that long samples repeat; equal rows
+of different arithmetic (1.0 and ``Fraction(1)``) have different texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,21 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 
 def encode(message: EdgeRequest | Reply) -> str:
     """Return the message as one line of compact JSON. Raises ``ValueError`` for a probability that is NaN."""
-    return _encoder.encode({"kind": _NAMES[type(message)], **message._asdict()})
+    fields = {"kind": _NAMES[type(message)], **message._asdict()}
+    return "{" + ",".join(f'"{name}":{_text(value)}' for name, value in fields.items()) + "}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, SparsePmf):
+        return _text_of_row(value, tuple(map(type, (*value.tokens, *value.masses))))
+    if isinstance(value, tuple) and any(isinstance(part, SparsePmf) for part in value):
+        return "[" + ",".join(map(_text, value)) + "]"
+    return _encoder.encode(value)
+
+
+@lru_cache(maxsize=256)
+def _text_of_row(row: SparsePmf, _: tuple[type, ...]) -> str:
+    return _encoder.encode(row)
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
-    draws, forced_uniform = _Unanswered(draws), boundary_of(forced_uniform)
+    draws, forced_uniform = Unanswered(draws), boundary_of(forced_uniform)
     torch = "torch" in sys.modules
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
@@ -60,13 +60,15 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
             )
 
 
-class _Unanswered:
+class Unanswered:
     """Draws that are asked while nobody answers: an interpreter has random numbers of its own."""
 
     def __init__(self, draws: Draws) -> None:
+        """``draws`` are those of a program that is answered and asks for some by name as well."""
         self._draws = draws
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return their answer."""
         with nobody_answers():
             return self._draws.categorical(pmf, site)
 

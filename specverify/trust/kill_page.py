@@ -25,7 +25,8 @@ from specverify.trust.kills import (
     MutantRow,
     lonely_killers,
 )
-from specverify.trust.peers import MOST_SECONDS, PEERS
+from specverify.trust.peer_rounds import MOST_SECONDS
+from specverify.trust.peers import FIRST, PEERS, TURNED
 
 SYMBOLS = {KILLED: "✘", SURVIVED: "survives", NOT_EXPRESSED: "-", NOT_RUN: "not run", REFUSES_BOTH: "both"}
 
@@ -53,8 +54,13 @@ The statistics by which engines test their own rejection samplers, written from 
 and thresholds, on the same bugs: ✘ kills it, "survives" means that the test passes, - that it cannot express the bug
 (it draws the drafts itself, for one step of the verifier alone, with pmfs that do not depend on the context). Code
 whose random calls are intercepted one by one is not run tens of thousands of times, nor is what would take more than
-{MOST_SECONDS // 60} minutes: "not run". A method that declares a bias is refused with the bug and without it: "both".
-The column "ours" is the named check.
+{MOST_SECONDS} seconds of a processor: "not run". A method that declares a bias is refused with the bug and without it:
+"both". The column "ours" is the named check.
+
+Each draws the N rounds of its project, unless those that are left cannot change what it says. Chi-square ends when
+what came too often already makes it too large. The cosine looks at a {FIRST}th of the rounds first, and at the others
+unless they turn the verdict with a probability of at most {TURNED:g}, by McDiarmid's inequality. Random numbers that a
+bug hides are answered as draws.
 """
 
 
@@ -139,9 +145,13 @@ def _row(row: MutantRow) -> str:
     return f"| {row.name} | {_safe(row.summary)} | {_safe(row.citation)} | {', '.join(checks)} | {tv} |"
 
 
+def peer_heads() -> list[str]:
+    """Return what stands over the column of each statistic of another project."""
+    return [f"{peer.name}: {peer.described} (V={peer.vocabulary}, N={peer.samples:,})" for peer in PEERS]
+
+
 def _peers(rows: Sequence[MutantRow]) -> list[str]:
-    heads = [f"{peer.name}: {peer.described} (V={peer.vocabulary}, N={peer.samples:,})" for peer in PEERS]
-    lines = ["| mutant | ours | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(PEERS)]
+    lines = ["| mutant | ours | " + " | ".join(peer_heads()) + " |", "|---|---|" + "---|" * len(PEERS)]
     expressed = [row for row in rows if any(said in {KILLED, "survived"} for _, said in row.peers)]
     for row in expressed:
         said = dict(row.peers)

@@ -251,8 +251,20 @@ def _peer(peer: PeerStatistic, mutant: Mutant, subject: Subject) -> str:
     try:
         if judged(peer, subject):
             return SURVIVED
-        return KILLED if judged(peer, mutant.control()) else REFUSES_BOTH
+        return KILLED if _accepts_control(peer, mutant) else REFUSES_BOTH
     except TimeoutError:
         return NOT_RUN
     except Exception as error:  # noqa: BLE001 - whatever a bug raises at this size, the statistic said nothing
         return f"{NOT_EXPRESSED} ({type(error).__name__})"
+
+
+_ACCEPTED: dict[Hashable, bool] = {}
+"""What statistics of other projects said of subjects without a bug; many bugs are planted in the same."""
+
+
+def _accepts_control(peer: PeerStatistic, mutant: Mutant) -> bool:
+    control = mutant.control()
+    made = peer, _made_of(control)
+    if made not in _ACCEPTED:
+        _ACCEPTED[made] = judged(peer, control)
+    return _ACCEPTED[made]

@@ -8,7 +8,6 @@ rejection samplers (``trust.peers``), on samples of the same sampler.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from reference import Tokens, softmax
 from specverify.base.verdict import Status
 from specverify.run.samplers import SamplingPlan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
+from specverify.trust.peer_rounds import Rounds
 from specverify.trust.peers import PEERS
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,7 +88,8 @@ def told(peer: str, law: Array, samples: int) -> str:
 def accepted(peer: str, law: Array, samples: int) -> bool:
     """Return whether a statistic of another project accepts so many samples of ``law`` as samples of P."""
     statistic = next(item for item in PEERS if item.name == peer)
-    return statistic.accepts(partial(_blocks, law, 1), P, samples, np.random.default_rng(3))
+    rounds = Rounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
+    return statistic.accepts(rounds, P, samples, np.random.default_rng(3))
 
 
 def _blocks(law: Array, seed: int, number: int) -> Mapping[Tokens, int]:

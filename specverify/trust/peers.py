@@ -7,30 +7,24 @@ our own checks in the kill matrix: what they miss, and what they cannot even exp
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Decoder, Draws, Sampled, Task, Tokens, softmax
-from specverify.laws.divided import divided_runs
-from specverify.laws.draws import NotAFunctionOfItsDraws
+from reference import Decoder, Sampled, Task, softmax
 from specverify.subjects.subject import Subject
+from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, PROMPT, Blocks, Rounds, rounds_of
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Blocks = Mapping[Tokens, int]
-"""What rounds emitted, with how often."""
 
 OF_VERIFIERS = frozenset("ACDE")
 """Classes of defects that a test of the verifier alone can express: it draws the drafts itself, for one step."""
-PROMPT = (0,)
-MOST_SECONDS = 1200
-"""Of the processor, for one sample. Most take a few, some minutes; a joint law of two races over 4096 tokens days."""
-PROBE_SECONDS = 20
-"""After that many it is asked whether those that are left will do."""
+FIRST = 20
+"""Of FlashInfer's five million rounds one in so many is drawn first; seldom do the others matter."""
+TURNED = 1e-9
+"""The probability that the others would have turned the verdict is at most this where they are not drawn."""
 
 
 class PeerStatistic(NamedTuple):
@@ -43,8 +37,8 @@ class PeerStatistic(NamedTuple):
     samples: int
     pmfs: Callable[[np.random.Generator, int], tuple[Array, Array]]
     """``pmfs(rng, vocabulary)`` -> p and q, ``[vocabulary]`` each."""
-    accepts: Callable[[Callable[[int], Blocks], Array, int, np.random.Generator], bool]
-    """``accepts(blocks, p, samples, rng)``; ``blocks(n)`` are ``n`` fresh rounds."""
+    accepts: Callable[[Rounds, Array, int, np.random.Generator], bool]
+    """``accepts(rounds, p, samples, rng)``"""
     expresses: frozenset[str] = OF_VERIFIERS
     """Classes of defects that its test can express."""
 
@@ -60,33 +54,16 @@ def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     rng = np.random.default_rng([seed, statistic.vocabulary, statistic.gamma])
     p, q = statistic.pmfs(rng, statistic.vocabulary)
     task = Task(lambda _: p, lambda _: q, horizon=statistic.gamma + 1)
-    decoder = max((variant.build(task) for variant in subject.variants), key=_drafted)
-    return statistic.accepts(partial(_run, decoder, rng), p, statistic.samples, rng)
-
-
-def _run(decoder: Decoder, rng: np.random.Generator, number: int) -> Blocks:
-    """Return what ``number`` rounds emit: all at once, or one by one if they are no function of their draws."""
-    start = decoder.init(PROMPT)
-
-    def one_round(draws: Draws) -> Tokens:
-        return decoder.step(draws, start)[1].tokens
-
-    try:
-        return _counted(divided_runs(one_round, number, rng), number)
-    except NotAFunctionOfItsDraws:
-        draws = Sampled(rng)
-        return _counted(((one_round(draws), 1) for _ in range(number)), number)
-
-
-def _counted(blocks: Iterable[tuple[Tokens, int]], number: int) -> Blocks:
-    found, done, begun = Counter[Tokens](), 0, time.process_time()
-    for block, here in blocks:
-        found[block] += here
-        done += here
-        spent = time.process_time() - begun
-        if spent > PROBE_SECONDS and spent * number / done > MOST_SECONDS:
-            raise TimeoutError(f"{number} rounds would take {spent * number / done:.0f} s, more than {MOST_SECONDS}")
-    return found
+    decoders = [variant.build(task) for variant in subject.variants]
+    decoder = max(decoders, key=_drafted) if len(decoders) > 1 else decoders[0]
+    ways = rounds_of(decoder, rng, subject.intercepted)
+    while True:
+        rounds = next(ways)
+        try:
+            return statistic.accepts(rounds, p, statistic.samples, rng)
+        except CANNOT_BE_DRAWN:
+            if not rounds.independent:
+                raise
 
 
 def _drafted(decoder: Decoder) -> int:
@@ -133,13 +110,13 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
     return softmax(logits), np.eye(vocabulary)[8]
 
 
-def _distance_shrinks(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.random.Generator) -> bool:
+def _distance_shrinks(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """The L2 distance to p shrinks 20 times as much as that to 100 random references, from 10 samples to all."""
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
-    gamma = range(max(map(len, blocks(10))) - 1 or 1)
+    gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
 
     def distances(number: int) -> tuple[float, float]:
-        counts = _counts(blocks(number), len(p), gamma)
+        counts = _counts(rounds.draw(number), len(p), gamma)
         share = counts / counts.sum()
         return float(np.linalg.norm(share - p)), float(np.linalg.norm(references - share, axis=1).mean())
 
@@ -147,23 +124,32 @@ def _distance_shrinks(blocks: Callable[[int], Blocks], p: Array, samples: int, r
     return few / max(many, 1e-300) > 20 * few_reference / many_reference
 
 
-def _chi_square(blocks: Callable[[int], Blocks], p: Array, samples: int, _: np.random.Generator) -> bool:
-    """At every position reached, chi-square is below df + 10 sqrt(2 df); bins that expect fewer than 5 are merged."""
-    found = blocks(samples)
-    for position in range(max(map(len, found))):
-        counts = _counts(found, len(p), range(position, position + 1))
-        expected = counts.sum() * p
+def _chi_square(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
+    """At every position reached, chi-square is below df + 10 sqrt(2 df); bins that expect fewer than 5 are merged.
+
+    Every round has a first position, so what it should hold of each token in the end is known from the beginning. As
+    soon as what there is too much of makes chi-square too large, nothing that follows can make it small again.
+    """
+
+    def refused(found: Blocks, position: int, number: float, so_far: bool = False) -> bool:
+        counts, expected = _counts(found, len(p), range(position, position + 1)), number * p
         large = expected >= 5
         seen, wanted = counts[large], expected[large]
         if (rest := expected[~large].sum()) > 0:
             seen, wanted = np.append(seen, counts[~large].sum()), np.append(wanted, rest)
-        freedom = max(len(seen) - 1, 1)
-        if ((seen - wanted) ** 2 / wanted).sum() >= freedom + 10 * np.sqrt(2 * freedom):
-            return False
-    return True
+        off, freedom = seen - wanted, max(len(seen) - 1, 1)
+        if so_far:
+            off = np.maximum(off, 0.0)
+        return bool((off**2 / wanted).sum() >= freedom + 10 * np.sqrt(2 * freedom))
+
+    found = rounds.draw(samples, lambda found: refused(found, 0, samples, so_far=True))
+    if sum(found.values()) < samples:
+        return False
+    reached = [sum(n for block, n in found.items() if len(block) > at) for at in range(max(map(len, found)))]
+    return not any(refused(found, position, number) for position, number in enumerate(reached))
 
 
-def _kl_alike(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.random.Generator) -> bool:
+def _kl_alike(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """KL from p to the histogram differs by less than 0.01 nats from that of samples drawn from p itself."""
 
     def divergence(counts: Array) -> float:
@@ -172,19 +158,44 @@ def _kl_alike(blocks: Callable[[int], Blocks], p: Array, samples: int, rng: np.r
         return float((p[seen] * np.log(p[seen] / share[seen])).sum())
 
     direct = rng.multinomial(samples, p).astype(float)
-    return abs(divergence(_counts(blocks(samples), len(p), range(1))) - divergence(direct)) < 0.01
+    return abs(divergence(_counts(rounds.draw(samples), len(p), range(1))) - divergence(direct)) < 0.01
 
 
-def _cosine(blocks: Callable[[int], Blocks], p: Array, samples: int, _: np.random.Generator) -> bool:
-    """The cosine of the histogram and p is above 0.99, and no token of probability 0 is seen."""
-    counts = _counts(blocks(samples), len(p), range(1))
-    cosine = counts @ p / (np.linalg.norm(counts) * np.linalg.norm(p))
-    return bool(cosine > 0.99 and not counts[p == 0].any())
+def _cosine(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
+    """The cosine of the histogram and p is above 0.99, and no token of probability 0 is seen.
+
+    Independent rounds are drawn in two goes, the second only if it may matter: after the first the angle of the whole
+    is known but for what both goes may be off.
+    """
+    few = samples // FIRST if rounds.independent else samples
+    counts = _counts(rounds.draw(few), len(p), range(1))
+    if few < samples:
+        off = _off(few, TURNED / 2) + _off(samples - few, TURNED / 2)
+        turned = math.asin(min(off * few / float(np.linalg.norm(counts)), 1.0))
+        angle, most = math.acos(min(_cosine_between(counts, p), 1.0)), math.acos(0.99)
+        if angle - turned > most:
+            return False
+        if angle + turned < most and p.all():
+            return True
+        counts += _counts(rounds.draw(samples - few), len(p), range(1))
+    return bool(_cosine_between(counts, p) > 0.99 and not counts[p == 0].any())
 
 
-def _order_kept(blocks: Callable[[int], Blocks], p: Array, samples: int, _: np.random.Generator) -> bool:
+def _off(number: int, chance: float) -> float:
+    """Return how far the shares of tokens in so many rounds may be from their law, as the length of a vector.
+
+    Farther with at most this ``chance``: McDiarmid's inequality, where one round moves them by ``2 ** 0.5 / number``.
+    """
+    return (1 + math.sqrt(-math.log(chance))) / math.sqrt(number)
+
+
+def _cosine_between(counts: Array, p: Array) -> float:
+    return float(counts @ p / (np.linalg.norm(counts) * np.linalg.norm(p)))
+
+
+def _order_kept(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Counts of four tokens come in the order of their probabilities."""
-    counts = _counts(blocks(samples), len(p), range(1))
+    counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])
 
 

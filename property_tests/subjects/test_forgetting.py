@@ -1,0 +1,43 @@
+"""What is kept for the checks of a subject is forgotten when it is done with, whichever check kept it."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import specverify.checks
+from specverify.checks import checks_named, forgetting
+from specverify.run.catalogue import find_subject
+from specverify.run.verify import Checklist, verify_subject
+
+FEW = 32
+"""What keeps no more than so many does not matter, whatever they are."""
+
+
+def kept_by_checks():
+    """Return the functions in the files of checks that keep many results."""
+    files = [found.name for found in pkgutil.iter_modules(specverify.checks.__path__) if not found.ispkg]
+    named = {name: vars(import_module(name)) for name in (f"specverify.checks.{file}" for file in files)}
+    kept = [one for name, found in named.items() for one in found.values() if getattr(one, "__module__", "") == name]
+    return [one for one in kept if hasattr(one, "cache_info") and (one.cache_info().maxsize or FEW + 1) > FEW]
+
+
+def test_whatever_keeps_many_results_is_forgotten():
+    assert {one.__name__ for one in forgetting._KEPT} == {one.__name__ for one in kept_by_checks()}
+
+
+@pytest.mark.parametrize(
+    ("name", "checks", "keeps"),
+    [
+        ("reference:speculative-sampling", ("law_is_target", "acceptance_is_optimal"), {"law_in", "first_rounds"}),
+        ("mutant:argmax-for-a-draw", ("outputs_are_fresh",), {"after_calls"}),
+    ],
+)
+def test_what_was_worked_out_for_a_subject_is_forgotten(name, checks, keeps):
+    for _ in verify_subject(find_subject(name), Checklist(checks_named(checks), most_cases=2)):
+        pass
+    assert keeps <= {one.__name__ for one in kept_by_checks() if one.cache_info().currsize}
+    forgetting.forget_laws()
+    assert not [one.__name__ for one in kept_by_checks() if one.cache_info().currsize]

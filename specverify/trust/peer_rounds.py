@@ -1,0 +1,144 @@
+"""Rounds of one decoder, one after the other, for the statistics by which other projects test theirs.
+
+Many at once, if they are a function of their draws: by ``laws.divided``. Random numbers from elsewhere are answered by
+draws, as those of foreign code are; only what is left then, such as a count of calls, is run one by one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from reference import Decoder, Draws, Sampled, Tokens
+from specverify.intercept.block import NeedsValue
+from specverify.intercept.everywhere import Unanswered, answered_everywhere
+from specverify.laws.divided import divided_runs
+from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
+
+Blocks = Mapping[Tokens, int]
+"""What rounds emitted, with how often."""
+
+PROMPT = (0,)
+MOST_SECONDS = 100
+"""Of the processor, for one sample. Most take a few, some a minute; a joint law of two races over 4096 tokens days."""
+PROBE_SECONDS = 5
+"""Every so many, whoever else works, it is asked whether those that are left will do."""
+REPEATED = 64
+"""Runs that are made twice, as far as ``PROBE_SECONDS`` go. A hidden coin of 1/4 goes unnoticed once in 10 ** 13."""
+LOOKS = 32
+"""How many times, in the course of a sample, it is asked whether the rest of it can change anything."""
+CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)
+"""Of one way to draw rounds: another must be taken, from the beginning."""
+
+
+class Draw(Protocol):
+    """Draws fresh rounds."""
+
+    def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
+        """Return what ``number`` rounds emit, or part of it if ``settled`` says of the part that it is enough.
+
+        What is there so far comes in no particular order: it is no sample, only what counts cannot fall below.
+        """
+        ...
+
+
+class Rounds(NamedTuple):
+    """One way to draw rounds of a decoder."""
+
+    draw: Draw
+    independent: bool
+    """Whether they are independent and alike, by the way they are drawn."""
+
+
+def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[Rounds]:
+    """Yield ways to draw its rounds after ``PROMPT``. Where they ``CANNOT_BE_DRAWN`` the next way is to be taken.
+
+    ``intercepted`` tells that its random calls are answered already. Drawing raises ``TimeoutError`` if that would take
+    more than ``MOST_SECONDS``, as one round does that takes more than ``PROBE_SECONDS``, and ``ValueError`` if a round
+    emits nothing.
+    """
+    start = decoder.init(PROMPT)
+
+    def one_round(draws: Draws) -> Tokens:
+        return decoder.step(draws, start)[1].tokens
+
+    def answered(draws: Draws) -> Tokens:
+        with answered_everywhere(draws):
+            return tuple(map(int, one_round(Unanswered(draws))))
+
+    for program in (one_round,) if intercepted else (one_round, answered):
+        if _repeats_itself(program):
+            yield Rounds(partial(_divided, program, rng), independent=True)
+    yield Rounds(partial(_one_by_one, one_round, rng), independent=False)
+
+
+def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
+    """Return whether some runs are the same when their draws are answered alike: dividing few paths may not tell."""
+    begun = time.process_time()
+    for seed in range(REPEATED):
+        first = Narrated(Sampled(seed))
+        try:
+            block = program(first)
+            if seed == 0 and (spent := time.process_time() - begun) > PROBE_SECONDS:
+                raise TimeoutError(f"one round takes {spent:.0f} s")
+            again = Narrated(Replayed([decision.outcome for decision in first.decisions]))
+            if program(again) != block or again.decisions != first.decisions:
+                return False
+        except CANNOT_BE_DRAWN:
+            return False
+        if time.process_time() - begun > PROBE_SECONDS:
+            break
+    return True
+
+
+def _never(_: Blocks) -> bool:
+    return False
+
+
+def _divided(
+    program: Callable[[Draws], Tokens],
+    rng: np.random.Generator,
+    number: int,
+    settled: Callable[[Blocks], bool] = _never,
+    /,
+) -> Blocks:
+    return _counted(divided_runs(program, number, rng), number, settled)
+
+
+def _one_by_one(
+    program: Callable[[Draws], Tokens],
+    rng: np.random.Generator,
+    number: int,
+    settled: Callable[[Blocks], bool] = _never,
+    /,
+) -> Blocks:
+    draws = Sampled(rng)
+    return _counted(((program(draws), 1) for _ in range(number)), number, settled)
+
+
+def _counted(blocks: Iterable[tuple[Tokens, int]], number: int, settled: Callable[[Blocks], bool]) -> Blocks:
+    found, done, looks, begun = Counter[Tokens](), 0, 1, time.process_time()
+    again = time.perf_counter() + PROBE_SECONDS
+    for block, here in blocks:
+        if not block:
+            raise ValueError("a round emitted no token, expected at least one")
+        found[block] += here
+        done += here
+        if time.perf_counter() > again:  # the clock of the processor is a call of the system: not for every block
+            again += PROBE_SECONDS
+            _refuse_if_slow(time.process_time() - begun, number, done)
+        if done * LOOKS >= number * looks:
+            looks = done * LOOKS // number + 1
+            if settled(found):
+                break
+    return found
+
+
+def _refuse_if_slow(spent: float, number: int, done: int) -> None:
+    if spent * number / done > MOST_SECONDS:
+        raise TimeoutError(f"{number} rounds would take {spent * number / done:.0f} s, more than {MOST_SECONDS}")
