@@ -195,13 +195,14 @@ class Narrated:
     """Passes every question to ``inner`` and keeps the decisions, in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """``decisions`` grows as the program runs."""
+        """``decisions`` grows as the program runs; ``asked`` is the site of the last question, answered or not."""
         self._inner = inner
         self.decisions: list[Decision] = []
+        self.asked: Site = ()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the answer of the inner interpreter and record it."""
-        pmf = check_pmf(pmf, f"the pmf at {site}")
+        pmf, self.asked = check_pmf(pmf, f"the pmf at {site}"), site
         outcome = self._inner.categorical(pmf, site)
         self.decisions.append(Decision(site, tuple(pmf.tolist()), outcome))
         return outcome
