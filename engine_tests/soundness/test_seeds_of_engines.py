@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from functools import cache, partial
+from itertools import count
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -103,6 +105,25 @@ def of_numpy_without_a_seed():
 def test_one_seed_for_everything_and_generators_without_one_have_their_law(fast):
     found, _ = statuses(fast, partial(plain, rows, chosen))
     assert set(found.values()) == {Status.HOLDS}
+
+
+def test_threads_that_draw_in_another_order_are_named():
+    """Drawn one by one, the two of them are a function of their draws."""
+    runs, found = count(), {}
+
+    def draw(name, weights):
+        found[name] = chosen(weights)
+
+    def draw_both(turned):
+        each = [Thread(target=draw, args=given) for given in (("a", [1, 3]), ("b", [1, 1]))]
+        for thread in each[::-1] if turned else each:
+            thread.start()
+            thread.join()
+        return [max(found.values())]
+
+    law = {(0,): 1 / 8, (1,): 7 / 8}
+    assert set(statuses(lambda: draw_both(turned=False), law)[0].values()) == {Status.HOLDS}
+    assert "several threads draw" in statuses(lambda: draw_both(next(runs) % 2), law)[1]
 
 
 def test_what_is_drawn_once_and_kept_is_named_by_its_line():

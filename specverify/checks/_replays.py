@@ -26,6 +26,7 @@ WAY_OUT = (
     "(sampled=True, or the check samples_agree)"
 )
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
+AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
 
 
 class Replays(NamedTuple):
@@ -70,7 +71,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
             choices = tuple(decision.outcome for decision in first.decisions)
             for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
                 with states_noted() as now:
-                    fault = _difference(run, first.decisions, choices, outcome, moved(done))
+                    fault = _difference(run, first, choices, outcome, moved(done))
                 made_from.compare(before, now)
                 done += 1
                 if fault:
@@ -95,21 +96,27 @@ class _MadeFrom:
 
 
 def _difference(
-    run: Callable[[Draws], Any], decisions: Any, choices: Any, outcome: Any, world: AbstractContextManager[None]
+    run: Callable[[Draws], Any], first: Narrated, choices: Any, outcome: Any, world: AbstractContextManager[None]
 ) -> str:
-    again = Narrated(Replayed(choices))
+    again, decisions = Narrated(Replayed(choices)), first.decisions
     try:
         with world:
             repeated = run(again)
     except NotAFunctionOfItsDraws as found:
-        place = len(again.decisions)
-        if place >= len(decisions) or decisions[place].site == again.asked:
-            return str(found)
-        return f"{found}; in the run before it was made at {decisions[place].site}: {KEPT}"
+        before = decisions[len(again.decisions)].site if len(again.decisions) < len(decisions) else again.asked
+        told = str(found) if before == again.asked else f"{found}; in the run before it was made at {before}"
+        return told + _why(first, again, elsewhere=before != again.asked)
     for place, (one, other) in enumerate(zip(decisions, again.decisions, strict=False)):
         if one != other:
             drawn = f"draw {place} was {one.weights} at {one.site} and on replay {other.weights} at {other.site}"
-            return drawn if one.site == other.site else f"{drawn}: {KEPT}"
+            return drawn + _why(first, again, elsewhere=one.site != other.site)
     if len(again.decisions) < len(decisions):
         return f"the draw at {decisions[len(again.decisions)].site} was not made on replay"
     return "" if repeated == outcome else f"the choices {choices} gave {outcome} and on replay {repeated}"
+
+
+def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
+    """Return what may make two runs draw unlike each other, ``elsewhere`` or the same way with other weights."""
+    if len(one.threads) > 1 or len(other.threads) > 1:
+        return f": {AT_ONCE}"
+    return f": {KEPT}" if elsewhere else ""
