@@ -46,7 +46,8 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
         return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
     if name in _OPERATORS:
         return getattr(torch.Tensor, _OPERATORS[name], None)
-    return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    found = getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    return found if callable(found) else None
 
 
 def writes_itself(func: Any) -> bool:
@@ -65,7 +66,11 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     compute, out = _without_writing(func), kwargs.get("out")
     if compute is None and out is None:
         return NotImplemented
-    if not holds(UNKNOWN, *args, *kwargs.values()) and not _stays_open(_name(func), *args):
+    if not (
+        holds(UNKNOWN, *args, *kwargs.values())
+        or _stays_open(_name(func), *args)
+        or filled.standing(args[0] if compute is not None else out)
+    ):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
