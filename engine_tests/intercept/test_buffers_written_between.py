@@ -70,3 +70,21 @@ def test_what_is_written_elsewhere_leaves_the_outcome(write, looked):
 @pytest.mark.parametrize(("write", "first"), OTHERWISE.values(), ids=OTHERWISE)
 def test_what_is_written_over_the_outcome_stands_there(write, first, looked):
     assert close(law_of(lambda: written_between(write, looked, view=not looked)), expected(first))
+
+
+def copied_and_looked_at(look):
+    """Write into a copy of what was drawn, of which every number is known, after ``look`` has read it."""
+    work = drawn().repeat(3).clone()
+    work.tolist()
+    look(work)
+    work[1:2] = drawn()
+    return tuple(map(int, work[:2].tolist()))
+
+
+@pytest.mark.parametrize(
+    "look",
+    [lambda work: work[:2].tolist(), lambda work: work.view(3, 1)[0].item(), lambda work: work[2:].add_(1.0)],
+    ids=["slice", "view", "written through a view"],
+)
+def test_a_copy_whose_numbers_are_known_may_be_drawn_into(look):
+    assert close(law_of(lambda: copied_and_looked_at(look)), expected(lambda token: token))

@@ -18,7 +18,6 @@ from specverify.intercept.torch.lazy_tensor import (
     View,
     elements_of,
     in_all,
-    is_stored,
     look_at,
     overwrite,
     view_of,
@@ -43,12 +42,6 @@ class Filled:
     def anything(self) -> bool:
         """Whether something was filled."""
         return bool(self._whole)
-
-    def standing(self, tensor: Any) -> bool:
-        """Return whether it stands for a storage that was filled: what is written to it may be followed by draws."""
-        while isinstance(tensor, LazyTensor) and not is_stored(tensor) and tensor.viewed:
-            tensor = tensor.viewed.base
-        return any(tensor is whole and not is_stored(whole) for _, whole in self._whole.values())
 
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Let ``values`` stand in ``tensor``, which was filled in place, and return what stands for it.

@@ -69,7 +69,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     if not (
         holds(UNKNOWN, *args, *kwargs.values())
         or _stays_open(_name(func), *args)
-        or filled.standing(args[0] if compute is not None else out)
+        or _may_be_drawn_into(args[0] if compute is not None else out)
     ):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
@@ -83,8 +83,13 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether numbers are to stand in a tensor without a look at what is undecided."""
-    standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
-    return holds(UNKNOWN, value) or (standing and isinstance(value, (Number, torch.Tensor))) or _undecided(value)
+    written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
+    return holds(UNKNOWN, value) or written_to or _undecided(value)
+
+
+def _may_be_drawn_into(tensor: Any) -> bool:
+    """Return whether a tensor holds what was drawn, and has not become an ordinary one."""
+    return isinstance(tensor, LazyTensor) and not is_stored(tensor)
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
