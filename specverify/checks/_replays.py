@@ -15,6 +15,7 @@ from reference import Draws, Sampled
 from specverify.intercept.block import gifts_kept
 from specverify.intercept.moved import moved
 from specverify.intercept.probe import Found, probed
+from specverify.intercept.streams import Noted, states_noted
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 
@@ -24,6 +25,8 @@ WAY_OUT = (
     "pass the generator in or use torch, NumPy or random, whose draws are answered; or let samples decide "
     "(sampled=True, or the check samples_agree)"
 )
+KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
+AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
 
 
 class Replays(NamedTuple):
@@ -36,6 +39,10 @@ class Replays(NamedTuple):
     """Why it could not be run, or nothing."""
     given: tuple[str, ...] = ()
     """Numbers that it was given as they are, for seeds."""
+    seeded: tuple[str, ...] = ()
+    """The draws whose generator stood where it had stood in the run before, though everything was moved."""
+    unseeded: tuple[str, ...] = ()
+    """The others."""
 
 
 def noticed(replays: int) -> float:
@@ -55,32 +62,61 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
     """Replay paths of a program ``number`` times, each in another state of the world."""
-    done = 0
+    done, made_from = 0, _MadeFrom()
     with gifts_kept() as given:
         while done < number:
             first = Narrated(Sampled(seed + done))
-            outcome = run(first)
+            with states_noted() as before:
+                outcome = run(first)
             choices = tuple(decision.outcome for decision in first.decisions)
             for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
-                fault = _difference(run, first.decisions, choices, outcome, moved(done))
+                with states_noted() as now:
+                    fault = _difference(run, first, choices, outcome, moved(done))
+                made_from.compare(before, now)
                 done += 1
                 if fault:
                     return Replays(done, fault, given=tuple(given))
-    return Replays(done, given=tuple(given))
+    return Replays(done, "", "", tuple(given), tuple(made_from.seeded), tuple(made_from.unseeded))
+
+
+class _MadeFrom:
+    """The draws of a program by where their generators stood: they are named by their calls and lines."""
+
+    def __init__(self) -> None:
+        """Nothing has been drawn."""
+        self.seeded: dict[str, None] = {}
+        self.unseeded: dict[str, None] = {}
+
+    def compare(self, one: Noted, other: Noted) -> None:
+        """Look at two runs that made the same draws, in two states of the world."""
+        for (site, state), (_, moved_state) in zip(one, other, strict=False):
+            if state is not None and moved_state is not None:
+                names = self.seeded if state == moved_state else self.unseeded
+                names[" at ".join(map(str, site[:2]))] = None
 
 
 def _difference(
-    run: Callable[[Draws], Any], decisions: Any, choices: Any, outcome: Any, world: AbstractContextManager[None]
+    run: Callable[[Draws], Any], first: Narrated, choices: Any, outcome: Any, world: AbstractContextManager[None]
 ) -> str:
-    again = Narrated(Replayed(choices))
+    again, decisions = Narrated(Replayed(choices)), first.decisions
     try:
         with world:
             repeated = run(again)
     except NotAFunctionOfItsDraws as found:
-        return str(found)
+        before = decisions[len(again.decisions)].site if len(again.decisions) < len(decisions) else again.asked
+        told = str(found) if before == again.asked else f"{found}; in the run before it was made at {before}"
+        return told + _why(first, again, elsewhere=before != again.asked)
     for place, (one, other) in enumerate(zip(decisions, again.decisions, strict=False)):
         if one != other:
-            return f"draw {place} was {one.weights} at {one.site} and on replay {other.weights} at {other.site}"
+            drawn = f"draw {place} was {one.weights} at {one.site} and on replay {other.weights} at {other.site}"
+            return drawn + _why(first, again, elsewhere=one.site != other.site)
     if len(again.decisions) < len(decisions):
         return f"the draw at {decisions[len(again.decisions)].site} was not made on replay"
     return "" if repeated == outcome else f"the choices {choices} gave {outcome} and on replay {repeated}"
+
+
+def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
+    """Return what may make two runs draw unlike each other, ``elsewhere`` or the same way with other weights."""
+    if len(one.threads) > 1 or len(other.threads) > 1:
+        return f": {AT_ONCE}"
+    return f": {KEPT}" if elsewhere else ""

@@ -35,6 +35,12 @@ TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
 PATHS_WITH_VALUES = 2
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
+SEEDED = (
+    "some of its random numbers come from seeds that it sets alike in every run ({seeded}), others do not "
+    "({unseeded}): the first are the same in each of its calls, and a law found here would be that of all seeds. Make "
+    "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
+    "decide (sampled=True)"
+)
 OF_ITSELF = "let it not ask what its numbers are made of (their type, say); or let samples decide (sampled=True)"
 REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
@@ -103,8 +109,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
     for which, made in opened:
         if made is not None:
             with made() as run:
-                found = _in_the_open(run, program.replays, conditions.seed)
-            examinations.append(_said(subject, *found, f"{described(program)}, {which}"))
+                replays, found = _in_the_open(run, program.replays, conditions.seed)
+            where = f"{described(program)}, {which}"
+            examinations.append(_said_of_seeds(_said(subject, replays, found, where), replays, where))
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
@@ -153,6 +160,15 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     what = "it is not a function of the draws that are answered"
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {WAY_OUT}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+
+
+def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
+    """Return what is said of a program that sets seeds for some of its numbers and not for others."""
+    if held.unknown or not (replays.seeded and replays.unseeded):
+        return held
+    said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
+    figures = {**held.figures, "function_of_draws": False}
+    return Examination(f"{said} ({where})", unknown=True, rational=False, figures=figures)
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:

@@ -10,10 +10,26 @@ What a state is: ``answers`` reads it off the generators of NumPy and ``random``
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 from reference import Site
 from specverify.intercept.audit import Draw, Origin
+
+Noted = list[tuple[Site, Hashable]]
+"""Where a draw was made and the state it was made from; None where another run may find its generator there as well."""
+_NOTED: list[Noted] = []
+
+
+@contextmanager
+def states_noted() -> Iterator[Noted]:
+    """Yield what grows by every draw that is made inside the block."""
+    noted: Noted = []
+    _NOTED.append(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.remove(noted)
 
 
 class Streams:
@@ -25,9 +41,15 @@ class Streams:
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
+        for noted in _NOTED:
+            noted.append((site, self.told_apart(state)))
         if state is None:
             return Draw(site, None, way)
         origin = self._origins.get(state)
         if origin is None:
             origin = self._origins[state] = Origin(state)
         return Draw(site, origin, way)
+
+    def told_apart(self, state: Hashable | None) -> Hashable | None:
+        """Return the state if a generator that the program did not seed in this run stands elsewhere in another one."""
+        return state

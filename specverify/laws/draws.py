@@ -7,6 +7,7 @@ replay one path, couple two implementations, let Hypothesis choose, or write dow
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -195,13 +196,19 @@ class Narrated:
     """Passes every question to ``inner`` and keeps the decisions, in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """``decisions`` grows as the program runs."""
+        """``decisions`` grows as the program runs.
+
+        ``asked`` is the site of the last question, answered or not; ``threads`` names those that questions came from.
+        """
         self._inner = inner
         self.decisions: list[Decision] = []
+        self.asked: Site = ()
+        self.threads: set[str] = set()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the answer of the inner interpreter and record it."""
-        pmf = check_pmf(pmf, f"the pmf at {site}")
+        pmf, self.asked = check_pmf(pmf, f"the pmf at {site}"), site
+        self.threads.add(threading.current_thread().name)
         outcome = self._inner.categorical(pmf, site)
         self.decisions.append(Decision(site, tuple(pmf.tolist()), outcome))
         return outcome

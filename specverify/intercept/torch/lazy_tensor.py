@@ -223,13 +223,13 @@ def is_stored(tensor: LazyTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether there is nothing left in an argument that has not been looked at.
 
-    For an operation that ``shares`` storage, the base of a view must have been looked at as well.
+    For an operation that ``shares`` storage it must be an ordinary tensor: into what it gives more may be drawn.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
     if not isinstance(value, LazyTensor) or is_stored(value):
         return True
-    if (shares and value.viewed is not None) or not isinstance(value.content, np.ndarray):
+    if shares or not isinstance(value.content, np.ndarray):
         return False
     return not _holds(_MAY_BE_OPEN, value) or not any(map(deferred.is_open, value.elements.flat))
 

@@ -57,6 +57,10 @@ class TorchStreams(Streams):
         """Generators that were drawn from or set, and their states before that."""
         self._left: dict[int, tuple[Any, bytes]] = {}
         """Generators that are looked after, and the state in which they should be found."""
+        self._set: set[int] = set()
+        """Generators that the program set."""
+        self._of_set: set[bytes] = set()
+        """States that these were drawn from."""
 
     def name(self, generator: Any) -> Site:
         """Return what tells the draws of a generator apart from those of others, in the order they first drew."""
@@ -76,6 +80,8 @@ class TorchStreams(Streams):
             self._before[id(real)] = (real, state)
         before = _bytes(state)
         self._found(real, before)
+        if id(real) in self._set:
+            self._of_set.add(before)
         with nobody_answers():
             advance()
         self._left[id(real)] = (real, _bytes(real.get_state()))
@@ -107,7 +113,12 @@ class TorchStreams(Streams):
         self._before.setdefault(id(generator), (generator, generator.get_state()))
         found = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
+        self._set.add(id(generator))
         return found
+
+    def told_apart(self, state: Any) -> Any:
+        """Return the state if the program set it: one that was made before begins every run where it stood."""
+        return state if state and state[0] in self._of_set else None
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
         """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""

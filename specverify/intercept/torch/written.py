@@ -46,7 +46,8 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
         return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
     if name in _OPERATORS:
         return getattr(torch.Tensor, _OPERATORS[name], None)
-    return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    found = getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    return found if callable(found) else None
 
 
 def writes_itself(func: Any) -> bool:
@@ -65,7 +66,11 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     compute, out = _without_writing(func), kwargs.get("out")
     if compute is None and out is None:
         return NotImplemented
-    if not holds(UNKNOWN, *args, *kwargs.values()) and not _stays_open(_name(func), *args):
+    if not (
+        holds(UNKNOWN, *args, *kwargs.values())
+        or _stays_open(_name(func), *args)
+        or _may_be_drawn_into(args[0] if compute is not None else out)
+    ):
         return NotImplemented
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
@@ -78,8 +83,13 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether numbers are to stand in a tensor without a look at what is undecided."""
-    standing = isinstance(tensor, LazyTensor) and not is_stored(tensor)
-    return holds(UNKNOWN, value) or (standing and isinstance(value, (Number, torch.Tensor))) or _undecided(value)
+    written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
+    return holds(UNKNOWN, value) or written_to or _undecided(value)
+
+
+def _may_be_drawn_into(tensor: Any) -> bool:
+    """Return whether a tensor holds what was drawn, and has not become an ordinary one."""
+    return isinstance(tensor, LazyTensor) and not is_stored(tensor)
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
