@@ -28,16 +28,15 @@ class Intercepted(NamedTuple):
     """How the random calls of a verifier are answered."""
 
     build: Callable[[Task, Context], Decoder]
-    """The decoder that the verifier is in; every call of it is made in a context of its own."""
+    """The decoder that the verifier is in; each call of it is made in a context of its own."""
     answered: Callable[..., AbstractContextManager[None]]
     """``answered(draws, forced_uniform)``: the context it is usually called in, uniforms given values if told so."""
 
 
 class Variant(NamedTuple):
-    """A subject with its options fixed: it can be enumerated."""
+    """A subject with its options fixed, such as gamma, which its label tells: it can be enumerated."""
 
     label: str
-    """Such as ``gamma=2``."""
     build: Callable[[Task], Decoder]
     declared_law: Callable[[Task, Tokens], Mapping[Tokens, Any]] | None = None
     joint: Callable[[Task, Tokens], EngineProgram] | None = None
@@ -95,7 +94,7 @@ class SampledSetting(NamedTuple):
     first_look: float | None = None
     """A larger total variation, to be seen before: what is as wrong as that is told soon, where runs take long."""
     confirmation_factor: int = 4
-    """What is suspicious is confirmed on so many times as many fresh samples; 1 sees what was planned to be seen."""
+    """What is suspicious is confirmed on so many times as many fresh samples."""
 
 
 class SampledPair(NamedTuple):
@@ -106,7 +105,6 @@ class SampledPair(NamedTuple):
     """``sample(number, seed)`` -> counts of outcomes, independent draws."""
     plain: Callable[[int, int], Mapping[Tokens, int]]
     detect: float
-    """The total variation to be seen."""
     logits: Logits | None = None
     """What the target says of next tokens, where that is known."""
 
