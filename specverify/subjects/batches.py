@@ -78,10 +78,11 @@ class Company(NamedTuple):
 def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
     """Return the batch in which the row is examined; it is the third. ``of_pmfs`` makes what its neighbours are.
 
-    No neighbour has as many drafts as it where they may differ: who reads the number of another row is found out.
+    Where they may differ no neighbour has as many drafts as it, and one before it has fewer than the longest: who reads
+    the number of another row, or takes rows to be equally long, is found out.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
-    other = count if not ragged else count - 1 if count > 1 else count + 1
+    other = count if not ragged else count - 1 if count > 1 else count + 2
     certain = [accepted_whole(count + ragged, vocabulary), rejected_at_once(other, vocabulary)]
     certain += [accepted_whole(0, vocabulary)] if ragged else []
     first, second, *rest = (row._replace(p=of_pmfs(row.p), q=of_pmfs(row.q)) for row in certain)
