@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,8 +76,8 @@ def _in_its_first_loop(old: str, new: str, text: str) -> str:
 def jaymody(scenario: EngineScenario) -> Any:
     """``speculative_sampling`` of jaymody, K = 2, over functions that answer with tables."""
     names = ("max_fn", "sample", "speculative_sampling")
-    bar = lambda **_: SilentBar()  # noqa: E731 - it stands for a class
-    decode = functions_of("speculative-sampling", "main.py", *names, np=np, tqdm=bar).speculative_sampling
+    given: dict[str, Any] = dict(np=np, tqdm=lambda **_: nullcontext(silent()))
+    decode = functions_of("speculative-sampling", "main.py", *names, **given).speculative_sampling
 
     def network(tables: Tables) -> Any:
         return lambda text: logits_of(tables, [text]).exp()[0].numpy()
@@ -87,19 +88,6 @@ def jaymody(scenario: EngineScenario) -> Any:
         return made[len(scenario.prompt) :][: scenario.horizon].tolist()
 
     return speculative
-
-
-class SilentBar:
-    """Stands for a progress bar."""
-
-    update = staticmethod(silent)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
 
 ROWS = (

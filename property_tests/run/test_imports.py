@@ -12,11 +12,15 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"torch", "transformers", "scipy", "hypothesis", "z3", "pytest"}
 
 
+def ran(program):
+    """Return a fresh interpreter that ran ``program`` to its end, with what it wrote."""
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+
 def loaded_by(module):
     """Return the top-level modules that a fresh interpreter holds after importing ``module``."""
     program = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(found.stdout.split())
+    return set(ran(program).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -42,8 +46,7 @@ def test_what_only_prints_imports_nothing_that_decodes(arguments):
         f"sys.argv[1:] = {arguments}\n"
         "try:\n    main()\nexcept SystemExit:\n    print(*sys.modules, file=sys.stderr)"
     )
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(found.stderr.split())
+    loaded = set(ran(program).stderr.split())
     assert "specverify.cli.word_commands" in loaded
     assert loaded & {"numpy", "reference", "specverify.checks", "specverify.mutants", "specverify.intercept"} == set()
 
@@ -55,5 +58,4 @@ def test_strategies_without_hypothesis_name_the_extra(module):
         f"try:\n    import {module}\n"
         "except ImportError as error:\n    print(error)"
     )
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout == 'strategies need Hypothesis: pip install "specverify-suite[strategies]"\n'
+    assert ran(program).stdout == 'strategies need Hypothesis: pip install "specverify-suite[strategies]"\n'

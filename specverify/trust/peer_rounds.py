@@ -73,8 +73,8 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
     for program in (one_round,) if intercepted else (one_round, answered):
         if _repeats_itself(program):
-            yield Rounds(partial(_divided, program, rng), independent=True)
-    yield Rounds(partial(_one_by_one, one_round, rng), independent=False)
+            yield Rounds(partial(_counted, partial(divided_runs, program, rng=rng)), independent=True)
+    yield Rounds(partial(_counted, partial(_one_by_one, one_round, rng)), independent=False)
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
@@ -100,31 +100,22 @@ def _never(_: Blocks) -> bool:
     return False
 
 
-def _divided(
-    program: Callable[[Draws], Tokens],
-    rng: np.random.Generator,
-    number: int,
-    settled: Callable[[Blocks], bool] = _never,
-    /,
-) -> Blocks:
-    return _counted(divided_runs(program, number, rng), number, settled)
-
-
 def _one_by_one(
-    program: Callable[[Draws], Tokens],
-    rng: np.random.Generator,
+    program: Callable[[Draws], Tokens], rng: np.random.Generator, number: int
+) -> Iterator[tuple[Tokens, int]]:
+    draws = Sampled(rng)
+    return ((program(draws), 1) for _ in range(number))
+
+
+def _counted(
+    rounds: Callable[[int], Iterable[tuple[Tokens, int]]],
     number: int,
     settled: Callable[[Blocks], bool] = _never,
     /,
 ) -> Blocks:
-    draws = Sampled(rng)
-    return _counted(((program(draws), 1) for _ in range(number)), number, settled)
-
-
-def _counted(blocks: Iterable[tuple[Tokens, int]], number: int, settled: Callable[[Blocks], bool]) -> Blocks:
     found, done, looks, begun = Counter[Tokens](), 0, 1, time.process_time()
     again = time.perf_counter() + PROBE_SECONDS
-    for block, here in blocks:
+    for block, here in rounds(number):
         if not block:
             raise ValueError("a round emitted no token, expected at least one")
         found[block] += here
