@@ -174,7 +174,7 @@ def test_what_raises_at_one_scenario_is_named_with_it():
     ("arguments", "said"),
     [
         ((lambda: [0],), "what makes the engine takes"),
-        ((lambda scenario: 3,), r"it made 3, expected a call without arguments"),
+        ((lambda scenario: 3,), r"it made 3, expected a call that decodes"),
     ],
     ids=["no scenario", "no engine"],
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from specverify.intercept.aside import is_aside
 from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
@@ -52,6 +53,8 @@ def probed() -> Iterator[Callable[[], Found]]:
         seen[kind][f"{call} at {caller()}"] = None
 
     def profile(frame: Any, event: str, arg: Any) -> None:
+        if is_aside():
+            return
         if event == "c_call":
             _look(frame, arg, note, known)
         elif event == "call" and _is_other_library(frame.f_code.co_filename):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from reference import Claim, Draws, Tokens
 from reference.arguments import shown
 from specverify.base.callables import told_apart
+from specverify.intercept.aside import aside
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
@@ -113,13 +114,22 @@ SAMPLED = "as called, its own random numbers"
 
 @contextmanager
 def opened(
-    decode: Decode, models: ModelsWithPasses, forced_uniform: float | None = None, horizon: int | None = None
+    decode: Decode,
+    models: ModelsWithPasses,
+    forced_uniform: float | None = None,
+    horizon: int | None = None,
+    anew: Callable[[], Decode] | None = None,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield a call as a program of draws; what it decodes beyond the horizon is cut off."""
+    """Yield a call as a program of draws; what it decodes beyond the horizon is cut off.
+
+    With ``anew`` every run begins by making the call again, which is no part of the program.
+    """
 
     def program(draws: Draws) -> Any:
+        with aside():
+            call = anew() if anew else decode
         with answered_everywhere(draws, forced_uniform):
-            return _outcome(decode(), horizon)
+            return _outcome(call(), horizon)
 
     with ExitStack() as stack:
         if models:

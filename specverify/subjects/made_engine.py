@@ -5,8 +5,9 @@
     make(scenario) -> Made(speculative, observer=observer)       and looked into while it runs
 
 ``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; what is beyond ``scenario.horizon`` of them
-is cut off. An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of
-the rows.
+is cut off. ``speculative(prompt)`` decodes the prompt that it is given, and is asked for several texts in turn too (see
+``subjects.requests``); such an engine is made anew in every run, so what it remembers of a request is part of the law.
+An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of the rows.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from specverify.laws.near_ties import Logits
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.observer import Observer
+from specverify.subjects.requests import REQUESTS, Requests, in_turn, law_of_all, rows_of_all, takes_prompt
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, UnusableSubject, Watched
 
@@ -48,15 +50,15 @@ class EngineScenario(NamedTuple):
 class Made(NamedTuple):
     """An engine in a scenario."""
 
-    speculative: Decode
-    """Decodes with speculation, and returns the new tokens."""
-    plain: Decode | None = None
+    speculative: Callable[..., Any]
+    """Decodes ``scenario.prompt`` with speculation, or the prompt that is its one argument; returns the new tokens."""
+    plain: Callable[..., Any] | None = None
     """The same without; left out, the law is that of the target's rows as they are."""
     observer: Observer | None = None
     """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
 
 
-Make = Callable[[EngineScenario], Decode | Made | tuple[Decode, Decode]]
+Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
 
 _SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
 SCENARIOS = (
@@ -80,14 +82,17 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
 
     ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
-    first = _made(make, SCENARIOS[0])
+    first = _as_made(make, SCENARIOS[0])
     widest = SCENARIOS[-1]
     return Subject(
         name=name,
         summary=summary,
         claims=LOSSLESS,
         rational=False,
-        programs=tuple(_program(make, scenario, first) for scenario in (*SCENARIOS, *LONG_SCENARIOS)),
+        programs=(
+            *(_program(make, scenario, first) for scenario in (*SCENARIOS, *LONG_SCENARIOS)),
+            *(_in_turn(make, requests, first) for requests in (REQUESTS if takes_prompt(first.speculative) else ())),
+        ),
         settings=(
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
         ),
@@ -115,6 +120,19 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
     return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
 
 
+def _in_turn(make: Make, requests: Requests, like: Made) -> EngineProgram:
+    """Return the engine that serves requests after each other; ``like`` is what ``make`` made before."""
+    return EngineProgram(
+        requests.name,
+        partial(_opened_in_turn, make, requests, "speculative"),
+        partial(_law_in_turn, make, requests),
+        plain=None if like.plain is None else partial(_opened_in_turn, make, requests, "plain"),
+        replays=LONG_REPLAYS,
+        rows=partial(rows_of_all, requests),
+        most_paths=MOST_PATHS,
+    )
+
+
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
     """Return the pmf of a draft after ``tokens``, as the observer of that scenario knows it."""
     observer = _made_once(make, scenario).observer
@@ -137,26 +155,55 @@ def _models(scenario: Scenario) -> EngineScenario:
     )
 
 
-def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario. Raises ``UnusableSubject`` if it is none."""
+def _as_made(make: Make, scenario: Scenario) -> Made:
+    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none."""
     try:
         found = make(_models(scenario))
     except Exception as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
-    if not callable(given.speculative) or not (given.plain is None or callable(given.plain)):
+    if not all(decode is None or callable(decode) for decode in (given.speculative, given.plain)):
         raise UnusableSubject(
-            f"for {scenario.name} it made {found!r}, expected a call without arguments that decodes, or Made(...)"
+            f"for {scenario.name} it made {found!r}, expected a call that decodes, without arguments or with the "
+            "prompt as its one argument, or Made(...)"
         )
     return given
+
+
+def _made(make: Make, scenario: Scenario) -> Made:
+    """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
+    made = _as_made(make, scenario)
+    plain = made.plain and _asked(made.plain, scenario.prompt)
+    return made._replace(speculative=_asked(made.speculative, scenario.prompt), plain=plain)
+
+
+def _asked(decode: Callable[..., Any], prompt: Tokens) -> Decode:
+    return partial(decode, prompt) if takes_prompt(decode) else decode
 
 
 @contextmanager
 def _opened(
     make: Make, scenario: Scenario, which: str, forced_uniform: float | None = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    decode: Decode = getattr(_made(make, scenario), which)
-    with opened(decode, (), forced_uniform, scenario.horizon) as program:
+    def anew() -> Decode:
+        decode: Decode = getattr(_made(make, scenario), which)
+        return decode
+
+    again = anew if takes_prompt(getattr(_as_made(make, scenario), which)) else None
+    with opened(anew(), (), forced_uniform, scenario.horizon, again) as program:
+        yield program
+
+
+@contextmanager
+def _opened_in_turn(
+    make: Make, requests: Requests, which: str, forced_uniform: float | None = None
+) -> Iterator[Callable[[Draws], Any]]:
+    """Yield an engine that serves requests after each other."""
+
+    def anew() -> Decode:
+        return partial(in_turn, requests, getattr(_as_made(make, requests.scenario), which))
+
+    with opened(anew(), (), forced_uniform, anew=anew) as program:
         yield program
 
 
@@ -175,6 +222,11 @@ def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
         return target_law(handed_task(scenario, rational=False), scenario.prompt)
     with _opened(make, scenario, "plain") as program:
         return complete_law(program)
+
+
+@lru_cache(maxsize=64)
+def _law_in_turn(make: Make, requests: Requests) -> Mapping[Tokens, float]:
+    return law_of_all(_law(make, each) for each in requests.each)
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:

@@ -18,6 +18,7 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from specverify.intercept.aside import is_aside
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.streams import advancing, own_generators
 
@@ -84,7 +85,7 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in func.tags or advancing():
+        if torch.Tag.nondeterministic_seeded not in func.tags or advancing() or is_aside():
             return func(*args, **kwargs)
         drawn_from = [*own_generators(), *filter(_is_generator, (*args, *kwargs.values()))]
         before = [generator.get_state() for generator in drawn_from]

@@ -1,0 +1,145 @@
+"""Requests that a made engine serves after each other: what one leaves behind for the next is refuted."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
+from specverify.subjects.requests import REQUESTS, law_of_all
+from specverify.subjects.subject import UnusableSubject
+from specverify.testing import check_engine
+
+GAMMA = 2
+BLOCK = 16
+
+
+def drawn(rng, pmf):
+    return int(rng.choice(len(pmf), p=pmf))
+
+
+def common(old, new):
+    """Return how many tokens two texts begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+
+
+class Engine:
+    """Speculative decoding whose target sees what it holds of a text; ``begin(engine, prompt)`` says what that is."""
+
+    def __init__(self, scenario, begin):
+        """Begin with nothing held."""
+        self.target, self.draft, self.horizon = scenario.target, scenario.draft, scenario.horizon
+        self.begin, self.rng = begin, np.random.default_rng()
+        self.text, self.held, self.found, self.served = (), (), {}, 0
+
+    def decode(self, prompt):
+        """Return the new tokens."""
+        held = self.begin(self, prompt)
+        text, end = prompt, len(prompt) + self.horizon
+        while len(text) < end:
+            drafts, qs = [], []
+            for _ in range(min(GAMMA, end - len(text))):
+                qs.append(self.draft((*text, *drafts)))
+                drafts.append(drawn(self.rng, qs[-1]))
+            for q, x in zip(qs, drafts, strict=True):
+                p = self.target((*held, *text[len(prompt) :]))
+                kept = self.rng.random() < p[x] / q[x]
+                more = np.maximum(p - q, 0)
+                text = (*text, x if kept else drawn(self.rng, more / more.sum()))
+                self.held = (*self.held[: len(text) - 1], x)
+                if not kept:
+                    break
+        self.text, self.served = text, self.served + 1
+        return list(text[len(prompt) :])
+
+
+def emptied(engine, prompt):
+    return prompt
+
+
+def its_own_beginning(engine, prompt):
+    """Go on behind what the last text and this prompt have in common: what is held there is right."""
+    shared = common(engine.text, prompt)
+    return engine.text[:shared] + prompt[shared:]
+
+
+def never_emptied(engine, prompt):
+    return engine.text + prompt
+
+
+def by_length(engine, prompt):
+    return engine.found.setdefault(len(prompt), prompt)
+
+
+def by_last_block(engine, prompt):
+    """Look a prefix of whole blocks up by its last block alone, as a hash without its parent's does."""
+    whole = len(prompt) // BLOCK * BLOCK
+    return engine.found.setdefault(prompt[whole - BLOCK : whole], prompt[:whole]) + prompt[whole:]
+
+
+def with_rejected_drafts(engine, prompt):
+    """Hold, of the last text, what was fed: drafts that were rejected too."""
+    held = engine.held[: common(engine.text, prompt)]
+    return held + prompt[len(held) :]
+
+
+def third_one_short(engine, prompt):
+    return prompt[1:] if engine.served == 2 else prompt
+
+
+def in_turn(make):
+    """Return what the law says of requests in turn alone."""
+    subject = made_subject(make, "an engine")
+    subject = subject._replace(programs=subject.programs[-len(REQUESTS) :])
+    return run_check(subject, check_named("law_is_target"), Checklist(()))
+
+
+@pytest.mark.parametrize("begin", [emptied, its_own_beginning])
+def test_an_engine_that_serves_each_request_for_itself_holds(begin):
+    verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
+    assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(REQUESTS))
+
+
+@pytest.mark.parametrize("begin", [never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short])
+def test_what_a_request_leaves_for_the_next_is_refuted(begin):
+    verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
+    assert verdict.status is Status.REFUTED
+    assert ", then " in verdict.counterexample.let[0]
+
+
+def test_such_engines_hold_where_they_are_asked_once():
+    """So it is the requests before that refute them."""
+    for begin in (never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short):
+        subject = made_subject(partial(lambda begin, scenario: Engine(scenario, begin).decode, begin), "an engine")
+        subject = subject._replace(programs=subject.programs[2:3])
+        assert run_check(subject, check_named("law_is_target"), Checklist(())).status is Status.HOLDS
+
+
+def test_plain_requests_are_each_alone():
+    """Both calls keep what went before, and so agree with each other; each is held to plain requests alone."""
+
+    def make(scenario):
+        return Made(Engine(scenario, by_length).decode, Engine(scenario, by_length).decode)
+
+    assert in_turn(make).status is Status.REFUTED
+
+
+def test_a_call_without_a_prompt_gets_no_requests():
+    subject = made_subject(lambda scenario: partial(Engine(scenario, emptied).decode, scenario.prompt), "an engine")
+    assert not any(", then " in program.name for program in subject.programs)
+    assert len(subject.programs) > len(SCENARIOS)
+
+
+def test_a_call_of_two_arguments_is_refused():
+    with pytest.raises(UnusableSubject, match=r"takes \(prompt, length\), expected one without arguments"):
+        check_engine(lambda scenario: lambda prompt, length: prompt)
+
+
+def test_texts_laid_end_to_end_have_the_product_of_their_laws():
+    law = law_of_all([{(0,): 0.25, (1,): 0.75}, {(2, 3): 0.5, (3, 2): 0.5}])
+    assert law == {(0, 2, 3): 0.125, (0, 3, 2): 0.125, (1, 2, 3): 0.375, (1, 3, 2): 0.375}
