@@ -1,0 +1,32 @@
+"""Every file that mutation testing changes has a judge: a file that nobody judges passes as if it were tested."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mutmut"]
+JUDGES = [ROOT / name for name in SETTINGS["pytest_add_cli_args_test_selection"]]
+
+
+def mutated():
+    return sorted(path for pattern in SETTINGS["only_mutate"] for path in ROOT.glob(pattern) if path.stem != "__init__")
+
+
+def judged():
+    """Return the words of the judges, and of the algorithms that they name."""
+    words = set(re.findall(r"\w+", " ".join(path.read_text("utf-8") for path in JUDGES)))
+    algorithms = [path for path in ROOT.glob("reference/algorithms/*.py") if path.stem in words]
+    return words | set(re.findall(r"\w+", " ".join(path.read_text("utf-8") for path in algorithms)))
+
+
+def test_every_file_that_is_changed_has_a_judge():
+    words = judged()
+    assert len(mutated()) > 20
+    assert [path.stem for path in mutated() if path.stem not in words] == []
+
+
+def test_every_judge_is_there():
+    assert [str(path) for path in JUDGES if not path.is_file()] == []
