@@ -11,7 +11,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
-from specverify.subjects.requests import REQUESTS, law_of_all
+from specverify.subjects.requests import IN_TURN, law_of_all
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine
 
@@ -95,14 +95,14 @@ def third_one_short(engine, prompt):
 def in_turn(make):
     """Return what the law says of requests in turn alone."""
     subject = made_subject(make, "an engine")
-    subject = subject._replace(programs=subject.programs[-len(REQUESTS) :])
+    subject = subject._replace(programs=subject.programs[-len(IN_TURN) :])
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
 @pytest.mark.parametrize("begin", [emptied, its_own_beginning])
 def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
-    assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(REQUESTS))
+    assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(IN_TURN))
 
 
 @pytest.mark.parametrize("begin", [never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short])

@@ -7,6 +7,7 @@
 ``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; what is beyond ``scenario.horizon`` of them
 is cut off. ``speculative(prompt)`` decodes the prompt that it is given, and is asked for several texts in turn too (see
 ``subjects.requests``); such an engine is made anew in every run, so what it remembers of a request is part of the law.
+``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and serves several at once as well.
 An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of the rows.
 """
 
@@ -28,7 +29,16 @@ from specverify.laws.near_ties import Logits
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.observer import Observer
-from specverify.subjects.requests import REQUESTS, Requests, in_turn, law_of_all, rows_of_all, takes_prompt
+from specverify.subjects.requests import (
+    AT_ONCE,
+    IN_TURN,
+    Requests,
+    law_of_all,
+    rows_of,
+    rows_of_all,
+    served,
+    takes_prompt,
+)
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, UnusableSubject, Watched
 
@@ -56,6 +66,8 @@ class Made(NamedTuple):
     """The same without; left out, the law is that of the target's rows as they are."""
     observer: Observer | None = None
     """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
+    batched: bool = False
+    """Whether its calls take a list of prompts, of unlike lengths, and return a row of new tokens for each."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -91,7 +103,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
         rational=False,
         programs=(
             *(_program(make, scenario, first) for scenario in (*SCENARIOS, *LONG_SCENARIOS)),
-            *(_in_turn(make, requests, first) for requests in (REQUESTS if takes_prompt(first.speculative) else ())),
+            *(_serving(make, requests, first) for requests in _requests(first)),
         ),
         settings=(
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
@@ -120,13 +132,20 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
     return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
 
 
-def _in_turn(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine that serves requests after each other; ``like`` is what ``make`` made before."""
+def _requests(like: Made) -> tuple[Requests, ...]:
+    """Return the requests that an engine can serve."""
+    if like.batched:
+        return (*IN_TURN, *AT_ONCE)
+    return IN_TURN if takes_prompt(like.speculative) else ()
+
+
+def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
+    """Return the engine that serves several requests; ``like`` is what ``make`` made before."""
     return EngineProgram(
         requests.name,
-        partial(_opened_in_turn, make, requests, "speculative"),
-        partial(_law_in_turn, make, requests),
-        plain=None if like.plain is None else partial(_opened_in_turn, make, requests, "plain"),
+        partial(_opened_serving, make, requests, "speculative"),
+        partial(_law_of_requests, make, requests),
+        plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
         rows=partial(rows_of_all, requests),
         most_paths=MOST_PATHS,
@@ -173,11 +192,13 @@ def _as_made(make: Make, scenario: Scenario) -> Made:
 def _made(make: Make, scenario: Scenario) -> Made:
     """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
     made = _as_made(make, scenario)
-    plain = made.plain and _asked(made.plain, scenario.prompt)
-    return made._replace(speculative=_asked(made.speculative, scenario.prompt), plain=plain)
+    plain = made.plain and _asked(made.plain, scenario.prompt, made.batched)
+    return made._replace(speculative=_asked(made.speculative, scenario.prompt, made.batched), plain=plain)
 
 
-def _asked(decode: Callable[..., Any], prompt: Tokens) -> Decode:
+def _asked(decode: Callable[..., Any], prompt: Tokens, batched: bool) -> Decode:
+    if batched:
+        return lambda: rows_of(decode([prompt]), 1)[0]
     return partial(decode, prompt) if takes_prompt(decode) else decode
 
 
@@ -195,13 +216,14 @@ def _opened(
 
 
 @contextmanager
-def _opened_in_turn(
+def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: float | None = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves requests after each other."""
+    """Yield an engine that serves several requests."""
 
     def anew() -> Decode:
-        return partial(in_turn, requests, getattr(_as_made(make, requests.scenario), which))
+        made = _as_made(make, requests.scenario)
+        return partial(served, requests, getattr(made, which), batched=made.batched)
 
     with opened(anew(), (), forced_uniform, anew=anew) as program:
         yield program
@@ -225,7 +247,7 @@ def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 
 @lru_cache(maxsize=64)
-def _law_in_turn(make: Make, requests: Requests) -> Mapping[Tokens, float]:
+def _law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     return law_of_all(_law(make, each) for each in requests.each)
 
 

@@ -1,10 +1,13 @@
-"""Requests that one engine serves after each other: what one leaves behind must not change what the next one gets.
+"""Requests that one engine serves after each other, or at once: none may change what another one gets.
 
 An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and asked for several texts in turn. What
 it returns is laid end to end, and held to the product of their laws. Prompts follow each other as those of users do:
 shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
 again. A cache that is not emptied, a prefix that is looked up by its length or by its last block, and a state that a
 rejection leaves behind give other tokens then.
+
+One that takes several prompts, ``speculative(prompts)``, serves them in one batch too: rows of unlike lengths, of which
+some accept what others reject, and rows of one prompt, whose random numbers must not be the same.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from reference import Pmf, Tokens
+from reference.arguments import shown
 from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
@@ -24,23 +28,25 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Requests(NamedTuple):
-    """Texts that are asked for in turn."""
+    """Texts that are asked for in turn, or at once."""
 
     scenario: Scenario
     """The first of them; its models and its horizon are those of all."""
-    then: tuple[Tokens, ...]
+    others: tuple[Tokens, ...]
     """The prompts of the others."""
+    at_once: bool = False
+    """Whether they are the rows of one batch."""
 
     @property
     def name(self) -> str:
         """The prompts in words."""
-        others = ", then ".join("".join(map(str, prompt)) for prompt in self.then)
-        return f"{self.scenario.name}, then {others}"
+        between = " beside " if self.at_once else ", then "
+        return between.join([self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)])
 
     @property
     def each(self) -> tuple[Scenario, ...]:
         """Every request as a scenario of its own."""
-        return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.then))
+        return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
@@ -66,23 +72,49 @@ def _conversation(scenario: Scenario) -> Requests:
     return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))
 
 
-REQUESTS: Final = (
+IN_TURN: Final = (
     *(
-        Requests(Scenario(CERTAIN, 4, first, _HORIZON, seed=40 + 10 * again + number), then)
-        for number, (first, then) in enumerate(_TURNS)
+        Requests(Scenario(CERTAIN, 4, first, _HORIZON, seed=40 + 10 * again + number), others)
+        for number, (first, others) in enumerate(_TURNS)
         for again in range(2)
     ),
     *(_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
     *(
-        Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), then)
-        for first, then in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
+        Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
+        for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
     ),
 )
 """Certain rows have one path each; where one row is open, the first text ends in a rejection, or does not."""
+_ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
+    ((0, 1, 2, 3, 0), (2, 0)),
+    ((2, 0), (0, 1, 2, 3, 0)),
+    ((0, 1, 2), (2, 1, 0)),
+    ((0, 1, 2), (0, 1, 2)),
+    ((0,), (0, 1, 2), (3, 2, 1, 0, 1)),
+    ((0, 1), (3, 3, 3), (1, 0), (0, 1, 2, 3)),
+    (_LONG[:17], (3,), _LONG[:16]),
+)
+AT_ONCE: Final = (
+    *(
+        Requests(Scenario(CERTAIN, 4, rows[0], _HORIZON, seed=70 + 10 * again + number), rows[1:], at_once=True)
+        for number, rows in enumerate(_ROWS)
+        for again in range(2)
+    ),
+    *(
+        Requests(Scenario(shape, vocabulary, rows[0], horizon, seed=90), rows[1:], at_once=True)
+        for shape, vocabulary, horizon, rows in (
+            (open_after(2, 3), 2, 2, ((0, 1), (0, 1))),
+            (open_after(3), 3, 3, ((0, 1), (0, 1))),
+            (open_after(2, 4), 2, 3, ((0, 1, 0), (1,))),
+            (open_after(2), 2, 2, ((0,), (0,), (1,))),
+        )
+    ),
+)
+"""The rows of one batch; where rows are open, those of one prompt would be alike if they shared their coins."""
 
 
 def takes_prompt(decode: Callable[..., Any]) -> bool:
-    """Return whether a call needs one argument. Raises ``UnusableSubject`` if it needs several."""
+    """Return whether a call needs one argument, a prompt or several. Raises ``UnusableSubject`` if it needs several."""
     try:
         signature = inspect.signature(decode)
     except (TypeError, ValueError):
@@ -97,9 +129,29 @@ def takes_prompt(decode: Callable[..., Any]) -> bool:
     )
 
 
-def in_turn(requests: Requests, decode: Callable[[Tokens], Any]) -> Tokens:
-    """Return what the requests get, laid end to end; what is beyond the horizon of each is cut off."""
-    return tuple(token for each in requests.each for token in tokens_of(decode(each.prompt))[: each.horizon])
+def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -> Tokens:
+    """Return what the requests get, laid end to end; what is beyond the horizon of each is cut off.
+
+    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
+    """
+    prompts = [each.prompt for each in requests.each]
+    if requests.at_once:
+        rows = rows_of(decode(prompts), len(prompts))
+    else:
+        rows = [rows_of(decode([prompt]), 1)[0] if batched else decode(prompt) for prompt in prompts]
+    return tuple(token for row in rows for token in tokens_of(row)[: requests.scenario.horizon])
+
+
+def rows_of(answer: Any, number: int) -> list[Any]:
+    """Return the rows of a batch's answer. Raises ``UnusableSubject`` if they are not as many as the prompts."""
+    expected = f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
+    try:
+        rows = answer.tolist() if hasattr(answer, "tolist") else list(answer)
+    except TypeError:
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected}") from None
+    if len(rows) != number or any(isinstance(row, int) for row in rows):
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected}")
+    return rows
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
