@@ -39,13 +39,14 @@ def check_engine(
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
     Both take no arguments and return the new token ids (see ``subjects.engine``). With ``plain`` left out the one
-    argument is what makes them, ``make(scenario)``, for each of some forty situations (see
-    ``subjects.made_engine``): bugs hide at one prompt. Calls that are made so may take the prompt, and then serve
-    several requests in turn, or a list of prompts, and then serve several at once (see ``subjects.requests``). ``observe`` looks into the engine while it runs: drafts, their
-    acceptance, caches (see ``subjects.observer``). ``models`` are models of an engine that is known here; their forward
-    passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and with it GREEDY and
-    SUPPORTED, unless told otherwise; where it is looked into, OPTIMAL_COUPLING too. With ``sampled`` both calls are
-    sampled as well, some ten thousand times each; that decides where the draws of an engine cannot be answered.
+    argument is what makes them, ``make(scenario)``, for each of some forty situations (see ``subjects.made_engine``):
+    bugs hide at one prompt. Calls that are made so may take the prompt, and then serve several requests in turn, or a
+    list of prompts, and then serve several at once (see ``subjects.requests``). ``observe`` looks into the engine while
+    it runs: drafts, their acceptance, caches (see ``subjects.observer``). ``models`` are models of an engine that is
+    known here; their forward passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and
+    with it GREEDY and SUPPORTED, unless told otherwise; where it is looked into, OPTIMAL_COUPLING too. With ``sampled``
+    both calls are sampled as well, some ten thousand times each; that decides where the draws of an engine cannot be
+    answered.
 
     ``logits`` is for greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
     new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the gap of the two tokens
