@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import misbehaving
 import pytest
@@ -14,6 +17,8 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
 from specverify.foreign.limit import OutOfTime, time_limit
+from specverify.foreign.places import place_of_frame
+from specverify.laws.draws import Tape
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
@@ -137,3 +142,42 @@ def test_another_timer_of_the_process_is_kept_and_is_in_time():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class Found(NamedTuple):
+    token: int
+
+
+@dataclass
+class Request:
+    token: int
+
+
+@pytest.mark.parametrize("made", [Found, Request])
+def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(made):
+    """They are compiled from a string, of which no reader knows a line."""
+    places = []
+    code = (made.__new__ if made is Found else made.__init__).__code__
+
+    def seen(frame, event, _):
+        if frame.f_code is code:
+            places.extend((place_of_frame(frame), frame.f_code.co_filename))
+
+    sys.setprofile(seen)
+    try:
+        made(0)
+    finally:
+        sys.setprofile(None)
+    assert re.fullmatch(r"test_time_limits.py:\d+", places[0]) and places[1] == "<string>"
+
+
+class Endless:
+    def keys(self):
+        while True:
+            pass
+
+
+def test_a_limit_that_is_reached_where_draws_are_only_being_made_is_a_limit_still():
+    """Its handler looks at them before they have counted anything."""
+    with pytest.raises(OutOfTime, match="it was"), time_limit(0.05):
+        Tape(0, Endless())
