@@ -144,20 +144,20 @@ def test_another_timer_of_the_process_is_kept_and_is_in_time():
         signal.signal(signal.SIGALRM, before)
 
 
-class Found(NamedTuple):
+class _Found(NamedTuple):
     token: int
 
 
 @dataclass
-class Request:
+class _Request:
     token: int
 
 
-@pytest.mark.parametrize("made", [Found, Request])
+@pytest.mark.parametrize("made", [_Found, _Request])
 def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(made):
     """They are compiled from a string, of which no reader knows a line."""
     places = []
-    code = (made.__new__ if made is Found else made.__init__).__code__
+    code = (made.__new__ if made is _Found else made.__init__).__code__
 
     def seen(frame, event, _):
         if frame.f_code is code:
@@ -168,11 +168,12 @@ def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(m
         made(0)
     finally:
         sys.setprofile(None)
-    assert re.fullmatch(r"test_time_limits.py:\d+", places[0]) and places[1] == "<string>"
+    assert places[1] == "<string>"
+    assert re.fullmatch(r"test_time_limits.py:\d+", places[0])
 
 
-class Endless:
-    def keys(self):
+class _Endless:
+    def keys(self):  # noqa: D102 - looked for by dict()
         while True:
             pass
 
@@ -180,4 +181,4 @@ class Endless:
 def test_a_limit_that_is_reached_where_draws_are_only_being_made_is_a_limit_still():
     """Its handler looks at them before they have counted anything."""
     with pytest.raises(OutOfTime, match="it was"), time_limit(0.05):
-        Tape(0, Endless())
+        Tape(0, _Endless())
