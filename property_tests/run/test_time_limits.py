@@ -173,7 +173,7 @@ def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(m
 
 
 class _Endless:
-    def keys(self):  # noqa: D102 - looked for by dict()
+    def keys(self):
         while True:
             pass
 
