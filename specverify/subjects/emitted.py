@@ -105,6 +105,8 @@ def type_and_answer(answer: Any) -> str:
 def number_of(token: Any, who: str) -> Any:
     """Return a number that was emitted, as an integer if it is whole; raises ``TypeError`` if it is none."""
     check_type(token, who)
+    if math.prod(getattr(token, "shape", ())) != 1:  # a row within a row, or nothing
+        raise TypeError
     value = token.item() if hasattr(token, "item") else token
     if isinstance(value, bool):
         raise UnusableSubject(f"{who} emitted {value}, one of {NOT_TOKENS['bool']}")
