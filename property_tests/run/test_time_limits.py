@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import sys
@@ -19,6 +20,7 @@ from specverify.checks import CHECKS
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
 from specverify.laws.draws import Tape
+from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
@@ -182,3 +184,21 @@ def test_a_limit_that_is_reached_where_draws_are_only_being_made_is_a_limit_stil
     """Its handler looks at them before they have counted anything."""
     with pytest.raises(OutOfTime, match="it was"), time_limit(0.05):
         Tape(0, _Endless())
+
+
+def test_samples_have_time_left_where_paths_have_none(monkeypatch):
+    """What exact checks cannot end in their share says what there is to do, and sampling does it."""
+
+    def engine():
+        return [sum(random.random() < 0.5 for _ in range(16)) % 2]
+
+    monkeypatch.setattr(verify, "FOR_SAMPLES", 0.75)  # it makes the test a short one
+
+    verdicts = check_engine(engine, {(0,): 0.5, (1,): 0.5}, sampled=True, timeout=4, on_fail=None)
+    said = {verdict.check: verdict for verdict in verdicts}
+    assert re.match(
+        r"not finished after [\d.]+ s: it was drawing, .*samples need none", said["law_is_target"].statement
+    )
+    late = "not reached: the 1 s for the exact checks of the subject were over in law_is_target"
+    assert said["draws_are_independent"].statement == late
+    assert said["samples_fit_law"].status is Status.HOLDS
