@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import multiprocessing
 import random
 import re
 import signal
@@ -10,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import misbehaving
@@ -19,6 +22,7 @@ from specverify.base.verdict import Status
 from specverify.checks import CHECKS
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
+from specverify.intercept.caller import file_of
 from specverify.laws.draws import Tape
 from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
@@ -172,6 +176,13 @@ def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(m
         sys.setprofile(None)
     assert places[1] == "<string>"
     assert re.fullmatch(r"test_time_limits.py:\d+", places[0])
+
+
+def test_nor_is_the_line_that_a_process_begins_with(monkeypatch):
+    frame = SimpleNamespace(f_code=SimpleNamespace(co_filename="<string>"), f_globals={}, f_back=None)
+    assert file_of(frame) == "<string>"  # of python -c, where the subject stands
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
+    assert file_of(frame) == collections.__file__
 
 
 class _Endless:

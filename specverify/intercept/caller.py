@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import multiprocessing
 import random
 import sys
 import sysconfig
@@ -18,13 +19,16 @@ NOWHERE = "unknown place"
 
 
 def file_of(frame: FrameType) -> str:
-    """Return the file of the code that a frame runs; what was written for a class belongs to the standard library.
+    """Return the file of the code that a frame runs; what the standard library compiles from a string is its own.
 
-    The methods of named tuples and data classes, compiled from a string, are in no file of those who use them.
+    Such are the methods of named tuples and data classes, and the line that a process of multiprocessing begins with.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
-    written = name == "<string>" and ("__file__" in around or str(around.get("__name__")).startswith("namedtuple_"))
-    return str(collections.__file__) if written else name
+    if name != "<string>":
+        return name
+    begins = frame.f_back is None and multiprocessing.parent_process() is not None
+    own = begins or "__file__" in around or str(around.get("__name__")).startswith("namedtuple_")
+    return str(collections.__file__) if own else name
 
 
 def caller(trace: TracebackType | None = None) -> str:

@@ -31,7 +31,7 @@ from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject
 
 FOR_SAMPLES = 0.25
-"""The share of a subject's time that its exact checks leave to those that sample, which say something without them."""
+"""The share of a subject's time that its exact checks leave to those that sample an engine."""
 
 FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
 
@@ -253,7 +253,8 @@ def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict
 
 
 def _samples(subject: Subject, check: Check) -> bool:
-    return check.evidence is Evidence.STATISTICAL and not_applicable(subject, check) is None
+    """Return whether a check samples an engine: what has rounds is not followed path by path."""
+    return bool(subject.programs) and check.evidence is Evidence.STATISTICAL and not_applicable(subject, check) is None
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
