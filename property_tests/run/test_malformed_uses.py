@@ -57,6 +57,12 @@ def test_a_name_in_a_class_is_taken():
         ("batched=malformed:awaited", "and is not async"),
         ("bathced=malformed:batches", "'bathced' is not a form of a verifier: expected one of row, batched, logits"),
         ("bathced=malformed:batches", ", did you mean batched?"),
+        ("malformed:Kept", "malformed:Kept takes (strict=True), expected (draws, "),
+        ("malformed:Kept", "min_p]), or an instance that takes them"),
+        (
+            "malformed:Kept.verify",
+            "takes (self, p, q, draft_tokens), the method of a class, expected that of an instance",
+        ),
         ("row=malformed:one_round", "takes (draws, target, draft, tokens), expected (p, q, draft_tokens): missing"),
     ],
 )
