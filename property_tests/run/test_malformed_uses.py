@@ -255,3 +255,12 @@ def test_a_black_box_without_its_kind(name, tmp_path):
     result = CliRunner().invoke(app, ["sample", name, "--law", str(tmp_path / LAW)])
     assert result.exit_code == 2
     assert f"did you mean python:{name}?" in " ".join(result.output.split())
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # Python says it too
+def test_a_call_that_returns_a_coroutine_is_told_how_to_call_it():
+    said = "it returned a coroutine, expected the tokens: call it through asyncio.run"
+    with pytest.raises(UnusableSubject, match=said):
+        check_engine(lambda: malformed.awaited(), {(0,): 1.0})
+    with pytest.raises(UnusableSubject, match=said):
+        check_verifier(lambda p, q, draft_tokens: malformed.awaited())

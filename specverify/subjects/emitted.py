@@ -9,6 +9,7 @@ laws and supports judge it, with a counterexample.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -119,7 +120,10 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens."""
+    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens, and for a coroutine."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")
     if (kind := _kind(answer)) in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")
 
