@@ -261,6 +261,6 @@ def test_a_black_box_without_its_kind(name, tmp_path):
 def test_a_call_that_returns_a_coroutine_is_told_how_to_call_it():
     said = "it returned a coroutine, expected the tokens: call it through asyncio.run"
     with pytest.raises(UnusableSubject, match=said):
-        check_engine(lambda: malformed.awaited(), {(0,): 1.0})
+        check_engine(lambda: malformed.awaited(0), {(0,): 1.0})
     with pytest.raises(UnusableSubject, match=said):
         check_verifier(lambda p, q, draft_tokens: malformed.awaited())
