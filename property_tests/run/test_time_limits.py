@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import multiprocessing
-import random
 import re
 import signal
 import sys
@@ -18,14 +17,15 @@ from typing import NamedTuple
 import misbehaving
 import pytest
 
-from specverify.base.verdict import Status
-from specverify.checks import CHECKS
+from specverify.base.verdict import Examination, Status, Verdict
+from specverify.checks import CHECKS, Case
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
 from specverify.intercept.caller import file_of
 from specverify.laws.draws import Tape
 from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
 
@@ -200,16 +200,20 @@ def test_a_limit_that_is_reached_where_draws_are_only_being_made_is_a_limit_stil
 def test_samples_have_time_left_where_paths_have_none(monkeypatch):
     """What exact checks cannot end in their share says what there is to do, and sampling does it."""
 
-    def engine():
-        return [sum(random.random() < 0.5 for _ in range(16)) % 2]
+    def check(name, examine):
+        found = next(check for check in CHECKS if check.name == name)
+        return found._replace(cases=lambda subject: iter([Case(subject, None, examine)]))
 
+    waits = check("law_is_target", lambda *_: time.sleep(60))
+    samples = check("samples_fit_law", lambda *_: Examination("the samples fit the law"))
+    later = next(check for check in CHECKS if check.name == "draws_are_independent")
     monkeypatch.setattr(verify, "FOR_SAMPLES", 0.75)  # it makes the test a short one
-
-    verdicts = check_engine(engine, {(0,): 0.5, (1,): 0.5}, sampled=True, timeout=4, on_fail=None)
-    said = {verdict.check: verdict for verdict in verdicts}
-    assert re.match(
-        r"not finished after [\d.]+ s: it was drawing, .*samples need none", said["law_is_target"].statement
-    )
-    late = "not reached: the 1 s for the exact checks of the subject were over in law_is_target"
+    subject = engine_subject(lambda: [0], {(0,): 1.0}, "an engine")
+    monkeypatch.setattr(verify, "warmed_up", lambda subject: subject)
+    known = {"program_is_its_draws": Verdict("an engine", "program_is_its_draws", Status.HOLDS, "it is known")}
+    checklist = Checklist((waits, later, samples), seconds=2.0)
+    said = {verdict.check: verdict for verdict in verify_subject(subject, checklist, known=known)}
+    assert re.match(r"not finished after .*; fewer tokens.* and samples need none", said["law_is_target"].statement)
+    late = "not reached: the 0.5 s for the exact checks of the subject were over in law_is_target"
     assert said["draws_are_independent"].statement == late
     assert said["samples_fit_law"].status is Status.HOLDS
