@@ -57,6 +57,12 @@ def test_a_name_in_a_class_is_taken():
         ("batched=malformed:awaited", "and is not async"),
         ("bathced=malformed:batches", "'bathced' is not a form of a verifier: expected one of row, batched, logits"),
         ("bathced=malformed:batches", ", did you mean batched?"),
+        ("malformed:Kept", "malformed:Kept takes (strict=True), expected (draws, "),
+        ("malformed:Kept", "min_p]), or an instance that takes them"),
+        (
+            "malformed:Kept.verify",
+            "takes (self, p, q, draft_tokens), the method of a class, expected that of an instance",
+        ),
         ("row=malformed:one_round", "takes (draws, target, draft, tokens), expected (p, q, draft_tokens): missing"),
     ],
 )
@@ -249,3 +255,12 @@ def test_a_black_box_without_its_kind(name, tmp_path):
     result = CliRunner().invoke(app, ["sample", name, "--law", str(tmp_path / LAW)])
     assert result.exit_code == 2
     assert f"did you mean python:{name}?" in " ".join(result.output.split())
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # Python says it too
+def test_a_call_that_returns_a_coroutine_is_told_how_to_call_it():
+    said = "it returned a coroutine, expected the tokens: call it through asyncio.run"
+    with pytest.raises(UnusableSubject, match=said):
+        check_engine(lambda: malformed.awaited(0), {(0,): 1.0})
+    with pytest.raises(UnusableSubject, match=said):
+        check_verifier(lambda p, q, draft_tokens: malformed.awaited())

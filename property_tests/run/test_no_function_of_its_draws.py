@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from reference import ALGORITHMS
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
@@ -9,6 +11,7 @@ from specverify.checks.check import Case
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.testing import check_engine
 
 
 def found_out(*_):
@@ -23,3 +26,22 @@ def test_what_comes_after_has_no_law_to_compare():
     assert [verdict.status for verdict in verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
     assert "expected no more" in verdicts[0].statement
     assert "it is not a function of its draws" in verdicts[1].statement
+
+
+def test_an_engine_that_keeps_something_from_call_to_call_is_told_what_to_do():
+    """Nothing draws unseen in it; made in the call it has a law, which is the same."""
+
+    class Engine:
+        drafts = 1
+
+        def decode(self):
+            new = [random.choices(range(3), (1, 2, 1))[0] for _ in range(self.drafts)]
+            self.drafts = 1 + new[-1]
+            return (*new, 0)[:2]
+
+    kept = Engine()
+    law = {(0, 0): 0.25, (1, 0): 0.5, (2, 0): 0.25}
+    (found,) = check_engine(kept.decode, law, checks=["program_is_its_draws"], on_fail=None)
+    assert found.status is Status.UNKNOWN
+    assert "seen: nothing that draws. if it keeps something from call to call, such as numbers" in found.statement
+    assert all(verdict.status is Status.HOLDS for verdict in check_engine(lambda: Engine().decode(), law))

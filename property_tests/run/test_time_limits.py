@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import collections
+import multiprocessing
 import re
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import misbehaving
 import pytest
 
-from specverify.base.verdict import Status
-from specverify.checks import CHECKS
+from specverify.base.verdict import Examination, Status, Verdict
+from specverify.checks import CHECKS, Case
 from specverify.foreign.limit import OutOfTime, time_limit
+from specverify.foreign.places import place_of_frame
+from specverify.intercept.caller import file_of
+from specverify.laws.draws import Tape
+from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import decode_subject
 from specverify.testing import check_decoder, check_engine
 
@@ -137,3 +148,72 @@ def test_another_timer_of_the_process_is_kept_and_is_in_time():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class _Found(NamedTuple):
+    token: int
+
+
+@dataclass
+class _Request:
+    token: int
+
+
+@pytest.mark.parametrize("made", [_Found, _Request])
+def test_the_methods_of_named_tuples_and_data_classes_are_in_no_file_of_theirs(made):
+    """They are compiled from a string, of which no reader knows a line."""
+    places = []
+    code = (made.__new__ if made is _Found else made.__init__).__code__
+
+    def seen(frame, event, _):
+        if frame.f_code is code:
+            places.extend((place_of_frame(frame), frame.f_code.co_filename))
+
+    sys.setprofile(seen)
+    try:
+        made(0)
+    finally:
+        sys.setprofile(None)
+    assert places[1] == "<string>"
+    assert re.fullmatch(r"test_time_limits.py:\d+", places[0])
+
+
+def test_nor_is_the_line_that_a_process_begins_with(monkeypatch):
+    frame = SimpleNamespace(f_code=SimpleNamespace(co_filename="<string>"), f_globals={}, f_back=None)
+    assert file_of(frame) == "<string>"  # of python -c, where the subject stands
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
+    assert file_of(frame) == collections.__file__
+
+
+class _Endless:
+    def keys(self):
+        while True:
+            pass
+
+
+def test_a_limit_that_is_reached_where_draws_are_only_being_made_is_a_limit_still():
+    """Its handler looks at them before they have counted anything."""
+    with pytest.raises(OutOfTime, match="it was"), time_limit(0.05):
+        Tape(0, _Endless())
+
+
+def test_samples_have_time_left_where_paths_have_none(monkeypatch):
+    """What exact checks cannot end in their share says what there is to do, and sampling does it."""
+
+    def check(name, examine):
+        found = next(check for check in CHECKS if check.name == name)
+        return found._replace(cases=lambda subject: iter([Case(subject, None, examine)]))
+
+    waits = check("law_is_target", lambda *_: time.sleep(60))
+    samples = check("samples_fit_law", lambda *_: Examination("the samples fit the law"))
+    later = next(check for check in CHECKS if check.name == "draws_are_independent")
+    monkeypatch.setattr(verify, "FOR_SAMPLES", 0.75)  # it makes the test a short one
+    subject = engine_subject(lambda: [0], {(0,): 1.0}, "an engine")
+    monkeypatch.setattr(verify, "warmed_up", lambda subject: subject)
+    known = {"program_is_its_draws": Verdict("an engine", "program_is_its_draws", Status.HOLDS, "it is known")}
+    checklist = Checklist((waits, later, samples), seconds=2.0)
+    said = {verdict.check: verdict for verdict in verify_subject(subject, checklist, known=known)}
+    assert re.match(r"not finished after .*; fewer tokens.* and samples need none", said["law_is_target"].statement)
+    late = "not reached: the 0.5 s for the exact checks of the subject were over in law_is_target"
+    assert said["draws_are_independent"].statement == late
+    assert said["samples_fit_law"].status is Status.HOLDS

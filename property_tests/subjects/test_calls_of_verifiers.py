@@ -204,6 +204,8 @@ def test_whole_numbers_are_tokens(answer):
         ([float("nan")], "it emitted nan, expected whole numbers"),
         ([float("inf")], "it emitted inf, expected whole numbers"),
         (["1"], "it returned list ['1'], expected a row of integer tokens"),
+        (([], np.array([])), "it returned tuple ([], array([], dtype=float64)), expected a row of integer tokens"),
+        ([np.array([1, 0]), 2], "it returned list [array([1, 0]), 2], expected a row of integer tokens"),
         ([1j], "it returned list [1j], expected a row of integer tokens"),
         (3, "it returned int, expected a row of integer tokens"),
     ],

@@ -25,6 +25,10 @@ WAY_OUT = (
     "pass the generator in or use torch, NumPy or random, whose draws are answered; or let samples decide "
     "(sampled=True, or the check samples_agree)"
 )
+CARRIED = (
+    "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
+    "make, let each call begin as the first one did (an engine made in the call); else "
+)
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
 AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
 

@@ -17,7 +17,7 @@ from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._given_calls import small_calls
-from specverify.checks._replays import MISS, WAY_OUT, Replays, looked_at, replayed
+from specverify.checks._replays import CARRIED, MISS, WAY_OUT, Replays, looked_at, replayed
 from specverify.checks._valued import with_values
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.intercept.boundary import Boundary
@@ -158,7 +158,8 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     seen = ", ".join(found.unanswered or sources) or "nothing that draws"
     why = [replays.fault, f"{seen} was not answered" if found.unanswered else f"seen: {seen}"]
     what = "it is not a function of the draws that are answered"
-    statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {WAY_OUT}"
+    way = WAY_OUT if found.unanswered or sources else CARRIED + WAY_OUT
+    statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {way}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 

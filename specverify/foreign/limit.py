@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic  # by name: foreign code is run at other times, and this goes on
 from traceback import walk_stack
@@ -24,6 +24,7 @@ import numpy as np
 
 from specverify import intercept
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
+from specverify.intercept.caller import file_of
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.paths import Enumerated, Probe
 
@@ -177,15 +178,14 @@ def _draws_of(frame: FrameType | None) -> tuple[object, object]:
     Where nobody answers them, nobody and how the libraries' own generators stand.
     """
     for found, _ in walk_stack(frame) if frame else ():
-        if is_foreign(found.f_code.co_filename):
+        if is_foreign(file_of(found)):
             continue
         for value in found.f_locals.values():
-            if isinstance(value, (Enumerated, Probe)):
-                return value, value.depth
-            if isinstance(value, Replayed):
-                return value, value.used
-            if isinstance(value, Tape):
-                return value, value.used
+            with suppress(AttributeError, RuntimeError):  # it is only being made, or counts in another thread
+                if isinstance(value, (Enumerated, Probe)):
+                    return value, value.depth
+                if isinstance(value, (Replayed, Tape)):
+                    return value, value.used
     torch = sys.modules.get("torch")
     legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - it is looked at, not drawn from
     return None, (random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None)
@@ -194,16 +194,16 @@ def _draws_of(frame: FrameType | None) -> tuple[object, object]:
 def _is_in_ours(frame: FrameType | None) -> bool:
     """Return whether it is specverify that runs, or a library that it called, and not the subject."""
     for found, _ in walk_stack(frame) if frame else ():
-        if is_ours(found.f_code.co_filename) or is_foreign(found.f_code.co_filename):
-            return is_ours(found.f_code.co_filename)
+        if is_ours(file_of(found)) or is_foreign(file_of(found)):
+            return is_ours(file_of(found))
     return False
 
 
 def _is_answering(frame: FrameType | None) -> bool:
     """Return whether the subject is inside a random call of its library at this moment."""
     for found, _ in walk_stack(frame) if frame else ():
-        if is_foreign(found.f_code.co_filename):
+        if is_foreign(file_of(found)):
             return False
-        if Path(found.f_code.co_filename).is_relative_to(_INTERCEPT):
+        if Path(file_of(found)).is_relative_to(_INTERCEPT):
             return True
     return False

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 import reference
+from specverify.intercept.caller import file_of, standard_library
 from specverify.intercept.caller import is_ours_or_answered as is_library
-from specverify.intercept.caller import standard_library
 from specverify.subjects.subject import UnusableSubject
 
 FileLine = tuple[str, int]
@@ -23,14 +23,14 @@ _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 def place_of_error(trace: TracebackType | None) -> str:
     """Return ``file:line`` of the innermost foreign frame of a traceback, else of its innermost frame."""
-    return innermost((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace))
+    return innermost((file_of(frame), line) for frame, line in traceback.walk_tb(trace))
 
 
 def sentence_of(error: BaseException) -> str:
     """Return an error in one sentence: what it is, what it says, and the line of the foreign code it comes from."""
     message = " ".join(str(error).split())
     if isinstance(error, UnusableSubject):  # in our words already: the place is told if it is theirs
-        place = _foreign((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))
+        place = _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because the arrays that a subject is handed are not its own: it writes into one"
@@ -39,7 +39,7 @@ def sentence_of(error: BaseException) -> str:
 
 def place_of_frame(frame: FrameType | None) -> str:
     """Return ``file:line`` of the innermost foreign frame at or below a frame that runs; nothing if there is none."""
-    running = [(found.f_code.co_filename, line) for found, line in traceback.walk_stack(frame)] if frame else []
+    running = [(file_of(found), line) for found, line in traceback.walk_stack(frame)] if frame else []
     return _foreign(reversed(running))
 
 

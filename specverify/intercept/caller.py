@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import collections
+import multiprocessing
 import random
 import sys
 import sysconfig
 import threading
 from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
 NOWHERE = "unknown place"
+
+
+def file_of(frame: FrameType) -> str:
+    """Return the file of the code that a frame runs; what the standard library compiles from a string is its own.
+
+    Such are the methods of named tuples and data classes, and the line that a process of multiprocessing begins with.
+    """
+    name, around = frame.f_code.co_filename, frame.f_globals
+    if name != "<string>":
+        return name
+    begins = frame.f_back is None and multiprocessing.parent_process() is not None
+    own = begins or "__file__" in around or str(around.get("__name__")).startswith("namedtuple_")
+    return str(collections.__file__) if own else name
 
 
 def caller(trace: TracebackType | None = None) -> str:
@@ -23,10 +38,10 @@ def caller(trace: TracebackType | None = None) -> str:
     """
     frame = foreign_frame() if trace is None else None
     if frame is not None:
-        return f"{_foreign_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+        return f"{_foreign_name(file_of(frame))}:{frame.f_lineno}"
     found = NOWHERE
     while trace is not None:
-        name = _foreign_name(trace.tb_frame.f_code.co_filename)
+        name = _foreign_name(file_of(trace.tb_frame))
         found = f"{name}:{trace.tb_lineno}" if name else found
         trace = trace.tb_next
     return found
@@ -35,7 +50,7 @@ def caller(trace: TracebackType | None = None) -> str:
 def foreign_frame() -> Any:
     """Return the innermost frame outside torch, NumPy, the standard library and this package, if there is one."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and not _foreign_name(frame.f_code.co_filename):
+    while frame is not None and not _foreign_name(file_of(frame)):
         frame = frame.f_back
     return frame
 

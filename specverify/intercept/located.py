@@ -16,7 +16,7 @@ from typing import Any
 
 from reference import Draws
 from specverify.intercept.block import current, tried
-from specverify.intercept.caller import is_ours_or_answered, standard_library
+from specverify.intercept.caller import file_of, is_ours_or_answered, standard_library
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 _PLACE = re.compile(r"\w\.\w+:\d+")
@@ -40,7 +40,7 @@ def _traced() -> Iterator[None]:
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:
-        filename = frame.f_code.co_filename
+        filename = file_of(frame)
         if is_ours_or_answered(filename) or standard_library(filename):
             return None
         block = current()

@@ -30,6 +30,11 @@ from specverify.run.cases import CaseTold, chosen_cases, counted_cases, number_o
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject
 
+FOR_SAMPLES = 0.25
+"""The share of a subject's time that its exact checks leave to those that sample an engine."""
+
+FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
+
 
 class Checklist(NamedTuple):
     """What to run on a subject."""
@@ -65,19 +70,22 @@ def verify_subject(
     unsaid = joined_changes(joined_changes(changes, found.changes), Changes((found.ended,) if found.ended else ()))
     over = f"its first decode did not finish within {checklist.seconds:g} s: {found.out_of_time}"
     over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
+    kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
     for check in _grounded(subject, checklist.checks):
         progress(check.name, 0, 0)
-        started = time.perf_counter()
-        if not over and started >= deadline:
-            over = f"not reached: the {checklist.seconds:g} s for the subject were over in {last}"
-        stopped = over or ("" if hidden and check.evidence is Evidence.STATISTICAL else blocked)
+        started, samples = time.perf_counter(), check.evidence is Evidence.STATISTICAL
+        left, late = 0.0 if samples else kept, ""
+        if started >= deadline - left:
+            whose = "the exact checks of the subject" if left else "the subject"
+            late = f"not reached: the {checklist.seconds - left:g} s for {whose} were over in {last}"
+        stopped = over or late or ("" if hidden and samples else blocked)
         verdict = not_applicable(subject, check, refused)
         if verdict is None and stopped:
             verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
-            left = checklist._replace(seconds=left_until(deadline))
+            within = checklist._replace(seconds=left_until(deadline - left))
             told = partial(progress, check.name)
-            verdict, last = (known or {}).get(check.name) or run_check(subject, check, left, told), check.name
+            verdict, last = (known or {}).get(check.name) or run_check(subject, check, within, told), check.name
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
@@ -163,7 +171,8 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
     done = guarded(partial(float_calls.again, examined), seconds)
     if done.out_of_time:
         elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
-        verdict = verdict_of(subject.name, check, Status.UNKNOWN, f"not finished after {elapsed} s: {done.out_of_time}")
+        said = f"not finished after {elapsed} s: {done.out_of_time}{FEWER if foreign and subject.programs else ''}"
+        verdict = verdict_of(subject.name, check, Status.UNKNOWN, said)
     elif done.ended or done.result is None:
         verdict = verdict_of(subject.name, check, Status.UNUSABLE, f"it {done.ended}")
     else:
@@ -241,6 +250,11 @@ def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"
     return None if reason is None else verdict_of(subject.name, check, Status.NOT_APPLICABLE, reason)
+
+
+def _samples(subject: Subject, check: Check) -> bool:
+    """Return whether a check samples an engine: what has rounds is not followed path by path."""
+    return bool(subject.programs) and check.evidence is Evidence.STATISTICAL and not_applicable(subject, check) is None
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:

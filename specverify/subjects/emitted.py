@@ -9,6 +9,7 @@ laws and supports judge it, with a counterexample.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -105,6 +106,8 @@ def type_and_answer(answer: Any) -> str:
 def number_of(token: Any, who: str) -> Any:
     """Return a number that was emitted, as an integer if it is whole; raises ``TypeError`` if it is none."""
     check_type(token, who)
+    if math.prod(getattr(token, "shape", ())) != 1:  # a row within a row, or nothing
+        raise TypeError
     value = token.item() if hasattr(token, "item") else token
     if isinstance(value, bool):
         raise UnusableSubject(f"{who} emitted {value}, one of {NOT_TOKENS['bool']}")
@@ -117,7 +120,10 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens."""
+    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens, and for a coroutine."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")
     if (kind := _kind(answer)) in NOT_TOKENS:
         raise UnusableSubject(f"{who} emitted {NOT_TOKENS[kind]}")
 

@@ -239,6 +239,8 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise UnusableSubject(f"{name} has no signature that can be read, expected {expected}") from None
+    if next(iter(signature.parameters), "") == "self":
+        raise UnusableSubject(f"{name} takes {signature}, the method of a class, expected that of an instance of it")
     for shape in _SHAPES:
         try:
             signature.bind(None, None, None, (), **shape.keywords)
@@ -251,7 +253,8 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
         pass
     else:
         return None
-    raise UnusableSubject(f"{name} takes {signature}, expected {expected}")
+    made = ", or an instance that takes them" if inspect.isclass(function) else ""
+    raise UnusableSubject(f"{name} takes {signature}, expected {expected}{made}")
 
 
 def _computes_with_rationals(variant: Variant) -> bool:

@@ -76,10 +76,10 @@ class NumpyGenerator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
         width = np.asarray(high) - np.asarray(low) if shape else high - low
-        return width * self.uniforms("uniform", (shape or None) if size is None else size) + low
+        return _array_of(size, width * self.uniforms("uniform", (shape or None) if size is None else size) + low)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return scale * self.exponentials("exponential", shape_of(size, scale))
+        return _array_of(size, scale * self.exponentials("exponential", shape_of(size, scale)))
 
     def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
                              out: Any = None) -> Any:  # fmt: skip
@@ -92,7 +92,7 @@ class NumpyGenerator:
         """Return the next exponential of rate 1, or an array of them; ``parameters`` as for ``uniforms``."""
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
-            return -np.log(self.uniforms(function, size, parameters=parameters))
+            return _array_of(size, -np.log(self.uniforms(function, size, parameters=parameters)))
         largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
         smallest = -0.0 if legacy else 0.0
         return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
@@ -109,10 +109,12 @@ class NumpyGenerator:
         return found.reshape(size).copy()  # it has its data to itself, as the library's has
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        boundary, size = self._answers.boundary, shape_of(size, loc, scale)
+        boundary, shape = self._answers.boundary, shape_of(size, loc, scale)
         if boundary is not None:
-            return scale * self._forced(boundary, "gumbel", size, boundary.gumbel) + loc
-        return scale * -np.log(-np.log(self.uniforms("gumbel", size))) + loc
+            noise = self._forced(boundary, "gumbel", shape, boundary.gumbel)
+        else:
+            noise = -np.log(-np.log(self.uniforms("gumbel", shape)))
+        return _array_of(size, scale * noise + loc)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip
@@ -237,6 +239,15 @@ class NumpyGenerator:
 def shape_of(size: Any, *parameters: Any) -> Any:
     """Return the shape of numbers with parameters of their own, where none is asked for."""
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
+
+
+def _array_of(size: Any, found: Any) -> Any:
+    """Return what was computed of numbers of a size: one of size () is an array all the same."""
+    if size != () or isinstance(found, np.ndarray):
+        return found
+    array = np.empty((), dtype=object if isinstance(found, LazyFloat) else np.float64)
+    array[()] = found
+    return array.view(LazyArray) if isinstance(found, LazyFloat) else array
 
 
 def _of_out(out: Any, size: Any) -> Any:
