@@ -152,7 +152,7 @@ def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> A
 def _read(rows: Sequence[Row], answer: Any) -> Any:
     check_rows(answer, len(rows))
     ends = [place for place, row in enumerate(rows) if left_open(answer[place], len(row.drafts) + 1)]
-    with ends_left_open(len(ends) == 1):
+    with ends_left_open(int(len(ends) == 1)):
         found = {
             place: emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
             for place in sorted(range(len(rows)), key=lambda place: place in ends)

@@ -10,14 +10,14 @@ laws and supports judge it, with a counterexample.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
-from reference import Tokens, check_pmf
+from reference import Draws, Tokens, check_pmf
 from reference.arguments import shown
 from specverify.intercept.unknowns.deferred import Categorical, is_open, known
 from specverify.laws import rounding
@@ -31,13 +31,16 @@ NOT_TOKENS = {
 }
 
 
-_LEFT_OPEN: ContextVar[bool] = ContextVar("ends left open", default=False)
+_LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 
 @contextmanager
-def ends_left_open(are: bool = True) -> Iterator[None]:
-    """Let rows be read as ``Undecided`` where nobody has looked at their last token; if they are not, look at all."""
-    token = _LEFT_OPEN.set(are)
+def ends_left_open(least: int = 1) -> Iterator[None]:
+    """Let rows of ``least`` tokens or more be read as ``Undecided`` where nobody has looked at the last; none for 0.
+
+    Whoever goes on with a row that is shorter has its last token looked at, as it is anywhere else.
+    """
+    token = _LEFT_OPEN.set(least)
     try:
         yield
     finally:
@@ -126,14 +129,25 @@ def _kind(answer: Any) -> str:
     return str(getattr(answer, "dtype", "")).rpartition(".")[2]
 
 
+def drawn_row(draws: Draws, pmf: Any) -> Any:
+    """Return a row of one token that is drawn here; ``Undecided`` where that is left open."""
+    if _LEFT_OPEN.get() != 1:
+        return (draws.categorical(pmf, ("bonus",)),)
+    return _undecided((), [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0], pmf.dtype)
+
+
 def open_end(answer: Any, most: int) -> Undecided | None:
     """Return the rows of tokens that an answer may be, if its end is left open, else None."""
     if (found := left_open(answer, most)) is None:
         return None
     tokens, last = found
-    check_pmf(last.pmf, "the last draw")
-    outcomes = last.outcomes()
-    rounding.drew(len(outcomes), last.pmf.dtype)
+    with suppress(ValueError):  # who looks at it says what is wrong with it
+        return _undecided(tokens, last.outcomes(), check_pmf(last.pmf, "the last draw").dtype)
+    return None
+
+
+def _undecided(tokens: Tokens, outcomes: Sequence[tuple[int, float]], dtype: Any) -> Undecided:
+    rounding.drew(len(outcomes), dtype)
     return Undecided(tuple(((*tokens, token), mass) for token, mass in outcomes))
 
 
@@ -141,9 +155,9 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
     """Return the known tokens of an answer and the draw behind them, at most ``most`` together, else None.
 
     The last one is no placeholder, and no other draw from the same state of a generator has been looked at. What is
-    anything else, or wrong, is left to who looks at it.
+    anything else, or wrong, or shorter than what may be left open, is left to who looks at it.
     """
-    if not _LEFT_OPEN.get() or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
+    if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
     items = items_of(answer)
     if any(_kind(item) in NOT_TOKENS for item in items):
@@ -152,7 +166,7 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
     while elements and _is_number(elements[-1]) and elements[-1] < 0:
         del elements[-1]
     *known, last = elements or [None]
-    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or len(elements) > most:
+    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or not least <= len(elements) <= most:
         return None
     if not all(_is_number(token) and token >= 0 and token == int(token) for token in known):
         return None
