@@ -64,7 +64,7 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         check_type(answer, who)
-        row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else in_order(answer)
+        row = _flat(answer).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
         raise UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens") from None
@@ -175,14 +175,18 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
 
 def items_of(answer: Any) -> Any:
     """Return the elements of a row: tokens, or arrays of one of them."""
-    return [answer.reshape(-1)] if hasattr(answer, "reshape") else list(answer)
+    return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
+
+
+def _flat(array: Any) -> Any:
+    return array if getattr(array, "ndim", None) == 1 else array.reshape(-1)
 
 
 def elements_of(item: Any) -> list[Any]:
     """Return the numbers of an item, open ones as they are."""
     if hasattr(item, "held"):
         return list(item.held().ravel())
-    return item.reshape(-1).tolist() if hasattr(item, "reshape") else [item]
+    return _flat(item).tolist() if hasattr(item, "reshape") else [item]
 
 
 def _is_number(element: Any) -> bool:

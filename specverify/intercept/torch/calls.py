@@ -62,13 +62,16 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+        args, filled = tuple(args), self.run.filled
+        if not kwargs and not filled.anything and _runs_as_it_is(func, args):
+            return _noted(func(*args))
+        named = dict(kwargs) if kwargs else {}
         if filled.anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
             return args[0]
         if filled.anything:
             args, named = filled.standing_for(args), filled.standing_for(named)
         lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
-        if lazy or not _is_ordinary(func) or "out" in named or torch.is_inference_mode_enabled():
+        if lazy or "out" in named or not _runs_as_it_is(func):
             return self._apart(func, args, named, lazy=lazy)
         return _noted(func(*args, **named))
 
@@ -109,6 +112,10 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
+    return _is_ordinary(func) and not holds_lazy(args) and not torch.is_inference_mode_enabled()
 
 
 @cache

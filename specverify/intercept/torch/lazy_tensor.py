@@ -115,7 +115,13 @@ class LazyTensor(torch.Tensor):
 
     def tolist(self) -> Any:
         """Return the elements, looked at; random numbers as floats that have no value."""
-        return self._lazily().tolist() if self._open() else look_at(self).tolist()
+        if self._open():
+            return self._lazily().tolist()
+        if self.dtype is torch.int64 and self.ndim == 1 and not is_stored(self):  # as they are, no tensor is made
+            numbers = [known(element) for element in self.elements]
+            if all(type(number) is int for number in numbers):
+                return numbers
+        return look_at(self).tolist()
 
     def _open(self) -> bool:
         return not is_stored(self) and holds(UNKNOWN, self)
@@ -247,7 +253,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
         return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor) and value.ndim:
         found = empty(tuple(value.shape), dtype=object)
-        found[...] = array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
+        found[...] = array(value.tolist(), dtype=object).reshape(found.shape)
         return found
     return single(value.item() if isinstance(value, torch.Tensor) else value)
 
