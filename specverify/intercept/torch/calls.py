@@ -20,11 +20,12 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
-from specverify.intercept.native_types import replaced
+from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
+from specverify.intercept.torch.streams import settings_seen
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
 from specverify.intercept.torch.written import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.unknowns.deferred import single
@@ -179,13 +180,28 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
     run = TorchDraws(draws, forced_uniform)
     mode = _Answers(run)
     try:
-        with run.streams.restored(), replaced(torch, {"from_numpy": from_numpy}), as_written(), mode:
+        with run.streams.restored(), arrays_taken(), as_written(), mode:
             yield mode
         run.filled.settle()
     except NeedsValue as refusal:
         place = caller(refusal.__traceback__)
         known = place in str(refusal) or place == NOWHERE
         raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
+
+
+@once
+@contextmanager
+def arrays_taken() -> Iterator[None]:
+    """Let ``from_numpy`` take arrays that hold random numbers."""
+    with replaced(torch, {"from_numpy": from_numpy}):
+        yield
+
+
+@contextmanager
+def torch_replaced() -> Iterator[None]:
+    """Do once what every ``answered_by`` inside this block would do and what does nothing outside of those."""
+    with arrays_taken(), settings_seen():
+        yield
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:

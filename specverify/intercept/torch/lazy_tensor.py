@@ -115,13 +115,7 @@ class LazyTensor(torch.Tensor):
 
     def tolist(self) -> Any:
         """Return the elements, looked at; random numbers as floats that have no value."""
-        if self._open():
-            return self._lazily().tolist()
-        if self.dtype is torch.int64 and self.ndim == 1 and not is_stored(self):  # as they are, no tensor is made
-            numbers = [known(element) for element in self.elements]
-            if all(type(number) is int for number in numbers):
-                return numbers
-        return look_at(self).tolist()
+        return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
         return not is_stored(self) and holds(UNKNOWN, self)
