@@ -26,6 +26,7 @@ from specverify.laws.tables import as_float64, mixed_with, softmax_table, table_
 from specverify.run.stats import SIZES
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Method
+from specverify.testing import check_verifier
 
 EQUAL, PLAIN, LARGE = 200_000, 1000, 20_000_000
 """Samples of each row: of both methods; of those that are drawn run by run and multiplied; of a fine run."""
@@ -136,6 +137,38 @@ def interception() -> Iterator[Figure]:
         yield Figure(f"coins {name}", f"{law.runs} runs of 8 draws", seconds)
 
 
+def numpy_sampler(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Return what a rejection sampler of one row emits, in NumPy."""
+    for place, token in enumerate(draft_tokens):
+        if np.random.random() >= p[place, token] / q[place, token]:  # noqa: NPY002 - as it is written by many
+            left = np.maximum(p[place] - q[place], 0)
+            left = left if left.any() else p[place]
+            return [*draft_tokens[:place], np.random.choice(len(left), p=left / left.sum())]  # noqa: NPY002
+    return [*draft_tokens, np.random.choice(p.shape[1], p=p[-1])]  # noqa: NPY002
+
+
+def torch_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
+    """Return the same in torch, all coins at once."""
+    import torch
+
+    places = torch.arange(len(draft_tokens))
+    kept = torch.rand(len(draft_tokens)) < p[places, draft_tokens] / q[places, draft_tokens]
+    accepted = int(kept.int().cumprod(0).sum())
+    weights = p[accepted]
+    if accepted < len(draft_tokens):
+        left = (p[accepted] - q[accepted]).clamp(min=0)
+        weights = left if left.any() else weights
+    return torch.cat([draft_tokens[:accepted], torch.multinomial(weights, 1)])
+
+
+def samplers() -> Iterator[Figure]:
+    """Yield what all exact checks of a sampler of rows take."""
+    for library, verify in (("NumPy", numpy_sampler), ("torch", torch_sampler)):
+        seconds, verdicts = seconds_of(lambda verify=verify: check_verifier(verify))
+        cases = sum(verdict.figures["cases"] for verdict in verdicts)
+        yield Figure(f"every check of a row sampler of {library}", f"{len(verdicts)} checks, {cases:,} cases", seconds)
+
+
 def commands() -> Iterator[Figure]:
     """Yield what commands take, with the start of the interpreter."""
     for command in ("--help", "list", "stats --quick --jobs 1"):
@@ -149,7 +182,7 @@ def page() -> str:
     """Measure everything and return the page."""
     loop = reference_loop()
     samples = divided_against_plain()
-    figures = [*samples, *enumerations(), *interception(), *commands()]
+    figures = [*samples, *enumerations(), *interception(), *samplers(), *commands()]
     return PAGE.format(
         iterations=ITERATIONS,
         loop=loop,

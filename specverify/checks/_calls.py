@@ -17,10 +17,11 @@ from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
-from specverify.laws.paths import paths
+from specverify.laws.paths import Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
+from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 ORDINARY = (0.25, 0.75)
@@ -89,10 +90,13 @@ def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
     return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
 
 
-def rounds_after(called: Called, start: Tokens, end: float, only: int | None = None) -> Iterator[Came]:
+def rounds_after(
+    called: Called, start: Tokens, end: float, only: int | None = None, *, left_open: bool = False
+) -> Iterator[Came]:
     """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
 
-    What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible.
+    What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible. A
+    last token that nobody looks at may be ``left_open``: then one call is made for all that it can be.
     Raises what is not the verifier's own error.
     """
     intercepted = called.intercepted
@@ -100,22 +104,24 @@ def rounds_after(called: Called, start: Tokens, end: float, only: int | None = N
     decoder = intercepted.build(called.here.task, lambda draws: intercepted.answered(draws, boundaries[-1]))
     state = decoder.init(start)
 
-    def one_round(draws: Draws) -> Came:
+    def one_round(draws: Draws) -> Undecided:
         narrated = Narrated(draws)
         boundaries.append(Boundary(end, only))
+        came = Came(state, (), (), None, boundaries[-1])
         try:
-            done = decoder.step(narrated, state)[1]
+            with ends_left_open(int(left_open)):
+                ends = outcomes_of(decoder.step(narrated, state))
         except SAID:
             raise
         except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
-            return Came(state, _choices(narrated), (), error, boundaries[-1])
-        return Came(state, _choices(narrated), done.tokens, None, boundaries[-1])
+            return Undecided(((came._replace(choices=_choices(narrated), error=error), 1),))
+        came = came._replace(choices=_choices(narrated))
+        return Undecided(tuple((came._replace(new=done.tokens), share) for (_, done), share in ends))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
         for path in paths(one_round):
-            if path.weight > NEGLIGIBLE:
-                yield path.outcome
+            yield from (came for came, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
 
 
 def described_call(here: InScenario, came: Came) -> tuple[str, ...]:

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._laws import OpenProgram, overheard_of
+from specverify.checks._open_ends import step_with_open_end
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
-from specverify.laws.paths import first_outcomes, paths
+from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
@@ -73,6 +74,17 @@ def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examinat
     return _nothing_twice(runs, draws)
 
 
+class _LastToken(NamedTuple):
+    """The end of a decode whose last token is drawn and not looked at."""
+
+    outcomes: int
+    """How many it can be: as many paths end here."""
+
+
+def _paths_in(outcome: Any) -> int:
+    return outcome.outcomes if isinstance(outcome, _LastToken) else 1
+
+
 def _nothing_twice(runs: int, draws: int) -> Examination:
     return Examination(f"nothing is used twice in {draws} draws", rational=False, figures={"runs": runs})
 
@@ -89,7 +101,10 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a whole decode whose calls are all made in one block; it ends where a token is none."""
+    """Return a whole decode whose calls are all made in one block; it ends where a token is none.
+
+    A last token that nobody looks at decides nothing: one run stands for all that it can be.
+    """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
     with suppress(NeedsValue):
@@ -99,7 +114,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
         state = decoder.init(prompt)
         with intercepted.answered(draws):
             while state.remaining > 0 and all(token in vocabulary for token in state.tokens):
-                state, _ = decoder.step(draws, state)
+                after = step_with_open_end(decoder, draws, state)
+                if isinstance(after, Undecided):
+                    return _LastToken(len(after.outcomes))
+                state, _ = after
         return state.tokens
 
     return program
@@ -114,8 +132,9 @@ def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple
     try:
         shares = first_outcomes(run, depth=2)
         for share in shares:
-            for path in islice(paths(run, share), _each(most, len(shares))):
-                runs, draws = runs + 1, draws + len(path.decisions)
+            each = (path for path in paths(run, share) for _ in range(_paths_in(path.outcome)))
+            for path in islice(each, _each(most, len(shares))):
+                runs, draws = runs + 1, draws + len(path.decisions) + isinstance(path.outcome, _LastToken)
                 if found:
                     return None, runs, draws
     except NeedsValue as refusal:

@@ -6,12 +6,16 @@ wrong law, so at sizes where every path can be followed the two must agree.
 
 from __future__ import annotations
 
+from typing import Any
+
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._explain import law_counterexample
 from specverify.checks._laws import differ
+from specverify.checks._open_ends import run_with_open_end
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, law_in, needs_variants
-from specverify.laws.enumeration import program_law, whole_run
-from specverify.laws.law import is_rational
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import Law, is_rational
+from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario
 
@@ -19,7 +23,7 @@ from specverify.subjects.subject import InScenario
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Enumerate the whole run path by path and compare with the law merged round by round."""
     merged = law_in(here, conditions.runs)
-    unmerged = program_law(whole_run(here.decoder, here.prompt), conditions.runs)
+    unmerged = _unmerged(here, conditions.runs)
     rational = is_rational(merged) and is_rational(unmerged)
     figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     if merged.missing > 0 or unmerged.missing > 0:
@@ -33,6 +37,18 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
             figures=figures,
         )
     return Examination("merged and unmerged laws are equal", rational=rational, figures=figures)
+
+
+def _unmerged(here: InScenario, runs: int) -> Law:
+    """Return the law of whole runs; one whose last token nobody looks at counts as often as it has outcomes."""
+    ends = 0
+
+    def told(path: Path[Any]) -> None:
+        nonlocal ends
+        ends += len(outcomes_of(path.outcome))
+
+    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, told=told)
+    return law._replace(runs=ends)
 
 
 def _every_path_in_reach(scenario: Scenario) -> bool:

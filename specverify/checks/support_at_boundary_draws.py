@@ -90,7 +90,7 @@ def examine_calls_at_ends(called: Called, _: Conditions) -> Examination:
     task, runs = called.here.task, 0
     for end in BOUNDARIES:
         for start in starting_texts(called.here):
-            for came in rounds_after(called, start, end):
+            for came in rounds_after(called, start, end, left_open=True):
                 runs += 1
                 fault = _fault(task, came) and _by_one_number(called, task, start, end, came)
                 if fault:
@@ -118,7 +118,7 @@ def _by_one_number(called: Called, task: Task, start: Tokens, end: float, seen: 
     if seen.error is not None and _is_ordinary(called, start):
         return None
     for place in range(max(1, seen.boundary.drawn)):
-        for came in rounds_after(called, start, end, place):
+        for came in rounds_after(called, start, end, place, left_open=True):
             fault, number = _fault(task, came), came.boundary
             if fault:
                 when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"

@@ -16,7 +16,8 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from specverify.intercept import answers
 from specverify.intercept.native_types import once
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
+from specverify.intercept.python.threads import threads_replaced
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
@@ -124,7 +126,14 @@ def libraries_replaced() -> Iterator[None]:
 
     Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
     """
-    with random_calls.random_replaced(), numpy_calls.numpy_replaced(), aliases_answered(), math_answers():
+    with (
+        random_calls.random_replaced(),
+        numpy_calls.numpy_replaced(),
+        aliases_answered(),
+        math_answers(),
+        threads_replaced(),
+        import_module("specverify.intercept.torch.calls").torch_replaced() if "torch" in sys.modules else nullcontext(),
+    ):
         yield
 
 

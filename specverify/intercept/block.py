@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from specverify.intercept.caller import is_ours_or_answered, is_own, standard_library
@@ -29,6 +29,8 @@ class Block:
         """Every refusal raised inside the block, whether or not it came out."""
         self.looks: list[Callable[[], None]] = []
         """Each raises a refusal if a generator was drawn from that nobody answered."""
+        self.enter: Callable[[], AbstractContextManager[Any]] = nullcontext
+        """What a thread that is started inside enters first."""
 
 
 _GIVEN: list[dict[str, None]] = []

@@ -43,6 +43,7 @@ from specverify.subjects.batches import (
     takes_lengths,
 )
 from specverify.subjects.deep import Deep, deep_of
+from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.verifier import (
     rounds,
@@ -127,12 +128,13 @@ def build(
     """
     ragged = takes_lengths(verify)
 
-    def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
+    def decide(draws: Draws, state: State, draft: Draft) -> Any:
         if not draft.tokens and not (company and ragged):
-            return (draws.categorical(np.asarray(task.target(state.tokens)), ("bonus",)),)
+            return drawn_row(draws, np.asarray(task.target(state.tokens)))
         mine = Row(*arguments.rows(task, state.tokens, draft), draft.tokens)
         rows = company.rows(mine, ragged, arguments.of_pmfs) if company else (mine,)
-        return emitted(verify, rows, draws, answered, arguments)[company.place if company else 0]
+        with ends_left_open(0):  # an end that is open may be another row's
+            return emitted(verify, rows, draws, answered, arguments)[company.place if company else 0]
 
     return rounds(task, gamma, decide)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draft, Draws, Task, Tokens
+from specverify.intercept.unknowns.deferred import Categorical
 from specverify.laws.paths import Undecided
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batch_answers import check_rows
@@ -151,13 +152,17 @@ def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> A
 
 def _read(rows: Sequence[Row], answer: Any) -> Any:
     check_rows(answer, len(rows))
-    ends = [place for place, row in enumerate(rows) if left_open(answer[place], len(row.drafts) + 1)]
-    with ends_left_open(len(ends) == 1):
-        found = {
-            place: emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
-            for place in sorted(range(len(rows)), key=lambda place: place in ends)
-        }
+    ends = [place for place, row in enumerate(rows) if _is_undecided(left_open(answer[place], len(row.drafts) + 1))]
+    found: dict[int, Any] = {}
+    for place in sorted(range(len(rows)), key=lambda place: place in ends):
+        with ends_left_open(int(ends == [place])):
+            found[place] = emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
     return _together([found[place] for place in range(len(rows))])
+
+
+def _is_undecided(found: tuple[Tokens, Categorical] | None) -> bool:
+    """Return whether a row is left open that can end in several ways: to look at one that is certain takes no run."""
+    return found is not None and len(found[1].outcomes()) > 1
 
 
 def _together(found: Sequence[Any]) -> Any:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
-from reference import Tokens, check_pmf
+from reference import Draws, Tokens, check_pmf
 from reference.arguments import shown
 from specverify.intercept.unknowns.deferred import Categorical, is_open, known
 from specverify.laws import rounding
@@ -32,13 +32,16 @@ NOT_TOKENS = {
 }
 
 
-_LEFT_OPEN: ContextVar[bool] = ContextVar("ends left open", default=False)
+_LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 
 @contextmanager
-def ends_left_open(are: bool = True) -> Iterator[None]:
-    """Let rows be read as ``Undecided`` where nobody has looked at their last token; if they are not, look at all."""
-    token = _LEFT_OPEN.set(are)
+def ends_left_open(least: int = 1) -> Iterator[None]:
+    """Let rows of ``least`` tokens or more be read as ``Undecided`` where nobody has looked at the last; none for 0.
+
+    Whoever goes on with a row that is shorter has its last token looked at, as it is anywhere else.
+    """
+    token = _LEFT_OPEN.set(least)
     try:
         yield
     finally:
@@ -62,7 +65,7 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         check_type(answer, who)
-        row = answer.reshape(-1).tolist() if hasattr(answer, "reshape") else in_order(answer)
+        row = _flat(answer).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
         raise UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens") from None
@@ -132,14 +135,25 @@ def _kind(answer: Any) -> str:
     return str(getattr(answer, "dtype", "")).rpartition(".")[2]
 
 
+def drawn_row(draws: Draws, pmf: Any) -> Any:
+    """Return a row of one token that is drawn here; ``Undecided`` where that is left open."""
+    if _LEFT_OPEN.get() != 1:
+        return (draws.categorical(pmf, ("bonus",)),)
+    return _undecided((), [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0], pmf.dtype)
+
+
 def open_end(answer: Any, most: int) -> Undecided | None:
     """Return the rows of tokens that an answer may be, if its end is left open, else None."""
     if (found := left_open(answer, most)) is None:
         return None
     tokens, last = found
-    check_pmf(last.pmf, "the last draw")
-    outcomes = last.outcomes()
-    rounding.drew(len(outcomes), last.pmf.dtype)
+    with suppress(ValueError):  # who looks at it says what is wrong with it
+        return _undecided(tokens, last.outcomes(), check_pmf(last.pmf, "the last draw").dtype)
+    return None
+
+
+def _undecided(tokens: Tokens, outcomes: Sequence[tuple[int, float]], dtype: Any) -> Undecided:
+    rounding.drew(len(outcomes), dtype)
     return Undecided(tuple(((*tokens, token), mass) for token, mass in outcomes))
 
 
@@ -147,9 +161,9 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
     """Return the known tokens of an answer and the draw behind them, at most ``most`` together, else None.
 
     The last one is no placeholder, and no other draw from the same state of a generator has been looked at. What is
-    anything else, or wrong, is left to who looks at it.
+    anything else, or wrong, or shorter than what may be left open, is left to who looks at it.
     """
-    if not _LEFT_OPEN.get() or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
+    if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
     items = items_of(answer)
     if any(_kind(item) in NOT_TOKENS for item in items):
@@ -158,7 +172,7 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
     while elements and _is_number(elements[-1]) and elements[-1] < 0:
         del elements[-1]
     *known, last = elements or [None]
-    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or len(elements) > most:
+    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or not least <= len(elements) <= most:
         return None
     if not all(_is_number(token) and token >= 0 and token == int(token) for token in known):
         return None
@@ -167,14 +181,18 @@ def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
 
 def items_of(answer: Any) -> Any:
     """Return the elements of a row: tokens, or arrays of one of them."""
-    return [answer.reshape(-1)] if hasattr(answer, "reshape") else list(answer)
+    return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
+
+
+def _flat(array: Any) -> Any:
+    return array if getattr(array, "ndim", None) == 1 else array.reshape(-1)
 
 
 def elements_of(item: Any) -> list[Any]:
     """Return the numbers of an item, open ones as they are."""
     if hasattr(item, "held"):
         return list(item.held().ravel())
-    return item.reshape(-1).tolist() if hasattr(item, "reshape") else [item]
+    return _flat(item).tolist() if hasattr(item, "reshape") else [item]
 
 
 def _is_number(element: Any) -> bool:

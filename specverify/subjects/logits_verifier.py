@@ -28,7 +28,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
-from specverify.subjects.emitted import emitted_row
+from specverify.subjects.emitted import drawn_row, emitted_row
 from specverify.subjects.processed import Processed, bare
 from specverify.subjects.remembered import answer_of
 from specverify.subjects.subject import Context, Subject, Variant
@@ -156,15 +156,14 @@ def build(
     unless told otherwise.
     """
 
-    def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
+    def decide(draws: Draws, state: State, draft: Draft) -> Any:
         p, _ = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
-            return (draws.categorical(p[0], ("bonus",)),)
+            return drawn_row(draws, p[0])
         given, convert = _given(*logits_rows(task, state.tokens, draft), draft.tokens), arrays_of(verify, _attempt)
         invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
         call = partial(called, convert, given, invoke, read)
-        emitted: Tokens = answer_of(draws, answered, verify, given, call, setting)
-        return emitted
+        return answer_of(draws, answered, verify, given, call, setting)
 
     return rounds(task, gamma, decide)
 

@@ -42,17 +42,18 @@ from reference.models import draft_model
 from reference.rounds import initial_state
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
+from specverify.laws.paths import Undecided
 from specverify.subjects.algorithm import float_task
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
-from specverify.subjects.emitted import emitted_row
+from specverify.subjects.emitted import drawn_row, emitted_row
 from specverify.subjects.remembered import answer_of, remembered
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
-Decide = Callable[[Draws, State, Draft], Tokens]
-"""What a round emits, given its drafts."""
+Decide = Callable[[Draws, State, Draft], Any]
+"""What a round emits, given its drafts: tokens, or ``Undecided`` where ends are left open."""
 START: Tokens = (0, 1)
 MOST_TEXTS = 512
 """Texts of a sampled law, unless a vocabulary so small has no room for the drafts."""
@@ -143,20 +144,22 @@ def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answ
     ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
     """
 
-    def decide(draws: Draws, state: State, draft: Draft) -> Tokens:
+    def decide(draws: Draws, state: State, draft: Draft) -> Any:
         p, q = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
-            return (draws.categorical(p[0], ("bonus",)),)
+            return drawn_row(draws, p[0])
         given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
         read = partial(emitted_row, drafts=len(draft.tokens))
-        emitted: Tokens = answer_of(draws, answered, verify, given, partial(called, convert, given, verify, read))
-        return emitted
+        return answer_of(draws, answered, verify, given, partial(called, convert, given, verify, read))
 
     return rounds(task, gamma, decide)
 
 
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
-    """Return the decoder that drafts at most gamma tokens from q and emits what ``decide`` says."""
+    """Return the decoder that drafts at most gamma tokens from q and emits what ``decide`` says.
+
+    Where that is ``Undecided``, so is what a step returns.
+    """
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)
 
@@ -164,12 +167,18 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
         count = min(gamma, state.remaining - 1)
         return drafter.propose(draws, None, state.tokens, count, length.stop_after) if count else chain((), ())
 
-    def step(draws: Draws, state: State) -> tuple[State, Round]:
-        draft = propose(draws, state)
-        new, remaining = commit(decide(draws, state, draft), state.remaining, task.eos)
+    def after(state: State, draft: Draft, emitted: Tokens) -> tuple[State, Round]:
+        new, remaining = commit(emitted, state.remaining, task.eos)
         return State(state.tokens + new, remaining), Round(
             new, draft.tokens, len(new) - 1, min(len(new), len(draft.tokens))
         )
+
+    def step(draws: Draws, state: State) -> Any:
+        draft = propose(draws, state)
+        emitted = decide(draws, state, draft)
+        if not isinstance(emitted, Undecided):
+            return after(state, draft, emitted)
+        return Undecided(tuple((after(state, draft, tokens), mass) for tokens, mass in emitted.outcomes))
 
     return Decoder(init=lambda prompt: initial_state(prompt, task), step=step, propose=propose)
 

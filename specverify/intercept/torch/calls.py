@@ -20,11 +20,12 @@ from torch.overrides import TorchFunctionMode
 from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
-from specverify.intercept.native_types import replaced
+from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
+from specverify.intercept.torch.streams import settings_seen
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
 from specverify.intercept.torch.written import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.unknowns.deferred import single
@@ -62,13 +63,16 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+        args, filled = tuple(args), self.run.filled
+        if not kwargs and not filled.anything and _runs_as_it_is(func, args):
+            return _noted(func(*args))
+        named = dict(kwargs) if kwargs else {}
         if filled.anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
             return args[0]
         if filled.anything:
             args, named = filled.standing_for(args), filled.standing_for(named)
         lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
-        if lazy or not _is_ordinary(func) or "out" in named or torch.is_inference_mode_enabled():
+        if lazy or "out" in named or not _runs_as_it_is(func):
             return self._apart(func, args, named, lazy=lazy)
         return _noted(func(*args, **named))
 
@@ -109,6 +113,10 @@ class _Answers(TorchFunctionMode):
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
+
+
+def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
+    return _is_ordinary(func) and not holds_lazy(args) and not torch.is_inference_mode_enabled()
 
 
 @cache
@@ -172,13 +180,28 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
     run = TorchDraws(draws, forced_uniform)
     mode = _Answers(run)
     try:
-        with run.streams.restored(), replaced(torch, {"from_numpy": from_numpy}), as_written(), mode:
+        with run.streams.restored(), arrays_taken(), as_written(), mode:
             yield mode
         run.filled.settle()
     except NeedsValue as refusal:
         place = caller(refusal.__traceback__)
         known = place in str(refusal) or place == NOWHERE
         raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
+
+
+@once
+@contextmanager
+def arrays_taken() -> Iterator[None]:
+    """Let ``from_numpy`` take arrays that hold random numbers."""
+    with replaced(torch, {"from_numpy": from_numpy}):
+        yield
+
+
+@contextmanager
+def torch_replaced() -> Iterator[None]:
+    """Do once what every ``answered_by`` inside this block would do and what does nothing outside of those."""
+    with arrays_taken(), settings_seen():
+        yield
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:

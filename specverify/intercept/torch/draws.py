@@ -55,9 +55,10 @@ class TorchDraws:
         drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
         advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
 
-        state = None if alike else self.streams.state(generator, like.device, advance)
+        states = self.streams.states(generator, like.device, advance, elements.size if alike else 1)
+        state = None if alike else next(states)
         for place, index in enumerate(product(*map(range, elements.shape))):
-            source = (self.streams.state(generator, like.device, advance), 0) if alike else state and (state, place)
+            source = (next(states), 0) if alike else state and (state, place)
             own = (*site, *index)
             elements[index] = values(Uniform(self.draws, own, self.streams.draw(own, source, way)))
         return LazyTensor(elements, like.dtype, like.device)

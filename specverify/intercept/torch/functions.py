@@ -29,7 +29,8 @@ def _multinomial(
 ) -> Any:
     """Answer each row by categorical draws; without replacement the row is renormalised after each."""
     weights = look_at(input)
-    rows = weights.reshape(-1, weights.shape[-1]).double().cpu().numpy()
+    doubles = weights if weights.dtype is torch.float64 and weights.is_cpu else weights.double().cpu()
+    rows = doubles.numpy().reshape(-1, weights.shape[-1])
     if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():

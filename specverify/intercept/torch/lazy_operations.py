@@ -29,10 +29,11 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     arrays = [elements_of(operand) for operand in operands]
     if not any(array.ndim for array in arrays):
         return single(function(*(array.item() for array in arrays)))
-    alike = np.broadcast_arrays(*arrays)
+    alike = arrays if len({array.shape for array in arrays}) == 1 else np.broadcast_arrays(*arrays)
     result = np.empty(alike[0].shape, dtype=object)
-    for index in np.ndindex(result.shape):
-        result[index] = function(*(array[index] for array in alike))
+    flat = result.reshape(-1)  # the same memory
+    for place, elements in enumerate(zip(*(array.flat for array in alike), strict=True)):
+        flat[place] = function(*elements)
     return result
 
 
@@ -235,12 +236,12 @@ def running(kind: type[Count | Product]) -> Handler:
         make = partial(folded, kind) if holds(UNKNOWN, tensor) else kind
         if hang_on_draws(tensor):
             return NotImplemented
-        moved = np.moveaxis(tensor.elements, dim, -1)
+        moved = tensor.elements if tensor.ndim == 1 else np.moveaxis(tensor.elements, dim, -1)
         result = np.empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
             result[index] = make(moved[index[:-1]][: index[-1] + 1])
         dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
-        return lazy_like(tensor, np.moveaxis(result, -1, dim), dtype)
+        return lazy_like(tensor, result if tensor.ndim == 1 else np.moveaxis(result, -1, dim), dtype)
 
     return handler
 

@@ -247,7 +247,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
         return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor) and value.ndim:
         found = empty(tuple(value.shape), dtype=object)
-        found[...] = array(value.detach().cpu().tolist(), dtype=object).reshape(tuple(value.shape))
+        found[...] = array(value.tolist(), dtype=object).reshape(found.shape)
         return found
     return single(value.item() if isinstance(value, torch.Tensor) else value)
 

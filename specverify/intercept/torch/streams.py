@@ -26,7 +26,7 @@ import torch
 from reference import Site
 from specverify.intercept import generator_states
 from specverify.intercept.block import current
-from specverify.intercept.native_types import methods_replaced, own_methods
+from specverify.intercept.native_types import methods_replaced, once, own_methods
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.lazy_numbers import LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -72,20 +72,29 @@ class TorchStreams(Streams):
 
     def state(self, generator: Any, device: torch.device, advance: Callable[[], Any]) -> bytes | None:
         """Return the state of ``generator``, or of the device's own, and move it on by what ``advance`` draws."""
+        return next(self.states(generator, device, advance, 1))
+
+    def states(
+        self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
+    ) -> Iterator[bytes | None]:
+        """Yield the states before so many draws that are made one after the other."""
         real = generator if generator is not None else _own(device)
-        if real is None:
-            return None
+        if real is None or not number:
+            yield from [None] * number
+            return
         state = real.get_state()
         if id(real) not in self._before:
             self._before[id(real)] = (real, state)
-        before = _bytes(state)
-        self._found(real, before)
-        if id(real) in self._set:
-            self._of_set.add(before)
+        found = [_bytes(state)]
+        self._found(real, found[0])
         with nobody_answers():
-            advance()
-        self._left[id(real)] = (real, _bytes(real.get_state()))
-        return before
+            for _ in range(number):
+                advance()
+                found.append(_bytes(real.get_state()))
+        self._left[id(real)] = (real, found.pop())
+        if id(real) in self._set:
+            self._of_set.update(found)
+        yield from found
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -100,7 +109,7 @@ class TorchStreams(Streams):
             block.looks.append(self.look)
         try:
             _RUNS.append(self)
-            with methods_replaced(torch.Generator, _SETTING):
+            with settings_seen():
                 yield
                 self.look()
         finally:
@@ -143,12 +152,21 @@ def _setting(name: str) -> Callable[..., Any]:
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
         numbers = (int(arg) if isinstance(arg, LazyInt) else arg for arg in args)
-        return _RUNS[-1].set_by_program(generator, partial(real, generator, *numbers, **kwargs))
+        change = partial(real, generator, *numbers, **kwargs)
+        return _RUNS[-1].set_by_program(generator, change) if _RUNS else change()
 
     return method
 
 
 _SETTING = {name: _setting(name) for name in _SETS_STATE}
+
+
+@once
+@contextmanager
+def settings_seen() -> Iterator[None]:
+    """Let the methods that set a state tell the run that is going on, if there is one."""
+    with methods_replaced(torch.Generator, _SETTING):
+        yield
 
 
 class _Nobody:
