@@ -19,8 +19,9 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.unknowns.deferred import Deferred, is_open
 from specverify.intercept.unknowns.joined import UNKNOWN
-from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_buffers import contents_of
+from specverify.intercept.unknowns.lazy_functions import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}

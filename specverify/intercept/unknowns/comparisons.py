@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.algebra import Operand, applied
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.arithmetic import Operand
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
 from specverify.intercept.unknowns.races import winner
