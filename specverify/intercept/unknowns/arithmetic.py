@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown, joined
 from specverify.intercept.unknowns.steps import EXP, LOG, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -39,7 +40,11 @@ def of_two(name: str, left: Unknown, right: Unknown) -> Operand:
     """Return what is made of two random numbers; nothing is left of one and minus itself."""
     if name == "add" and right == left.then(times(-1.0)):
         return 0.0
-    return left.then(times(2.0)) if name == "add" and left == right else joined(name, left, right)
+    if name == "add" and left == right:
+        return left.then(times(2.0))
+    if name in _OF_ONE and (few(left) or few(right)):
+        return _OF_ONE[name](drawn(left), right if few(left) else drawn(right))
+    return joined(name, left, right)
 
 
 def _sign(value: Unknown, what: str) -> float:
@@ -87,6 +92,10 @@ def divided(left: Operand, right: Operand) -> Operand:
     if right == 0 and isinstance(left, UNKNOWN):
         return copysign(inf, right) * _sign(left, "0 divides")
     return multiplied(left, 1.0 / right)
+
+
+_OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {"add": added, "multiply": multiplied}
+"""What is made of one random number where another one is drawn."""
 
 
 # Powers and logarithms

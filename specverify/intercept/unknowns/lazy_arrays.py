@@ -21,6 +21,7 @@ from specverify.intercept.unknowns.lazy_orders import (
     best,
     digitized,
     extreme,
+    in_order,
     partitioned,
     plain,
     running,
@@ -66,6 +67,14 @@ class LazyArray(np.ndarray[Any, Any]):
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
         """Return the order of the numbers, as a race has it."""
         return argsorted(self, axis)
+
+    def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
+        """Put the numbers in order."""
+        self[...] = in_order(self, axis)
+
+    def partition(self, _kth: Any, axis: Any = -1, *_: Any, **__: Any) -> None:
+        """Put the numbers in order."""
+        self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Return it as it is for another floating type, which has no digits to lose; whole parts are drawn."""
@@ -187,6 +196,8 @@ def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.argmax: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=True),
     np.argmin: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=False),
+    np.sort: lambda a, *args, **kwargs: _lazy(in_order(a, *args, **kwargs)),
+    np.partition: lambda a, kth, axis=-1, *args, **kwargs: _lazy(in_order(a, axis)),
     np.argsort: lambda a, axis=-1, *args, **kwargs: argsorted(a, axis),
     np.argpartition: partitioned,
     np.searchsorted: searched,

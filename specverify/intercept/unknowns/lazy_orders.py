@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specverify.intercept.unknowns.continuous import largest_of
+from specverify.intercept.unknowns.continuous import at_rank, largest_of
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, opened, wrapped
 from specverify.intercept.unknowns.lookups import goes_in_arrays, lookup
 from specverify.intercept.unknowns.races import ranked, winner
@@ -71,6 +71,16 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
         number = length if first is None else first
         order = [int(asked(ranked, entries, rank, largest=False)) for rank in range(min(number, length))]
         found[index] = [*order, *(at for at in range(length) if at not in order)]
+    return found if axis is None else np.moveaxis(found, -1, axis)
+
+
+def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
+    """Return the numbers along an axis from the smallest to the largest: nothing is drawn for that."""
+    rows = _rows(array, axis)
+    found = np.empty(rows.shape, dtype=object)
+    for *row, place in np.ndindex(*found.shape):
+        entries = tuple(_entries(rows[tuple(row)]))
+        found[(*row, place)] = wrapped(asked(at_rank, entries, place, largest=False))
     return found if axis is None else np.moveaxis(found, -1, axis)
 
 
