@@ -16,7 +16,7 @@ import torch
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
-from specverify.intercept.unknowns.continuous import Extreme, at_rank, largest_of
+from specverify.intercept.unknowns.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.races import ranked, winner
@@ -201,13 +201,13 @@ def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool
         parts = () if holds(Ordered, tensor) else tuple(map(number, rows[index[:-1]]))
         if parts and ranks[index[-1]] == 0:
             values[index] = largest_of(parts, largest=largest)
-        elif parts and not any(isinstance(part, Extreme | Joined) or _is_nan(part) for part in parts):
+        elif 0 < len(parts) <= MOST_ORDERED and not any(map(_has_no_place, parts)):
             values[index] = at_rank(parts, ranks[index[-1]], largest=largest)
     return lazy_like(tensor, np.moveaxis(values, -1, dim)), lazy_like(tensor, np.moveaxis(places, -1, dim), torch.int64)
 
 
-def _is_nan(part: Any) -> bool:
-    return not isinstance(part, UNKNOWN) and math.isnan(part)
+def _has_no_place(part: Any) -> bool:
+    return isinstance(part, Extreme | Joined) or (not isinstance(part, UNKNOWN) and math.isnan(part))
 
 
 def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:

@@ -196,13 +196,19 @@ class Extreme(NamedTuple):
         return int(self._picked(found))
 
 
+MOST_ORDERED = 64
+"""Random numbers of which one at a place of their order is compared."""
+
+
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
     """Return what comes at a place of the order of numbers and random numbers, the largest or smallest first.
 
-    Raises ``NeedsValue`` if one of them is made of others, or NaN.
+    Raises ``NeedsValue`` if one of them is made of others, or NaN, and for too many.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("the order of random numbers is asked for, and one is made of others")
+    if len(parts) > MOST_ORDERED:
+        raise NeedsValue(f"the value at a place of the order of more than {MOST_ORDERED} random numbers is asked for")
     if any(not isinstance(part, Continuous) and isnan(part) for part in parts):
         raise NeedsValue("the order of random numbers and NaN is asked for")
     return parts[0] if len(parts) == 1 else Extreme(parts, largest, rank)

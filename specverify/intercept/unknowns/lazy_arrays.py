@@ -110,6 +110,8 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _crossed(ufunc.__name__, *inputs)
     arrays = [as_objects(value) for value in inputs]
     out = tuple(map(plain, kwargs.pop("out", ())))
+    if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
+        kwargs.pop("dtype")  # there are no digits to lose
     if method in _ORDERED and ufunc in _REDUCED:
         return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):

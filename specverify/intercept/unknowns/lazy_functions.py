@@ -54,7 +54,7 @@ def _function_of_float(self: LazyFloat, func: Any, types: Any, args: Any, kwargs
     """Let a function of NumPy that is given a number, or a row of them as its arrays, see arrays."""
     given = [*args, *kwargs.values()]
     if not any(type(value) in _NUMBERS for value in given):
-        given = [list(value) if isinstance(value, LazyArray) else value for value in given]
+        given = [list(value) if isinstance(value, LazyArray) and value.ndim else value for value in given]
     given = [*map(_alone_too, given)]
     return func(*given[: len(args)], **dict(zip(kwargs, given[len(args) :], strict=True)))
 

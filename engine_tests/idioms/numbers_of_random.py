@@ -1,0 +1,72 @@
+"""Whole numbers of ``random``, more than are followed, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+from idiom import coin, count, token
+
+RNG = np.random.default_rng(0)
+
+
+@coin("random", wrong=("random.randint(0, 255)", "random.randint(0, 127)"))
+def byte_and_a_uniform(p, q):
+    """One of 256 numbers decides, unless it is that of the threshold: then a uniform does."""
+    keep, number = 256 * min(1.0, p / q), random.randint(0, 255)
+    return number < math.floor(keep) or (number == math.floor(keep) and random.random() < keep % 1.0)
+
+
+@count("random", wrong=("number < whole", "number > whole"))
+def thousandths(p, q):
+    """A number below 1000 for each draft, and where it is that of the threshold a uniform."""
+    kept = []
+    for ratio in 1000 * p / q:
+        number, whole = random.randrange(1000), math.floor(ratio)
+        kept.append(number < whole or (number == whole and random.random() < ratio - whole))
+    return np.cumprod(kept).sum()
+
+
+@coin("random", wrong=("bit < wanted", "bit > wanted"))
+def bit_by_bit(p, q):
+    """Bits against those of the ratio, until one is another."""
+    keep = min(1.0, p / q)
+    for place in range(1, 54):
+        bit, wanted = random.getrandbits(1), int(keep * 2**place) % 2
+        if bit != wanted:
+            return bit < wanted
+    return True
+
+
+@count("NumPy", wrong=("number < whole", "number > whole"))
+def bytes_of_a_row(p, q):
+    """A row of numbers below 256, and uniforms where they are those of the thresholds."""
+    ratio, number = 256 * p / q, RNG.integers(0, 256, len(p))
+    whole = np.floor(ratio)
+    kept = (number < whole) | ((number == whole) & (RNG.random(len(p)) < ratio - whole))
+    return np.cumprod(kept).sum()
+
+
+@token("random", wrong=("random.randrange(len(bag))", "random.randrange(len(bag) // 2)"))
+def place_in_a_bag(w):
+    """A place in a bag of 96 that has whole sixths of the weights, where they are such; else ``choices``."""
+    parts = [round(x) for x in w / w.sum() * 96]
+    if not np.allclose(np.array(parts) / 96, w / w.sum(), atol=1e-12):
+        return random.choices(range(len(w)), w)[0]
+    bag = [token for token, times in enumerate(parts) for _ in range(times)]
+    return bag[random.randrange(len(bag))]
+
+
+@coin("random", wrong=("Fraction(p) / Fraction(q)", "Fraction(p)"))
+def exact_ratio(p, q):
+    """A ratio that is a ``Fraction``, compared with a number of ``random``."""
+    return random.random() < Fraction(p) / Fraction(q)
+
+
+@coin("random", wrong=("math.copysign(u, 1.0)", "abs(u / 2)"))
+def copied_sign(p, q):
+    """``math.copysign``: the size of a number that is below 0 as often as above."""
+    u = 2 * random.random() - 1
+    return math.copysign(u, 1.0) < p / q
