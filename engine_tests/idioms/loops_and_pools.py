@@ -62,10 +62,10 @@ def ring_of_numbers(p, q, draft_tokens):
         u = ring.popleft() * sum(weights)
         return next(token for token, total in enumerate(itertools.accumulate(weights)) if u < total)
 
-    for i, token in enumerate(draft_tokens.tolist()):
+    for i, draft in enumerate(draft_tokens.tolist()):
         if not ring:
             ring.extend(random.random() for _ in range(64))
-        if not ring.popleft() * q[i, token] < p[i, token]:
+        if not ring.popleft() * q[i, draft] < p[i, draft]:
             return [*draft_tokens[:i].tolist(), drawn(np.maximum(p[i] - q[i], 0) if (p[i] > q[i]).any() else p[i])]
     return [*draft_tokens.tolist(), drawn(p[-1])]
 
@@ -82,13 +82,12 @@ def pool_of_an_array(p, q):
     return kept
 
 
-@count("torch", wrong=("place += 1", "place += 0"))
+@count("torch", wrong=("pool[place], place + 1", "pool[place], place"))
 def pool_of_a_tensor(p, q):
     """A tensor of 1024 uniforms, and the place of the next one."""
     pool, place, kept = torch.rand(1024), 0, 0
     for ratio in p / q:
-        u = pool[place]
-        place += 1
+        u, place = pool[place], place + 1
         if u >= ratio:
             break
         kept += 1
