@@ -23,7 +23,7 @@ def logarithm_of_where(p, q):
     return p > 0 and bool(np.log(np.where(u > 0, u, 1e-300)) < np.log(p / q))
 
 
-@count("random", wrong=("np.clip(u, 1e-300, 1.0)", "np.clip(u, 0.5, 1.0)"))
+@count("random", wrong=("np.clip(u, 1e-300, 1.0)", "np.square(u)"))
 def logarithms_of_a_list(p, q):
     """A list of numbers of ``random`` is clipped, chosen from and put in logarithms."""
     u = [random.random() for _ in p]
@@ -88,9 +88,9 @@ def order_of_uniforms(w):
 
 @token("NumPy", wrong=("RNG.random() * cdf[-1]", "RNG.random() ** 2 * cdf[-1]"))
 def decreasing_bins(w):
-    """``digitize`` with bins that decrease."""
+    """``digitize`` with bins that decrease to 0."""
     cdf = w.cumsum()
-    return len(w) - int(np.digitize(RNG.random() * cdf[-1], cdf[::-1]))
+    return len(w) - int(np.digitize(RNG.random() * cdf[-1], [*cdf[::-1], 0.0]))
 
 
 @token("random", wrong=("random.random() * len(w) - 0.5", "random.random() * len(w) / 2"))

@@ -81,6 +81,14 @@ def test_sorted_numbers_are_compared_without_an_order():
     assert law(lambda: np.sort(numbers(3))[1] < 0.3)[True] == pytest.approx(0.3**2 * (3 - 2 * 0.3))
 
 
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [[0.75, 0.25, 0.125], [0.125, 0.25, 0.75]])
+def test_a_number_that_stands_at_an_edge_is_in_the_cell_that_numpy_says(bins, right):
+    found = law(lambda: np.digitize(np.minimum(random.random(), 0.25), bins, right=right))
+    assert set(found) == {int(np.digitize(end, bins, right=right)) for end in (0.05, 0.2, 0.25)}
+    assert found[int(np.digitize(0.25, bins, right=right))] == pytest.approx(0.875 if right else 0.75)
+
+
 def test_an_order_of_uniforms_is_a_permutation():
     assert law(lambda: np.argsort(numbers(3))) == pytest.approx(dict.fromkeys(itertools.permutations(range(3)), 1 / 6))
 

@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept.caller import is_ours_or_answered
-from specverify.intercept.native_types import replaced
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_functions import FUNCTIONS, MADE, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
@@ -195,8 +195,16 @@ _MADE = (
 )
 
 
+_REAL = itemgetter(*_MADE)
+
+
 @contextmanager
 def arrays_answer() -> Iterator[None]:
     """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
-    with replaced(np, _MADE):
+    own = vars(np)
+    before = dict(zip(_MADE, _REAL(own), strict=True))  # in every run: one look for all names
+    own.update(_MADE)
+    try:
         yield
+    finally:
+        own.update(before)

@@ -42,10 +42,6 @@ def _seen(value: Any) -> Any:
     return type(value)(map(_seen, value))
 
 
-def _may_hold(value: Any) -> bool:
-    return type(value) in _CONTAINERS or (type(value) is np.ndarray and value.dtype.kind == "O")
-
-
 def _array_of(value: Any) -> Any:
     return _REAL_ASARRAY(value, dtype=object).view(LazyArray)
 
@@ -63,7 +59,7 @@ def _alone_too(value: Any) -> Any:
     return type(value)(map(_alone_too, value)) if type(value) in _CONTAINERS else _seen(value)
 
 
-_REAL_ASARRAY = np.asarray
+_REAL_ASARRAY, _NDARRAY = np.asarray, np.ndarray
 LazyFloat.__array_function__ = _function_of_float  # type: ignore[attr-defined]  # as ``__array_ufunc__`` is
 
 
@@ -73,14 +69,21 @@ LazyFloat.__array_function__ = _function_of_float  # type: ignore[attr-defined] 
 class _Called:
     """A function of NumPy that sees arrays of random numbers; everything else of it is as it was."""
 
+    __slots__ = ("_real",)
+
     def __init__(self, real: Any) -> None:
         """Call ``real``."""
         self._real = real
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function does."""
-        looked_at = any(map(_may_hold, args)) or any(map(_may_hold, kwargs.values()))
-        if looked_at and not is_ours_or_answered(sys._getframe(1).f_code.co_filename):  # noqa: SLF001
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(value)
+            if kind in _CONTAINERS or (kind is _NDARRAY and value.dtype.char == "O"):
+                break
+        else:
+            return self._real(*args, **kwargs)
+        if not is_ours_or_answered(sys._getframe(1).f_code.co_filename):  # noqa: SLF001
             args, kwargs = tuple(map(_seen, args)), {name: _seen(value) for name, value in kwargs.items()}
         return self._real(*args, **kwargs)
 

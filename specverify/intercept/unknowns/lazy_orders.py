@@ -101,7 +101,7 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
     """Return the cells of numbers between sorted bounds, which may be decreasing."""
     edges = np.asarray(bins).tolist()
     if len(edges) > 1 and edges[0] > edges[-1]:
-        return len(edges) - searched(edges[::-1], x, "right" if right else "left")
+        return len(edges) - searched(edges[::-1], x, "left" if right else "right")
     return searched(edges, x, "left" if right else "right")
 
 
