@@ -30,11 +30,10 @@ def logarithms_of_a_list(p, q):
     return np.cumprod((p > 0) & (np.log(np.where(q > 0, np.clip(u, 1e-300, 1.0), 1.0)) < np.log(p / q + 1e-300))).sum()
 
 
-@coin("NumPy", wrong=("u < 0.5, u, u - 1", "u < 0.5, u - 1, u"))
+@coin("NumPy", wrong=("-p / q", "-p"))
 def copied_sign(p, q):
-    """``copysign`` makes a size of it: how far a uniform is from the nearer one of 0 and 1, and twice that."""
-    u = RNG.random()
-    return bool(2 * np.copysign(np.where(u < 0.5, u, u - 1), 1.0) < p / q)
+    """``copysign`` gives the uniform another sign."""
+    return bool(np.copysign(RNG.random(), -1.0) > -p / q)
 
 
 @coin("random", wrong=("[u], 1 - u", "[u], (1 - u) / 2"))

@@ -70,11 +70,10 @@ def sum_of_logarithms(p, q):
     return bool(torch.logaddexp(u.log(), torch.zeros_like(p)) < torch.log1p(p / q))
 
 
-@coin("torch", wrong=("0.5, u, u - 1", "0.5, u - 1, u"))
+@coin("torch", wrong=("-p / q", "-p"))
 def copied_sign(p, q):
-    """``copysign`` makes a size of it: how far a uniform is from the nearer one of 0 and 1, and twice that."""
-    u = torch.rand((), dtype=torch.float64)
-    return bool(2 * torch.copysign(torch.where(u < 0.5, u, u - 1), torch.ones((), dtype=torch.float64)) < p / q)
+    """``copysign`` gives the uniform another sign."""
+    return bool(torch.copysign(torch.rand((), dtype=p.dtype), -torch.ones_like(p)) > -p / q)
 
 
 @count("torch", wrong=("torch.cat([p / q", "torch.cat([p"))
@@ -112,8 +111,7 @@ def order_of_uniforms(w):
 @token("torch", wrong=("w[order].cumsum(0)", "w[order].flip(0).cumsum(0)"))
 def permuted(w):
     """``randperm``, and a lookup in it."""
-    keep = w.nonzero().view(-1)
-    order = keep[torch.randperm(len(keep))]
+    order = torch.randperm(len(w))
     cdf = w[order].cumsum(0)
     return order[torch.bucketize(cdf[-1] * torch.rand((), dtype=w.dtype), cdf, right=True)]
 

@@ -7,7 +7,7 @@ import random
 from fractions import Fraction
 
 import numpy as np
-from idiom import coin, count, token
+from idiom import coin, count
 
 RNG = np.random.default_rng(0)
 
@@ -33,11 +33,13 @@ def thousandths(p, q):
 def bit_by_bit(p, q):
     """Bits against those of the ratio, until one is another."""
     keep = min(1.0, p / q)
+    if keep == 1:
+        return True
     for place in range(1, 54):
         bit, wanted = random.getrandbits(1), int(keep * 2**place) % 2
         if bit != wanted:
             return bit < wanted
-    return True
+    return False
 
 
 @count("NumPy", wrong=("number < whole", "number > whole"))
@@ -49,24 +51,13 @@ def bytes_of_a_row(p, q):
     return np.cumprod(kept).sum()
 
 
-@token("random", wrong=("random.randrange(len(bag))", "random.randrange(len(bag) // 2)"))
-def place_in_a_bag(w):
-    """A place in a bag of 96 that has whole sixths of the weights, where they are such; else ``choices``."""
-    parts = [round(x) for x in w / w.sum() * 96]
-    if not np.allclose(np.array(parts) / 96, w / w.sum(), atol=1e-12):
-        return random.choices(range(len(w)), w)[0]
-    bag = [token for token, times in enumerate(parts) for _ in range(times)]
-    return bag[random.randrange(len(bag))]
-
-
 @coin("random", wrong=("Fraction(p) / Fraction(q)", "Fraction(p)"))
 def exact_ratio(p, q):
     """A ratio that is a ``Fraction``, compared with a number of ``random``."""
     return random.random() < Fraction(p) / Fraction(q)
 
 
-@coin("random", wrong=("math.copysign(u, 1.0)", "abs(u / 2)"))
+@coin("random", wrong=("-p / q", "-p"))
 def copied_sign(p, q):
-    """``math.copysign``: the size of a number that is below 0 as often as above."""
-    u = 2 * random.random() - 1
-    return math.copysign(u, 1.0) < p / q
+    """``math.copysign`` gives the uniform another sign."""
+    return math.copysign(random.random(), -1.0) > -p / q

@@ -190,7 +190,7 @@ class NumpyGenerator:
         if low >= high:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
-        if _followed(number, size) or (boundary is not None and number <= finite.MOST_OUTCOMES):
+        if _followed(number, size):
             return finite.filled(size, lambda index: begin + finite.one_of(call, (*site, *index), number), dtype)
         if boundary is not None:
             return self._forced(
