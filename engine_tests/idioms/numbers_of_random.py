@@ -42,15 +42,6 @@ def bit_by_bit(p, q):
     return False
 
 
-@count("NumPy", wrong=("number < whole", "number > whole"))
-def bytes_of_a_row(p, q):
-    """A row of numbers below 256, and uniforms where they are those of the thresholds."""
-    ratio, number = 256 * p / q, RNG.integers(0, 256, len(p))
-    whole = np.floor(ratio)
-    kept = (number < whole) | ((number == whole) & (RNG.random(len(p)) < ratio - whole))
-    return np.cumprod(kept).sum()
-
-
 @coin("random", wrong=("Fraction(p) / Fraction(q)", "Fraction(p)"))
 def exact_ratio(p, q):
     """A ratio that is a ``Fraction``, compared with a number of ``random``."""

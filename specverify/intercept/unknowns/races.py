@@ -29,8 +29,7 @@ from specverify.intercept.unknowns.remembered import FRESH
 from specverify.intercept.unknowns.steps import plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
 
-_FAR = 700.0
-"""Of two clocks whose rates are apart by the exponential of this, the slow one does not win."""
+_FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
 _NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
 
 
