@@ -101,7 +101,7 @@ torch.log(torch.rand(()) - 0.5) ;; 1 / (torch.rand(3) - 0.5) ;; (torch.rand(3) -
 bool(torch.rand(()).clamp(min=0.1) <= 0.1) ;; bool(torch.rand(()).clamp(min=0.1) == 0.1)
 bool(torch.rand((), dtype=torch.float16).clamp(min=0.25) < 0.5) ;; 1 / (torch.rand(3) - torch.rand(3))
 bool(torch.rand((), dtype=torch.bfloat16).clamp_max(0.5) < 0.4) ;; float((P / exponentials()).max())
-(P / exponentials()).max(-1)[0].item().hex() ;; (P / exponentials()).sort()[0].tolist()
+(P / exponentials()).max(-1)[0].item().hex() ;; (P / exponentials()).sort()[0].sum().item().hex()
 torch.softmax(P / exponentials(), -1).tolist() ;; int((P / exponentials()).cumsum(0).argmax())
 int(torch.sort(torch.full((2,), 0.5) / exponentials()[:2].clamp_min(0.5), descending=True)[1][0])
 int((P / exponentials().clamp_min(1.0)).topk(2).indices[1]) ;; torch.rand(2).sin().tolist()

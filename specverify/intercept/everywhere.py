@@ -52,7 +52,8 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
             yield
         except Exception as error:
             if any(word in str(error) for word in _WANTS) and not isinstance(error, NeedsValue):
-                raise NeedsValue(f"{error} ({caller(error.__traceback__)})") from error
+                place = caller(error.__traceback__)
+                raise NeedsValue(f"{error}: compare the random number itself ({place})") from error
             raise
         if not torch and "torch" in sys.modules:
             raise NeedsValue(

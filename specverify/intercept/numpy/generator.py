@@ -192,7 +192,7 @@ class NumpyGenerator:
         if low >= high:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
-        if number <= finite.MOST_OUTCOMES:
+        if _followed(number, size):
             return finite.filled(size, lambda index: begin + finite.one_of(call, (*site, *index), number), dtype)
         if boundary is not None:
             return self._forced(
@@ -234,6 +234,13 @@ class NumpyGenerator:
     def refused(self, function: str) -> Any:
         """Refuse a function that is not known here."""
         raise refusal(f"{self._name}.{function} cannot be answered by finitely many outcomes")
+
+
+def _followed(number: int, size: Any) -> bool:
+    """Return whether all outcomes of a whole number, or of an array of such, are followed at once."""
+    if size is None or size == ():
+        return number <= finite.FOLLOWED_AT_ONCE
+    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= finite.FOLLOWED_IN_ARRAYS)
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:

@@ -29,7 +29,7 @@ from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.finite import MOST_OUTCOMES, heads, one_by_one, one_of, seed_name
+from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import large
@@ -77,7 +77,7 @@ def _uniform(generator: Any, function: str) -> Any:
 
 def _one_of(generator: Any, function: str, number: int) -> Any:
     boundary = _answers().boundary
-    if number <= MOST_OUTCOMES:
+    if number <= FOLLOWED_AT_ONCE:
         return one_of(*_asked(generator, function, partial(_drawn_below, generator, number)), number)
     if boundary is not None:
         return boundary.whole(f"random.{function}", 0, number)

@@ -29,7 +29,7 @@ from specverify.intercept.torch.streams import settings_seen
 from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
 from specverify.intercept.torch.written import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.unknowns.deferred import single
-from specverify.intercept.unknowns.lazy_arrays import holds_lazy
+from specverify.intercept.unknowns.lazy_functions import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue

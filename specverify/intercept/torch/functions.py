@@ -20,7 +20,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
 from specverify.intercept.unknowns.continuous import Continuous, exponential
-from specverify.intercept.unknowns.finite import MOST_OUTCOMES, MOST_TRIALS, binomial_pmf
+from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -179,7 +179,7 @@ def _equally(
 ) -> Any:
     """Return whole numbers from the first of ``ends`` to below the last; of many outcomes without a value."""
     number = ends[1] - ends[0]
-    if number > MOST_OUTCOMES:
+    if number > FOLLOWED_AT_ONCE:
         return run.whole_numbers(like, call, ends[0], number, generator, advance)
     outcome = run.outcomes(call, generator, like.device, advance)
     pmf, elements = np.full(number, 1 / number), np.empty(tuple(like.shape), dtype=object)

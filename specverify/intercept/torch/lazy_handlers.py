@@ -10,11 +10,11 @@ import torch
 
 from specverify.intercept.torch.alternatives import on_alternatives
 from specverify.intercept.torch.at_large import NAMES, at_large_first
+from specverify.intercept.torch.composed import COMPOSED
 from specverify.intercept.torch.lazy_operations import (
     all_of,
     any_of,
     arithmetic,
-    as_it_is,
     asked,
     averaged,
     both,
@@ -22,7 +22,6 @@ from specverify.intercept.torch.lazy_operations import (
     clamping,
     compared,
     either,
-    fraction,
     multiplied,
     negated,
     running,
@@ -36,6 +35,7 @@ from specverify.intercept.torch.lazy_races import (
     extreme_with_value,
     kth,
     largest_along,
+    median,
     order,
     ordered,
     ordered_as,
@@ -63,7 +63,8 @@ _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide",
             "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "sqrt": "sqrt", "log": "log", "log2": "log2",
             "log10": "log10", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "square": "square",
             "rsqrt": "rsqrt", "sigmoid": "sigmoid", "logit": "logit", "special_logit": "logit", "tanh": "tanh",
-            "remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide"}  # fmt: skip
+            "remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide",
+            "logaddexp": "logaddexp", "copysign": "copysign"}  # fmt: skip
 """By the names of ``algebra``."""
 _CLAMPS = {"clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum",
            "fmax": "maximum", "fmin": "minimum"}  # fmt: skip
@@ -80,8 +81,6 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "where": chosen,
     "masked_fill": lambda tensor, mask, value: chosen(mask, value, tensor),
     "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
-    "frac": fraction,
-    "nan_to_num": as_it_is,
     "isnan": asked("isnan"),
     "isinf": asked("isinf"),
     "signbit": asked("signbit"),
@@ -114,6 +113,8 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "sort": ordered,
     "argsort": order,
     "kthvalue": kth,
+    "median": median,
+    "nanmedian": median,
     "searchsorted": searched,
     "bucketize": lambda values, bounds, **more: searched(bounds, values, **more),
 }
@@ -135,6 +136,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **{name: moving(getattr(aten, name), *places) for name, places in MOVES.items()},
         **{name: compared(known) for name, known in _RELATIONS.items()},
         **_OTHERS,
+        **COMPOSED,
     }
     found |= {name: on_alternatives(getattr(aten, name), found.get(name)) for name in _FOR_EACH_OUTCOME}
     found |= {name: when_looked_at(name, getattr(aten, name), found[name]) for name in OF_WHOLE_NUMBERS}

@@ -116,16 +116,6 @@ def whole_parts(name: str) -> Handler:
     return handler
 
 
-def fraction(tensor: Any) -> Any:
-    """Answer ``frac``: what is left without the whole part."""
-    return arithmetic("fmod")(tensor, 1.0)
-
-
-def as_it_is(tensor: Any, *_: Any, **__: Any) -> Any:
-    """Answer ``nan_to_num``: a random number is neither NaN nor infinite."""
-    return lazy_like(tensor, tensor.elements.copy()) if holds(UNKNOWN, tensor) else NotImplemented
-
-
 def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
     """Answer ``where`` of three; the condition is looked at where it chooses a random number, else nothing is."""
     if left is None or hang_on_draws(condition, left, right):

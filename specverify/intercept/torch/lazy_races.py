@@ -5,6 +5,7 @@ An answer is drawn when somebody looks at it. A race for a row that nobody takes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,9 +16,9 @@ import torch
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
-from specverify.intercept.unknowns.continuous import largest_of
+from specverify.intercept.unknowns.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Deferred, known
-from specverify.intercept.unknowns.joined import UNKNOWN
+from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 
@@ -177,6 +178,15 @@ def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
     return found if keepdim else tuple(each.squeeze(dim) for each in found)
 
 
+def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Answer ``median``: of all numbers, or along a dimension with the places; of two in the middle the smaller one."""
+    row = lazy_like(tensor, tensor.elements.reshape(-1)) if dim is None else tensor
+    if not row.ndim or not row.numel():
+        return NotImplemented
+    found = kth(row, (row.shape[dim or 0] + 1) // 2, dim or 0, keepdim)
+    return found if found is NotImplemented or dim is not None else found[0]
+
+
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
     if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
         return NotImplemented
@@ -188,9 +198,16 @@ def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool
     values = np.empty(places.shape, dtype=object)
     for index in np.ndindex(*places.shape):
         values[index] = Deferred(_refusing("the value of one of several random numbers is needed, not only its place"))
-        if ranks[index[-1]] == 0 and not holds(Ordered, tensor):
-            values[index] = largest_of(tuple(map(number, rows[index[:-1]])), largest=largest)
+        parts = () if holds(Ordered, tensor) else tuple(map(number, rows[index[:-1]]))
+        if parts and ranks[index[-1]] == 0:
+            values[index] = largest_of(parts, largest=largest)
+        elif 0 < len(parts) <= MOST_ORDERED and not any(map(_has_no_place, parts)):
+            values[index] = at_rank(parts, ranks[index[-1]], largest=largest)
     return lazy_like(tensor, np.moveaxis(values, -1, dim)), lazy_like(tensor, np.moveaxis(places, -1, dim), torch.int64)
+
+
+def _has_no_place(part: Any) -> bool:
+    return isinstance(part, Extreme | Joined) or (not isinstance(part, UNKNOWN) and math.isnan(part))
 
 
 def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:

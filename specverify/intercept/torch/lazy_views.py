@@ -85,16 +85,45 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Answer a conversion to another dtype or device; of random numbers the whole part, or whether they are 0."""
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
-    if dtype == tensor.dtype or (whole and dtype is not torch.bool and not dtype.is_floating_point):
+    if dtype == tensor.dtype:
         return LazyTensor(tensor.elements.copy(), dtype, device)
+    if whole and dtype is not torch.bool and not dtype.is_floating_point:
+        return LazyTensor(each_of(lambda element: _among(element, dtype), tensor.elements), dtype, device)
     if holds(Chosen, tensor):
         return NotImplemented
     if dtype.is_floating_point and not holds(UNKNOWN, tensor) and (not whole or holds(Categorical, tensor)):
         return NotImplemented
     cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
-    elements = np.empty(tensor.elements.size, dtype=object)
-    elements[:] = [_cast(cast, element, dtype) for element in tensor.elements.flat]
-    return LazyTensor(elements.reshape(tensor.elements.shape), dtype, device)
+    return LazyTensor(each_of(lambda element: _cast(cast, element, dtype), tensor.elements), dtype, device)
+
+
+_MANY_BITS = 32
+
+
+def each_of(function: Callable[[Any], Any], elements: Any) -> Any:
+    """Return what a function gives of each element of an array of objects."""
+    found = np.empty(elements.size, dtype=object)
+    found[:] = [function(element) for element in elements.flat]
+    return found.reshape(elements.shape)
+
+
+def _among(element: Any, dtype: torch.dtype) -> Any:
+    """Return a whole number as one of a dtype: as it is, if all that it can be are of that.
+
+    Counts and places are, in 32 bits.
+    """
+    ends = torch.iinfo(dtype)
+    low: float = ends.min
+    high: float = ends.max if ends.bits >= _MANY_BITS else ends.min - 1
+    if isinstance(element, Categorical):
+        low, high = element.first, element.first + len(element.pmf) - 1
+    elif isinstance(element, UNKNOWN):
+        low, high = element.ends()[0], element.ends()[1] - 1
+    if ends.min <= low <= high <= ends.max:
+        return element
+    if not is_open(element):
+        return torch.tensor(known(element)).to(dtype).item()
+    return Deferred(lambda: torch.tensor(known(element)).to(dtype).item())
 
 
 def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:

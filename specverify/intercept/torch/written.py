@@ -17,10 +17,13 @@ from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.unknowns.deferred import Deferred, is_open
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.deferred import Deferred, is_open, single
+from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
-from specverify.intercept.unknowns.lazy_arrays import LazyArray, holds_lazy
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_buffers import contents_of
+from specverify.intercept.unknowns.lazy_functions import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
@@ -136,15 +139,25 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
         value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
         elements = np.empty(tuple(like.shape), dtype=object)
-        elements[...] = opened(value)
-        return LazyTensor(elements, like.dtype, like.device)
+        elements[...] = single(opened(value))
+        return _of_dtype(elements, like)
     if func in _OF_NUMBERS:
         data = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
         like = func(*(_zeros(value) for value in args), **{name: _zeros(value) for name, value in kwargs.items()})
         elements = np.empty(like.numel(), dtype=object)
         elements[:] = [opened(value) for value in _flat(data)]
-        return LazyTensor(elements.reshape(tuple(like.shape)), like.dtype, like.device)
+        return _of_dtype(elements.reshape(tuple(like.shape)), like)
     return NotImplemented
+
+
+def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
+    """Return a tensor of the dtype of another one: of whole numbers where those are asked for."""
+    whole = like.dtype is not torch.bool and all(
+        isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
+    )
+    if like.dtype.is_floating_point or whole:
+        return LazyTensor(elements, like.dtype, like.device)
+    return LazyTensor(elements, torch.float64, like.device).to(like.dtype)
 
 
 _OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.Tensor.new_tensor}

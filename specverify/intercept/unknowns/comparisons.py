@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.algebra import Operand, applied
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.arithmetic import Operand
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -49,6 +51,8 @@ def _less(left: Operand, right: Operand, *, place: str, or_equal: bool = False) 
 
 
 def _equal(left: Operand, right: Operand, *, place: str) -> bool:
+    if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN) and left != right and (few(left) or few(right)):
+        left, right = drawn(left), right if few(left) else drawn(right)
     if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
         return left == right or _same(left, right, place)
     value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
@@ -59,6 +63,8 @@ def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> boo
     """Return whether one random number is below another: by which is the largest, or smallest, of all their parts."""
     if left == right:
         return or_equal
+    if few(left) or few(right):
+        return _less(drawn(left), right if few(left) else drawn(right), place=place, or_equal=or_equal)
     try:
         with tried():
             return _ahead(left, right, place, or_equal=or_equal)
@@ -96,6 +102,8 @@ def _same(left: Unknown, right: Unknown, place: str) -> bool:
 
 def _of_largest(left: Unknown, right: Unknown) -> bool:
     kinds = {value.largest for value in (left, right) if isinstance(value, Extreme)}
+    if any(isinstance(value, Extreme) and value.rank for value in (left, right)):
+        raise NeedsValue("one at a place of the order of random numbers is compared with another random number")
     if len(kinds) > 1:
         raise NeedsValue("the largest of some random numbers is compared with the smallest of others")
     return kinds != {False}

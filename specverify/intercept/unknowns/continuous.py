@@ -10,7 +10,7 @@ answer hangs on how the program rounds, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf, isclose, isfinite, isinf, isnan  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
@@ -134,32 +134,45 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest of several numbers, random ones among them, or the smallest."""
+    """The largest of several numbers, random ones among them, or the smallest; or one at a place of their order."""
 
     parts: tuple[Continuous | float, ...]
     largest: bool = True
+    rank: int = 0
+    """How many are before it, larger ones or smaller ones."""
 
     def then(self, step: MonotoneStep) -> Extreme:
         """Return the value with one more step, which is taken by every part."""
         found = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
-        return Extreme(found, self.largest == step.increasing)
+        return Extreme(found, self.largest == step.increasing, self.rank)
 
     def at_least(self, bound: float) -> Extreme:
         """Return the larger one of the value and a number."""
         return Extreme(
             tuple(part.at_least(bound) if isinstance(part, Continuous) else max(part, bound) for part in self.parts),
             self.largest,
+            self.rank,
         )
 
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the values it can have."""
         found = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
-        return tuple(map(max if self.largest else min, zip(*found, strict=True)))
+        low, high = map(self._picked, zip(*found, strict=True))
+        return low, high
+
+    def _picked(self, values: Iterable[Any]) -> Any:
+        """Return what stands at the place."""
+        return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether it is below ``bound``: all parts are, or one of them is. They are asked in turn."""
-        answers = self._answers(bound, place, or_equal=or_equal)
-        return all(answers) if self.largest else any(answers)
+        """Return whether it is below ``bound``: so many parts are. They are asked in turn."""
+        wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
+        missing = len(self.parts) - wanted
+        for answer in self._answers(bound, place, or_equal=or_equal):
+            wanted, missing = wanted - answer, missing - (not answer)
+            if not wanted or missing < 0:
+                break
+        return not wanted
 
     def _answers(self, bound: float, place: str, *, or_equal: bool) -> Iterator[bool]:
         for part in self.parts:
@@ -180,15 +193,33 @@ class Extreme(NamedTuple):
             else sum(bound <= part if or_equal else bound < part for bound in bounds)
             for part in self.parts
         ]
-        return max(found) if self.largest else min(found)
+        return int(self._picked(found))
+
+
+MOST_ORDERED = 64
+"""Random numbers of which one at a place of their order is compared."""
+
+
+def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
+    """Return what comes at a place of the order of numbers and random numbers, the largest or smallest first.
+
+    Raises ``NeedsValue`` if one of them is made of others, or NaN, and for too many.
+    """
+    if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
+        raise NeedsValue("the order of random numbers is asked for, and one is made of others")
+    if len(parts) > MOST_ORDERED:
+        raise NeedsValue(f"the value at a place of the order of more than {MOST_ORDERED} random numbers is asked for")
+    if any(not isinstance(part, Continuous) and isnan(part) for part in parts):
+        raise NeedsValue("the order of random numbers and NaN is asked for")
+    return parts[0] if len(parts) == 1 else Extreme(parts, largest, rank)
 
 
 def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
     """Return the largest, or the smallest, of numbers and random numbers."""
     parts: list[Continuous | float] = []
     for operand in operands:
-        if isinstance(operand, Extreme) and operand.largest != largest:
-            raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        if isinstance(operand, Extreme) and (operand.largest != largest or operand.rank):
+            raise NeedsValue("the largest of several random numbers is asked for, and one is not that of others")
         if isinstance(operand, tuple) and not isinstance(operand, Continuous | Extreme):
             raise NeedsValue("the largest of several random numbers is asked for, and one is made of others")
         parts += operand.parts if isinstance(operand, Extreme) else (operand,)

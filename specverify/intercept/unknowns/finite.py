@@ -14,6 +14,10 @@ from specverify.intercept.unknowns.uniform import refusal
 from specverify.laws import rounding
 
 MOST_OUTCOMES = 10_000
+FOLLOWED_AT_ONCE = 64
+"""Of more outcomes none is followed before somebody needs the number itself: a comparison has two."""
+FOLLOWED_IN_ARRAYS = 1_000
+"""The same of all numbers of an array: what has some that are not drawn is no array of indices."""
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from typing import Any
 
 from specverify.intercept.block import give
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.steps import carried_back
 from specverify.intercept.unknowns.uniform import look, refusal
 
@@ -33,15 +35,32 @@ def is_whole(value: Continuous) -> bool:
     return bool(steps) and steps[-1].name == "floor"
 
 
+def few(value: Any) -> bool:
+    """Return whether it is one of few whole numbers, all as likely as each other: it may be drawn."""
+    whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
+    return whole and {step.name for step in value.steps} <= _EVEN and _outcomes(value) <= MOST_OUTCOMES
+
+
+def drawn(value: Any) -> Any:
+    """Return a number that is drawn now if it is one of few whole ones, another value as it is.
+
+    Several random numbers together are known in a closed form, or nearly; whole ones are followed one by one.
+    """
+    return float(given(value)) if few(value) else value
+
+
 def given(value: Continuous) -> int:
     """Return one of the numbers that it can be, by the state it was drawn from; it is that number from then on.
 
-    Raises ``NeedsValue`` if they are not whole, not equally likely, or few.
+    One of few is drawn. Raises ``NeedsValue`` if they are not whole, not equally likely, or few.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
     if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= _EVEN:
         raise refusal("the value of a random number is needed, and not all of its values are equally likely")
+    if 2 <= number <= MOST_OUTCOMES:
+        first = value.ends()[0]
+        return int(first) + value.interval_of([first + place for place in range(1, round(number))])
     if not (FEWEST <= number < math.inf or number < 2):
         raise refusal(
             f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have"

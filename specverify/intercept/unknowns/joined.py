@@ -151,6 +151,8 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
         return Formula("uniform", (place_of(of.uniform.known),), of.steps, of.low, of.high)
     if not isinstance(of, Extreme):
         return Formula("number", (float(of),))
+    if of.rank:
+        raise NeedsValue("one at a place of the order of random numbers is joined with another random number")
     sign = () if of.largest else (times(-1.0),)
     parts = [_turned(_formula(part, place_of)) if sign else _formula(part, place_of) for part in of.parts]
     found: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)

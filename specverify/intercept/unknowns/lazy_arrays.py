@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from specverify.intercept.native_types import methods_replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
-from specverify.intercept.unknowns.continuous import largest_of
-from specverify.intercept.unknowns.lazy_numbers import (
-    LazyFloat,
-    LazyInt,
-    asked,
-    of_operands,
-    opened,
-    whole_part,
-    wrapped,
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, whole_part
+from specverify.intercept.unknowns.lazy_orders import (
+    argsorted,
+    as_objects,
+    best,
+    digitized,
+    extreme,
+    in_order,
+    partitioned,
+    plain,
+    running,
+    searched,
 )
-from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays, lookup
-from specverify.intercept.unknowns.races import ranked, winner
+from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import at_large_now, large
 from specverify.laws import rounding
@@ -35,7 +37,9 @@ class LazyArray(np.ndarray[Any, Any]):
     """An object array of lazy numbers and numbers; what is computed of it without them is an ordinary array."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a function of NumPy to every element."""
+        """Apply a function of NumPy to every element; arrays of another kind know how they are written to."""
+        if any(type(target) not in {np.ndarray, LazyArray} for target in kwargs.get("out", ())):
+            return NotImplemented
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -46,23 +50,31 @@ class LazyArray(np.ndarray[Any, Any]):
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the index of the largest, which random numbers race for."""
-        return _extreme(self, axis, out, keepdims, largest=True)
+        return extreme(self, axis, out, keepdims, largest=True)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the index of the smallest, which random numbers race for."""
-        return _extreme(self, axis, out, keepdims, largest=False)
+        return extreme(self, axis, out, keepdims, largest=False)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         """Return the largest, a random number."""
-        return _best(self, axis, keepdims, largest=True, out=out, **more)
+        return _lazy(best(self, axis, keepdims, largest=True, out=out, **more))
 
     def min(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         """Return the smallest, a random number."""
-        return _best(self, axis, keepdims, largest=False, out=out, **more)
+        return _lazy(best(self, axis, keepdims, largest=False, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
         """Return the order of the numbers, as a race has it."""
-        return _argsorted(self, axis)
+        return argsorted(self, axis)
+
+    def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
+        """Put the numbers in order."""
+        self[...] = in_order(self, axis)
+
+    def partition(self, _kth: Any, axis: Any = -1, *_: Any, **__: Any) -> None:
+        """Put the numbers in order."""
+        self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Return it as it is for another floating type, which has no digits to lose; whole parts are drawn."""
@@ -76,7 +88,9 @@ class LazyArray(np.ndarray[Any, Any]):
 
 def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a function of NumPy to a number, and to the elements of the other operands; their own arrays know how."""
-    if any(isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in inputs):
+    if any(
+        isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
+    ):
         return NotImplemented
     return on_elements(ufunc, method, inputs, kwargs)
 
@@ -94,24 +108,29 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         rounding.saw(getattr(value, "dtype", None))
     if method == "__call__" and ufunc.__name__ in _CROSSES and not kwargs and large(max(map(np.size, inputs))):
         return _crossed(ufunc.__name__, *inputs)
-    arrays = [_as_objects(value) for value in inputs]
-    out = tuple(map(_plain, kwargs.pop("out", ())))
-    if method == "reduce" and ufunc in _REDUCED:
-        return _best(arrays[0], kwargs.get("axis", 0), kwargs.get("keepdims"), largest=_REDUCED[ufunc])
-    if method == "accumulate" and ufunc in _REDUCED:
-        return _running(arrays[0], kwargs.get("axis", 0), largest=_REDUCED[ufunc])
-    if method == "__call__" and ufunc in KNOWN and not kwargs:
-        found = _computed(KNOWN[ufunc], arrays)
-        if not out:
-            return _lazy(found) if found.ndim else found[()]
-        out[0][...] = found
-        return _lazy(out[0])
+    arrays = [as_objects(value) for value in inputs]
+    out = tuple(map(plain, kwargs.pop("out", ())))
+    if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
+        kwargs.pop("dtype")  # there are no digits to lose
+    if method in _ORDERED and ufunc in _REDUCED:
+        return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
+    if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
+        return tuple(_number_or_lazy(found) for found in _PAIRS[ufunc](*arrays))
+    if method == "__call__" and ufunc in KNOWN and kwargs.keys() <= ({"where"} if out else set()):
+        found = _computed(KNOWN[ufunc], [*arrays, kwargs.get("where", True)])
+        if out:
+            np.copyto(out[0], found, **kwargs, casting="unsafe")
+        return _lazy(out[0]) if out else _number_or_lazy(found)
     try:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
         raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
 
 
+_ORDERED: dict[str, Callable[..., Any]] = {
+    "reduce": lambda array, more, largest: best(array, more.get("axis", 0), more.get("keepdims"), largest=largest),
+    "accumulate": lambda array, more, largest: running(array, more.get("axis", 0), largest=largest),
+}
 _CROSSES = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}
 """Comparisons, and whether they are true of a number that is above."""
 
@@ -128,31 +147,28 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    arrays = np.broadcast_arrays(*arrays)
-    found = np.empty(arrays[0].shape, dtype=object)
-    for index in np.ndindex(found.shape):
-        found[index] = of_operands(name, *(array[index] for array in arrays))
+    """Return what an operation gives of each element; the last array says where it is asked for."""
+    *operands, where = np.broadcast_arrays(*arrays)
+    found = np.empty(where.shape, dtype=object)
+    for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
+        found[index] = of_operands(name, *(array[index] for array in operands))
     return found.astype(bool) if name in YES_OR_NO else found
 
 
-def _entries(row: Sequence[Any]) -> list[Any]:
-    return [opened(entry) if isinstance(entry, LazyFloat) else float(entry) for entry in row]
+def _parts(value: Any) -> tuple[Any, Any]:
+    whole = _computed("trunc", [value, True])
+    return _computed("subtract", [value, whole, True]), whole
 
 
-def _winner(row: Sequence[Any], *, largest: bool) -> int:
-    """Return the index of the largest or smallest of numbers and random numbers that race for it."""
-    if any(isinstance(entry, LazyFloat) for entry in row):
-        return int(asked(winner, _entries(row), largest=largest))
-    entries = [float(entry) for entry in row]
-    return int(np.argmax(entries) if largest else np.argmin(entries))
+_PAIRS: dict[Any, Callable[..., tuple[Any, Any]]] = {
+    np.divmod: lambda *pair: (_computed("floor_divide", [*pair, True]), _computed("remainder", [*pair, True])),
+    np.modf: _parts,
+}
+"""Functions that give two arrays."""
 
 
-def _as_objects(value: Any, make: Any = np.asarray) -> Any:
-    return make(_plain(value), dtype=object)
-
-
-def _plain(value: Any) -> Any:
-    return value.view(np.ndarray) if isinstance(value, LazyArray) else value
+def _number_or_lazy(found: Any) -> Any:
+    return _lazy(found) if found.ndim else found[()]
 
 
 def _lazy(value: Any) -> Any:
@@ -161,132 +177,35 @@ def _lazy(value: Any) -> Any:
     return type(value)(map(_lazy, value)) if type(value) in {list, tuple} else value
 
 
-def _rows(array: Any, axis: SupportsIndex | None) -> Any:
-    found = _plain(np.asanyarray(array))
-    return found.reshape(-1) if axis is None else np.moveaxis(found, axis, -1)
-
-
-def _extreme(array: Any, axis: SupportsIndex | None, out: Any, keepdims: Any, *, largest: bool) -> Any:
-    found = _plain(np.asanyarray(array))
-    if found.dtype != object or out is not None:
-        return (np.argmax if largest else np.argmin)(found, axis, out, keepdims=keepdims is True)
-    rows = _rows(found, axis)
-    winners = np.empty(rows.shape[:-1], dtype=np.int64)
-    for index in np.ndindex(*winners.shape):
-        winners[index] = _winner(rows[index], largest=largest)
-    return _kept(winners, found, axis, keepdims)
-
-
-def _kept(found: Any, array: Any, axis: Any, keepdims: Any) -> Any:
-    if keepdims is True:
-        return found.reshape((1,) * array.ndim) if axis is None else np.expand_dims(found, axis)
-    return found[()]
-
-
-def _best(array: Any, axis: SupportsIndex | None, keepdims: Any, *, largest: bool, **more: Any) -> Any:
-    """Return the largest or smallest numbers, which are random."""
-    more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
-    if more:
-        raise refusal(f"the largest of random numbers is asked for with {', '.join(more)}")
-    rows = _rows(array, axis)
-    found = np.empty(rows.shape[:-1], dtype=object)
-    for index in np.ndindex(*found.shape):
-        found[index] = wrapped(asked(largest_of, tuple(_entries(rows[index])), largest=largest))
-    return _lazy(_kept(found, array, axis, keepdims))
-
-
-def _running(array: Any, axis: Any, *, largest: bool) -> Any:
-    rows = _rows(array, axis)
-    found = np.empty(rows.shape, dtype=object)
-    for *row, place in np.ndindex(*found.shape):
-        entries = _entries(rows[tuple(row)][: place + 1])
-        found[(*row, place)] = wrapped(asked(largest_of, tuple(entries), largest=largest))
-    return _lazy(np.moveaxis(found, -1, axis))
-
-
-def _argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
-    """Return the order of the numbers along an axis, no further than it is asked for."""
-    rows = _rows(array, axis)
-    found = np.empty(rows.shape, dtype=np.int64)
-    for index in np.ndindex(*rows.shape[:-1]):
-        entries, length = _entries(rows[index]), rows.shape[-1]
-        number = length if first is None else first
-        order = [int(asked(ranked, entries, rank, largest=False)) for rank in range(min(number, length))]
-        found[index] = [*order, *(at for at in range(length) if at not in order)]
-    return found if axis is None else np.moveaxis(found, -1, axis)
-
-
-def _partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    places = [place % np.shape(a)[axis] for place in np.atleast_1d(kth).tolist()]
-    return _argsorted(a, axis, first=max(places) + 1)
-
-
-def _searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
-    places = [_looked_up(bounds, value, side) for value in _as_objects(v).flat]
-    return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
-
-
-def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
-    """Return the place of a number or random number in sorted numbers."""
-    if any(isinstance(bound, LazyFloat) for bound in bounds):
-        raise refusal("a number is looked up among random ones")
-    if isinstance(value, LazyFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
-        return int(asked(lookup, value.unknown, bounds).value())
-    if isinstance(value, LazyFloat):
-        return int(asked(value.unknown.interval_of, bounds, or_equal=side == "right"))
-    return int(np.searchsorted(bounds, value, side))  # type: ignore[call-overload]  # "left" or "right"
-
-
 _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return what ``ndarray.searchsorted`` does."""
     random = isinstance(v, LazyFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
-    return (_searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
+    return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
+
+
+def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the array with other numbers for those that are none; random ones stay."""
+    found = plain(x).copy()
+    for index in np.ndindex(*found.shape):
+        if not isinstance(found[index], LazyFloat):
+            found[index] = np.nan_to_num(float(found[index]), *args, **kwargs)
+    return _lazy(found)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.argmax: lambda a, axis=None, out=None, *, keepdims=False: _extreme(a, axis, out, keepdims, largest=True),
-    np.argmin: lambda a, axis=None, out=None, *, keepdims=False: _extreme(a, axis, out, keepdims, largest=False),
-    np.argsort: lambda a, axis=-1, *args, **kwargs: _argsorted(a, axis),
-    np.argpartition: _partitioned,
-    np.searchsorted: _searched,
-    np.digitize: lambda x, bins, right=False: _searched(bins, x, "left" if right else "right"),
+    np.argmax: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=True),
+    np.argmin: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=False),
+    np.sort: lambda a, *args, **kwargs: _lazy(in_order(a, *args, **kwargs)),
+    np.partition: lambda a, kth, axis=-1, *args, **kwargs: _lazy(in_order(a, axis)),
+    np.argsort: lambda a, axis=-1, *args, **kwargs: argsorted(a, axis),
+    np.argpartition: partitioned,
+    np.searchsorted: searched,
+    np.digitize: digitized,
+    np.nan_to_num: _without_nan,
 }
-
-
-# Arrays that are made of lazy numbers
-
-
-def _making(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes an array as ``real`` does, and a lazy one of lazy numbers, whatever dtype is asked for."""
-
-    def make(values: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(values, Iterator) and real is _FROM_ITERATOR:
-            values = list(values)
-        if not holds_lazy(values):
-            return real(values, *args, **kwargs)
-        return _as_objects(values).view(LazyArray)
-
-    return make
-
-
-_LAZY, _CONTAINERS = frozenset({LazyFloat, LazyInt, LazyArray}), frozenset({list, tuple})
-_EITHER = _LAZY | _CONTAINERS
-
-
-def holds_lazy(values: Any) -> bool:
-    """Return whether there is a lazy number in a value, or in what it contains."""
-    if type(values) not in _CONTAINERS:
-        return type(values) in _LAZY
-    return not _EITHER.isdisjoint(map(type, values)) and any(map(holds_lazy, values))
-
-
-_FROM_ITERATOR = np.fromiter
-MADE = {name: _making(getattr(np, name)) for name in ("array", "asarray", "fromiter")}
-"""What stands for the functions that make arrays of numbers, by their names in NumPy."""
 
 
 @contextmanager

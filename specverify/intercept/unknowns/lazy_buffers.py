@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept.caller import is_ours_or_answered
-from specverify.intercept.native_types import replaced
-from specverify.intercept.unknowns.lazy_arrays import MADE, LazyArray, holds_lazy
+from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_functions import FUNCTIONS, MADE, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
 
 _SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
@@ -27,6 +28,7 @@ _READING = {"max", "min", "argmax", "argmin", "argsort", "copy", "tolist", "item
             "mean",
             "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
 """What its elements answer."""
+_COPYTO = np.copyto
 _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
 
@@ -110,6 +112,8 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
         """Apply a function to the elements; what is written into ``out`` stands beside that."""
+        if "where" in kwargs and len(out) == 1:
+            kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         found = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
         for target in out:
             target[...] = found
@@ -117,6 +121,9 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Run it on the elements; what writes into a filled array other than by its own methods is refused."""
+        if func is _COPYTO and len(args) == 2 and not kwargs and isinstance(args[0], Buffer):
+            args[0][...] = args[1]
+            return None
         targets = [kwargs.get("out"), *(args[:1] if func in _WRITING else ())]
         if any(isinstance(target, Buffer) and _filled(target) for target in targets):
             raise refusal(f"np.{func.__name__} writes into an array that random numbers were written into")
@@ -178,7 +185,8 @@ def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MADE = (
-    MADE
+    FUNCTIONS
+    | MADE
     | {
         name: _making(getattr(np, name))
         for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
@@ -187,8 +195,16 @@ _MADE = (
 )
 
 
+_REAL = itemgetter(*_MADE)
+
+
 @contextmanager
 def arrays_answer() -> Iterator[None]:
-    """Let the functions of NumPy that make arrays make them of random numbers, or with room for such, in the block."""
-    with replaced(np, _MADE):
+    """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
+    own = vars(np)
+    before = dict(zip(_MADE, _REAL(own), strict=True))  # in every run: one look for all names
+    own.update(_MADE)
+    try:
         yield
+    finally:
+        own.update(before)

@@ -90,6 +90,16 @@ class LazyInt(LazyFloat):
     def __hash__(self) -> int:
         return hash(self.__int__())
 
+    @property
+    def numerator(self) -> int:
+        """Return it as a fraction has it."""
+        return self.__int__()
+
+    @property
+    def denominator(self) -> int:
+        """Return 1."""
+        return 1
+
     def bit_length(self) -> int:
         """Return the number of bits."""
         return self.__int__().bit_length()
@@ -183,7 +193,7 @@ def _shifted_right(self: LazyInt, bits: int) -> Any:
 
 def _refusing(name: str) -> Callable[..., Any]:
     def method(self: LazyFloat, *args: Any) -> Any:
-        raise refusal(f"{name} needs the value of a random number, which has none")
+        raise refusal(f"{name} needs the value of a random number, which has none: compare the number itself")
 
     return method
 
@@ -199,8 +209,8 @@ for _method, _name in _BINARY.items():
     setattr(LazyFloat, f"__r{_method}__", _operation(_name, swapped=True))
 for _method, _swapped in (("divmod", False), ("rdivmod", True)):
     setattr(LazyFloat, f"__{_method}__", _both(_swapped))
-for _method in ("hash", "str", "complex", "format"):
-    setattr(LazyFloat, f"__{_method}__", _refusing(f"__{_method}__"))
+for _method in ("__hash__", "__str__", "__complex__", "__format__", "as_integer_ratio", "hex"):
+    setattr(LazyFloat, _method, _refusing(_method))
 _BITS = {f"__{name}__": _of_bits(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rand", "ror", "rxor")}
 for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
     setattr(LazyInt, _method, _function)
@@ -234,8 +244,8 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
 
 _MATH = {
     name: _of_math(name, getattr(math, name))
-    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "pow", "fabs", "fmod", "modf", "tanh",
-                 "isnan", "isinf", "isfinite")
+    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
+                 "tanh", "copysign", "isnan", "isinf", "isfinite")
     if hasattr(math, name)
 }  # fmt: skip
 

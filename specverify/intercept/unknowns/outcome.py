@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from specverify.intercept.unknowns.deferred import Categorical, is_open, known
+from specverify.intercept.unknowns.lazy_numbers import opened
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
+    elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
     independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)

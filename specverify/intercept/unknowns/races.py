@@ -22,14 +22,14 @@ from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of, law_of_first
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.given import drawn
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
 from specverify.intercept.unknowns.remembered import FRESH
 from specverify.intercept.unknowns.steps import plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
 
-_FAR = 700.0
-"""Of two clocks whose rates are apart by the exponential of this, the slow one does not win."""
+_FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
 _NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
 
 
@@ -47,7 +47,7 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
     asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
     decided something before that does not tell their order.
     """
-    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    scores = [entry if largest else applied("negative", entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
     if ahead is not None:
         return ahead
@@ -92,7 +92,7 @@ def _parts(score: Any) -> tuple[Any, ...]:
     """Return what a score is the largest of."""
     if not isinstance(score, Extreme):
         return (score,)
-    if not score.largest:
+    if not score.largest or score.rank:
         raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
     return score.parts
 
