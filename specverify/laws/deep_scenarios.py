@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, open_after, periodic_after
+from specverify.laws.certain_tables import CERTAIN, apart_after, open_after, periodic_after
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
@@ -32,6 +32,24 @@ def _lines() -> list[list[int]]:
     return sloped + [[_SIDE * x + y for y in range(_SIDE)] for x in range(_SIDE)]
 
 
+APART_SCENARIOS: Final = (
+    *(
+        Scenario(apart_after(place), vocabulary, (0,), horizon, seed=exponent)
+        for vocabulary, exponent, horizon, place in (
+            (4, 15, 2, 1),
+            (5, 13, 3, 2),
+            (6, 11, 5, 4),
+            (7, 9, 6, 3),
+            (9, 7, 7, 1),
+            (17, 6, 8, 7),
+        )
+    ),
+    Scenario(apart_after(3), 4, (0,), 3, seed=13),
+)
+"""Rows with a draft, and at last one without, in which p and q are apart by 2^-15 to 2^-6, each at another vocabulary.
+
+A tile of 2, 4, 8 ... tokens has a rest here, a round has 1, 2, 4, 5, 6 and 7 drafts.
+"""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree of four levels, two nodes in each; the second is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))
