@@ -251,5 +251,5 @@ def test_a_drafter_is_asked_for_eight_drafts_where_that_is_in_reach():
         return [*drafts[:4], *[0] * len(drafts[4:])], q
 
     subject = drafter_subject(propose, "a drafter", [(0,)])
-    assert [program.source.gamma for program in subject.programs] == [1, 2, 3, 5, 8]
+    assert [program.source.gamma for program in subject.programs] == [1, 2, 3, 5, 6, 8]
     assert [program.source.gamma for program in drafter_subject(propose, "it", [(0,)], (2,)).programs] == [2]
