@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import pytest
 
 from reference import greedy_law
-from specverify.laws.certain_tables import CERTAIN, certain_pair, is_certain, open_after, periodic_after
-from specverify.laws.deep_scenarios import CROWDED, LONG_SCENARIOS, deep_scenarios
+from specverify.laws.certain_tables import CERTAIN, apart_after, certain_pair, is_certain, open_after, periodic_after
+from specverify.laws.deep_scenarios import APART_SCENARIOS, CROWDED, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import SCENARIOS, scenario_task
 
@@ -54,7 +55,29 @@ def test_a_text_comes_back_to_its_period_behind_what_is_open():
         assert target(text)[len(text) % 3] == draft(text)[len(text) % 3] == 1
 
 
+@pytest.mark.parametrize("scenario", APART_SCENARIOS, ids=lambda scenario: scenario.name)
+def test_p_and_q_are_a_little_apart_where_they_are_open_and_nowhere_else(scenario):
+    target, draft = certain_pair(scenario.shape, scenario.vocabulary, scenario.seed)
+    (length,) = opened(scenario)
+    text, little = (0,) * length, Fraction(1, 2**scenario.seed)
+    p, q = target(text), draft(text)
+    assert sum(p) == sum(q) == 1
+    assert list(p - q)[-4:] == [-little, little, -little, little]
+    assert list(p)[-2:] == [little, 2 * little]
+    assert not any((p - q)[:-4])
+    for row in (p, q):
+        possible = row[row > 0].tolist()
+        assert len(set(possible)) == len(possible) == min(scenario.vocabulary, 9)
+    assert max(target((*text, 0))) == max(draft((*text, 0))) == 1
+
+
+def test_tiles_leave_a_token_over_and_a_row_without_a_draft_is_open_too():
+    assert all(any(item.vocabulary % tile == 1 for item in APART_SCENARIOS) for tile in (2, 3, 4, 5, 6, 8, 16, 32))
+    [bonus] = [item for item in APART_SCENARIOS if opened(item) == {item.horizon}]
+    assert bonus.shape == apart_after(2)
+
+
 def test_their_names_are_their_own():
-    everything = (*SCENARIOS, *deep_scenarios(8), CROWDED, *LONG_SCENARIOS)
+    everything = (*SCENARIOS, *deep_scenarios(8), CROWDED, *LONG_SCENARIOS, *APART_SCENARIOS)
     assert len({scenario.name for scenario in everything}) == len(everything)
     assert not any(is_certain(scenario.shape) for scenario in SCENARIOS)

@@ -10,9 +10,8 @@ import pytest
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.laws.deep_scenarios import LONG_SCENARIOS
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, made_subject
+from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
 
 GAMMA = 2
@@ -96,7 +95,7 @@ def test_a_right_engine_holds_in_every_scenario(make):
     found = check_engine(make)
     assert {verdict.status for verdict in found} == {Status.HOLDS}
     [law] = [verdict for verdict in found if verdict.check == "law_is_target"]
-    assert law.figures["cases"] == len(SCENARIOS) + len(LONG_SCENARIOS)
+    assert law.figures["cases"] == len(SCENARIOS) + len(CERTAIN_SCENARIOS)
     looked_into = {"acceptance_law", "draft_is_honest", "cache_equals_prefill"} & {verdict.check for verdict in found}
     assert len(looked_into) == (3 if make is watched else 0)
 

@@ -23,11 +23,16 @@ PERIODIC = "periodic_after"
 So a text comes back to its period behind the open rows: what looks tokens up in the text drafts them in vain and well,
 and blocks of a text are equal though what is before them is not.
 """
+APART = "apart_after"
+"""``apart_after_2``: behind texts of 2 tokens p and q are apart by 2^-seed, and have tokens as unlikely as that.
+
+A guard with a threshold takes such tokens for impossible, what is left of p for nothing, or p for q: see ``_apart``.
+"""
 
 
 def is_certain(shape: str) -> bool:
     """Return whether a shape is one of these."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART))
 
 
 def open_after(*lengths: int) -> str:
@@ -40,6 +45,11 @@ def periodic_after(*lengths: int) -> str:
     return "_".join([PERIODIC, *map(str, lengths)])
 
 
+def apart_after(length: int) -> str:
+    """Return the shape whose p and q are a little apart behind texts of this length."""
+    return f"{APART}_{length}"
+
+
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) of such a shape, as tables of ``Fraction``."""
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
@@ -47,7 +57,9 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
         rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
-        if len(tokens) in lengths:
+        if len(tokens) in lengths and shape.startswith(APART):
+            p, q = _apart(vocabulary, seed)
+        elif len(tokens) in lengths:
             p, q = ([rng.randint(1, 5) for _ in range(vocabulary)] for _ in range(2))
         elif shape.startswith(PERIODIC):
             p = q = _point(vocabulary, len(tokens) % vocabulary)
@@ -63,3 +75,18 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 
 def _point(vocabulary: int, token: int) -> list[int]:
     return [int(other == token) for other in range(vocabulary)]
+
+
+def _apart(vocabulary: int, exponent: int) -> tuple[list[int], list[int]]:
+    """Return weights of p and q that sum to ``2 << exponent``, apart by 2 of them at each of the last four tokens.
+
+    One likely token and one unlikely have less of p than of q, one likely token and one unlikely have more. Those
+    before them, five at most, are equally likely under both; no two tokens are equally likely under one.
+    """
+    whole = 2 << exponent
+    before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]
+    likely = whole // 2 - sum(before)
+    q = [*before, likely, whole // 2 - 6, 4, 2]
+    p = [*before, likely - 2, whole // 2 - 4, 2, 4]
+    none = [0] * (vocabulary - len(q))
+    return none + p, none + q

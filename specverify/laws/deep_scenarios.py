@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, open_after, periodic_after
+from specverify.laws.certain_tables import CERTAIN, apart_after, open_after, periodic_after
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
@@ -32,6 +32,18 @@ def _lines() -> list[list[int]]:
     return sloped + [[_SIDE * x + y for y in range(_SIDE)] for x in range(_SIDE)]
 
 
+APART_SCENARIOS: Final = (
+    *(
+        Scenario(apart_after(1), vocabulary, (0,), horizon, seed=exponent)
+        for vocabulary, exponent, horizon in ((4, 15, 2), (5, 13, 3), (6, 11, 3), (7, 9, 4), (9, 7, 4), (33, 6, 4))
+    ),
+    Scenario(apart_after(2), 4, (0,), 2, seed=13),
+)
+"""Rows in which p and q are apart by 2^-15 to 2^-6, each at another vocabulary; the last is one without a draft.
+
+A tile of 2, 4, 8, 16 or 32 tokens leaves a token over in one of them, and a top-k of 4 to 8 leaves one out. The more
+tokens have mass, the more coins there are behind the row: 1e-6 added to every q is within rounding then.
+"""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree of four levels, two nodes in each; the second is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))

@@ -15,10 +15,12 @@ from functools import partial
 from typing import Any
 
 from reference import Claim
+from specverify.laws.deep_scenarios import CROWDED
 from specverify.subjects.arrays import BareVerifier
-from specverify.subjects.batched_verifier import build, deep_rows, place_of, together
+from specverify.subjects.batched_verifier import build, crowded_variant, place_of, together
 from specverify.subjects.batches import BESIDE, Arguments, attempted
 from specverify.subjects.calls import Convert
+from specverify.subjects.deep import AtGamma, deep_of
 from specverify.subjects.logits_verifier import Setting, logits_rows, passed, processed, settings_of, untied_logits
 from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.verifier import setting_of_decoder, variant_of
@@ -47,7 +49,13 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        deep=deep_rows(verify, arguments_of(verify, full), gammas, _values(full), process=partial(processed, full)),
+        deep=deep_of(_crowded(verify, full), gammas, (CROWDED,), _crowded(verify, settings[0])),
+    )
+
+
+def _crowded(verify: BareVerifier, setting: Setting) -> AtGamma:
+    return partial(
+        crowded_variant, verify, arguments_of(verify, setting), _values(setting), partial(processed, setting)
     )
 
 

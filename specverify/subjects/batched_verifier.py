@@ -16,7 +16,7 @@ no path. ``rows_are_independent`` decides it together with a row that is as rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
@@ -42,7 +42,7 @@ from specverify.subjects.batches import (
     emitted,
     takes_lengths,
 )
-from specverify.subjects.deep import Deep, deep_of
+from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.verifier import (
@@ -81,7 +81,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        deep=deep_rows(verify, PROBABILITIES, gammas),
+        deep=deep_of(partial(crowded_variant, verify, PROBABILITIES, "", None), gammas, (CROWDED,)),
     )
 
 
@@ -94,22 +94,15 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
 
 
-def deep_rows(
-    verify: BareVerifier, arguments: Arguments, gammas: tuple[int, ...] | None, said: str = "", **more: Any
-) -> Deep:
-    """Return what is looked at of a verifier of batches beyond its variants: more drafts, and a crowd of rows.
-
-    ``said`` is what a variant's name has behind its gamma, ``more`` what it has besides.
-    """
-    return deep_of(partial(_crowded, verify, arguments, said, more), gammas, (CROWDED,))
-
-
-def _crowded(verify: BareVerifier, arguments: Arguments, said: str, more: Mapping[str, Any], gamma: int) -> Variant:
+def crowded_variant(
+    verify: BareVerifier, arguments: Arguments, said: str, process: Callable[[Task], Task] | None, gamma: int
+) -> Variant:
+    """Return the variant in a crowd of rows; ``said`` is what its name has behind gamma."""
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
         partial(build, verify, arguments, gamma, CROWD),
         joint=partial(crowd_together, verify, arguments),
-        **more,
+        process=process,
     )
 
 

@@ -1,12 +1,13 @@
-"""A verifier at more drafts than its variants have: in scenarios that are certain but for a few rows."""
+"""A verifier at more drafts than its variants have, and where p and q are a little apart: most rows are certain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.laws.deep_scenarios import DEEP_GAMMA, deep_scenarios
+from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_GAMMA, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.scenarios import Scenario
@@ -14,37 +15,56 @@ from specverify.subjects.subject import InScenario, Variant
 
 Cases = tuple[tuple[Variant, Scenario], ...]
 Deep = Callable[[], Cases]
+AtGamma = Callable[[int], Variant]
 FEWER = 4
 """Drafts that are tried where it does not run on ``DEEP_GAMMA``."""
 ORDINARY = 3
 """Drafts that the ordinary scenarios show."""
+LEAST: Final = 2
+"""Drafts that every verifier is looked at with, where nobody says how many."""
 
 
-def deep_of(variant: Callable[[int], Variant], gammas: tuple[int, ...] | None, more: tuple[Scenario, ...] = ()) -> Deep:
+def deep_of(
+    variant: AtGamma,
+    gammas: tuple[int, ...] | None,
+    more: tuple[Scenario, ...] = (),
+    plain: AtGamma | None = None,
+) -> Deep:
     """Return what is looked at of a verifier beyond the ordinary scenarios, ``variant(gamma)`` being its variants.
 
     With ``gammas`` left out it is run once to see whether it takes so many drafts: one that is made for fewer raises,
     and is looked at with what it takes. Of gammas that somebody gave it is the largest. ``more`` are scenarios besides.
+    ``plain(gamma)`` are the variants that cut nothing off p, for where p and q are a little apart.
     """
-    return partial(_deep, variant, gammas, more)
+    return partial(_deep, variant, gammas, more, plain or variant)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
     """Return the variant in these scenarios, or nowhere if it raises in the first of them."""
-    here = InScenario(variant, scenarios[0], rational=False)
+    return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
+
+
+def _runs_in(variant: Variant, scenario: Scenario) -> bool:
+    here = InScenario(variant, scenario, rational=False)
     try:
         whole_run(here.decoder, here.prompt)(Tape(0))
     except NeedsValue:
         pass
     except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
-        return ()
-    return tuple((variant, scenario) for scenario in scenarios)
+        return False
+    return True
 
 
-def _deep(variant: Callable[[int], Variant], gammas: tuple[int, ...] | None, more: tuple[Scenario, ...]) -> Cases:
-    if gammas:
-        most = max(gammas)
-        scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
-        return tuple((variant(most), scenario) for scenario in scenarios)
-    tried = (where_it_runs(variant(gamma), (*deep_scenarios(gamma), *more)) for gamma in (DEEP_GAMMA, FEWER))
-    return next(filter(None, tried), ())
+def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario, ...], plain: AtGamma) -> Cases:
+    most = max(gammas) if gammas else _most(variant)
+    scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
+    return (
+        *((variant(most), scenario) for scenario in scenarios),
+        *((plain(most), scenario) for scenario in APART_SCENARIOS),
+    )
+
+
+def _most(variant: AtGamma) -> int:
+    """Return the most drafts that it is looked at with where nobody says."""
+    tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
+    return next(tried, LEAST)

@@ -25,9 +25,9 @@ from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 Propose = Callable[[Tokens, int], Any]
 
 
-GAMMAS, DEEP_GAMMAS = (1, 2, 3), (5, 8)
+GAMMAS, DEEP_GAMMAS = (1, 2, 3), (5, 6, 8)
 MOST_PATHS = 2000
-"""Of a drafter at ``DEEP_GAMMAS``: 8 drafts of two tokens, 5 of four; of one that draws nothing there is one path."""
+"""Of a drafter at ``DEEP_GAMMAS``: 8 drafts of two tokens, 6 of three, 5 of four; of one that draws nothing, one."""
 
 
 def drafter_subject(

@@ -55,8 +55,12 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return those of ``KERNEL_GAMMA`` drafts whose rows are certain but behind two numbers of drafts."""
-    found = []
+    """Return those of ``KERNEL_GAMMA`` drafts whose rows are certain but behind two numbers of drafts.
+
+    Of the first, p and q are a little apart there.
+    """
+    exponent = 7 if kernel.short else 11
+    found = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
     for table, places in enumerate(combinations(range(KERNEL_GAMMA + 1), 2)):
         pair = PAIRS[table % len(PAIRS)]
         models = race_tables(4, table, KERNEL_GAMMA, pair) if kernel.race else grid_tables(SIZE, 4, table)
@@ -96,3 +100,23 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
         return p * Fraction(1, denominator), q * Fraction(1, denominator)
 
     return (lambda tokens: both(tokens)[0]), (lambda tokens: both(tokens)[1])
+
+
+def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) apart by 2^-exponent at two tokens, in one way after the prompt and in another elsewhere.
+
+    One row has an unlikely token that p has more of, the other one that it has less of: a threshold takes the
+    difference for nothing, or the token for impossible. Floats of eight bits hold the rows for 2^-7.
+    """
+    little, half = Fraction(1, 2**exponent), Fraction(1, 2)
+    rows = np.array(
+        [
+            [[half - little, half - little, 2 * little], [half, half - little, little]],
+            [[little, half, half - little], [2 * little, half - little, half - little]],
+        ]
+    )
+
+    def pair(tokens: Tokens) -> Any:
+        return rows[int(len(tokens) > len(PROMPT))]
+
+    return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])

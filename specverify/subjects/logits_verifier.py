@@ -56,7 +56,7 @@ UNTIED = 0.01
 def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others.
 
-    With more drafts (``deep``) its law is looked at in the setting of most truncations.
+    With more drafts (``deep``) its law is looked at in the setting of most truncations, and in the first.
     """
     chosen, settings = gammas or (2,), settings_of(verify)
     most = max(chosen)
@@ -78,7 +78,11 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        deep=deep_of(partial(variant_at, verify, setting=sampled), gammas),
+        deep=deep_of(
+            partial(variant_at, verify, setting=sampled),
+            gammas,
+            plain=partial(variant_at, verify, setting=settings[0]),
+        ),
     )
 
 

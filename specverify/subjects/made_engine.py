@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, LanguageModel, Pmf, Tokens
-from specverify.laws.deep_scenarios import LONG_SCENARIOS
+from specverify.laws.deep_scenarios import APART_SCENARIOS, LONG_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
@@ -81,8 +81,10 @@ SCENARIOS = (
 )
 """Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap.
 
-What shows late is looked for in ``LONG_SCENARIOS``, which are certain but for a few rows.
+What shows late is looked for in ``LONG_SCENARIOS``, and thresholds and vocabularies in ``APART_SCENARIOS``: both are
+certain but for a few rows.
 """
+CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *APART_SCENARIOS)
 MOST_PATHS = 4000
 """Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
 REPLAYS, LONG_REPLAYS = 20, 4
@@ -102,7 +104,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
         claims=LOSSLESS,
         rational=False,
         programs=(
-            *(_program(make, scenario, first) for scenario in (*SCENARIOS, *LONG_SCENARIOS)),
+            *(_program(make, scenario, first) for scenario in (*SCENARIOS, *CERTAIN_SCENARIOS)),
             *(_serving(make, requests, first) for requests in _requests(first)),
         ),
         settings=(
@@ -118,7 +120,7 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
         partial(_law, make, scenario),
-        replays=LONG_REPLAYS if scenario in LONG_SCENARIOS else REPLAYS,
+        replays=LONG_REPLAYS if scenario in CERTAIN_SCENARIOS else REPLAYS,
         rows=partial(_rows, scenario),
         most_paths=MOST_PATHS,
     )

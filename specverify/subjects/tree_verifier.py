@@ -43,7 +43,7 @@ from reference.trees import children, path_tokens
 from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import DEEP_TREE, TREE_SCENARIOS, WIDE, WIDE_TREE
+from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_TREE, TREE_SCENARIOS, WIDE, WIDE_TREE
 from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, Given, called
@@ -103,7 +103,7 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
     """Return the subject of a verifier of trees, drawn as ``drafts`` says; it claims to be lossless and optimal.
 
     ``trees`` are the shapes to examine it with, each as its parents. Where they are left out its law is looked at with
-    ``DEEP_TREE`` and ``WIDE_TREE`` too, if it runs on them.
+    ``DEEP_TREE`` and ``WIDE_TREE`` too, and with one draft where p and q are a little apart, if it runs on them.
     """
     shapes = trees or DRAFTING[drafts].trees
     variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
@@ -112,7 +112,7 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
 
 
 def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
-    found = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)))
+    found = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), APART_SCENARIOS))
     made = ((_variant(partial(build, verify, drafts, shape), drafts, shape), where) for shape, where in found)
     return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
 

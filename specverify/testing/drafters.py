@@ -32,8 +32,9 @@ def check_drafter(
     random calls (torch, NumPy, random) are answered, and its law is enumerated. ``draft`` is the model whose pmfs q
     should be, tokens -> pmf, where there is one: what a stale cache reports is not that.
 
-    ``gammas`` are 1 to 3 unless told otherwise, and after the last prompt 5 and 8 too where fewer than two thousand
-    drafts are possible: nothing is said of more. Keep gammas and the vocabulary small: every draft is followed.
+    ``gammas`` are 1 to 3 unless told otherwise, and after the last prompt 5, 6 and 8 too where fewer than two
+    thousand drafts are possible: nothing is said of more. Keep gammas and the vocabulary small, every draft is
+    followed.
     """
     check_callable(propose, "the drafter", arguments=2)
     if draft is not None:

@@ -1,0 +1,266 @@
+"""Thresholds between 1e-4 and 1e-2, and vocabularies that no tile divides: wrong in every form, right beside each."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.batched_logits import batched_logits_subject
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.drafter import drafter_subject
+from specverify.subjects.external import decode_subject
+from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.tree_verifier import tree_subject
+from specverify.subjects.verifier import verifier_subject
+
+
+def drawn(weights):
+    return random.choices(range(len(weights)), list(weights))[0]
+
+
+def ratio(p, q, token):
+    return p[token] / q[token]
+
+
+def left(p, q):
+    return np.maximum(p - q, 0)
+
+
+def as_they_are(p, q):
+    return p, q
+
+
+def scaled(rows):
+    return rows / rows.sum(-1, keepdims=True)
+
+
+def verify(p, q, draft_tokens, rows=as_they_are, accept=ratio, owed=left, enough=lambda rest: rest.sum() > 0):
+    """Speculative sampling: of processed ``rows``, by ``accept``, and after a rejection from ``owed`` or from p."""
+    p, q = rows(p, q)
+    for i, token in enumerate(draft_tokens):
+        if not random.random() < accept(p[i], q[i], token):
+            rest = owed(p[i], q[i])
+            return [*draft_tokens[:i], drawn(rest if enough(rest) else p[i])]
+    return [*draft_tokens, drawn(p[-1])]
+
+
+# What is done with a threshold
+
+
+def cut(tau):
+    return {"rows": lambda p, q: (scaled(np.where(p < tau, 0, p)), q)}
+
+
+def nucleus(tau):
+    def rows(p, q):
+        order = (-p).argsort(axis=-1)
+        ranked = np.take_along_axis(p, order, -1)
+        kept = np.zeros_like(p)
+        np.put_along_axis(kept, order, ranked * (ranked.cumsum(-1) - ranked < 1 - tau), -1)
+        return scaled(kept), q
+
+    return {"rows": rows}
+
+
+def unlikely(tau):
+    return {"rows": lambda p, q: (scaled(np.where(p < tau * p.max(-1, keepdims=True), 0, p)), q)}
+
+
+def by_q_above(tau):
+    return {"accept": lambda p, q, token: p[token] / max(q[token], tau)}
+
+
+def likely_enough(tau):
+    return {"accept": lambda p, q, token: 1.0 if ratio(p, q, token) > 1 - tau else ratio(p, q, token)}
+
+
+def equal(tau):
+    return {"accept": lambda p, q, token: 1.0 if abs(p[token] - q[token]) < tau else ratio(p, q, token)}
+
+
+def all_equal(tau):
+    return {"accept": lambda p, q, token: 1.0 if np.allclose(p, q, rtol=0, atol=tau) else ratio(p, q, token)}
+
+
+def impossible_draft(tau):
+    return {"accept": lambda p, q, token: 1.0 if q[token] < tau else ratio(p, q, token)}
+
+
+def rounded(tau):
+    return {"accept": lambda p, q, token: round(ratio(p, q, token), -int(np.log10(tau)))}
+
+
+THRESHOLDS = {
+    "any of the residual above": lambda tau: {"enough": lambda rest: (rest > tau).any()},
+    "the residual sums to more": lambda tau: {"enough": lambda rest: rest.sum() > tau},
+    "q clamped": lambda tau: {"rows": lambda p, q: (p, np.maximum(q, tau))},
+    "q of the ratio clamped": by_q_above,
+    "p cut": cut,
+    "the nucleus": nucleus,
+    "unlikely beside the likeliest": unlikely,
+    "p/q nearly 1": likely_enough,
+    "p nearly q at the draft": equal,
+    "p nearly q": all_equal,
+    "q taken for 0": impossible_draft,
+    "q of the residual taken for 0": lambda tau: {"owed": lambda p, q: left(p, np.where(q < tau, 0, q))},
+    "the ratio rounded": rounded,
+}
+
+
+def where_apart(subject):
+    """Return the subject in the scenarios of rows that are a little apart, and in nothing else."""
+    found = [case for case in subject.deep() if case[1].shape.startswith("apart")]
+    programs = [program for program in subject.programs if program.name.startswith("apart")]
+    return subject._replace(variants=(), deep=lambda: found, programs=tuple(programs))
+
+
+def status_of(subject):
+    return run_check(where_apart(subject), check_named("law_is_target"), Checklist(())).status
+
+
+@pytest.mark.parametrize("tau", [1e-2, 1e-3, 1.3e-4])
+@pytest.mark.parametrize("guard", THRESHOLDS)
+def test_a_threshold_is_refuted(guard, tau):
+    wrong = partial(verify, **THRESHOLDS[guard](tau))
+    if (guard, tau) == ("the ratio rounded", 1.3e-4):
+        wrong = partial(verify, **rounded(1e-3))
+    assert status_of(verifier_subject(wrong, "a verifier")) is Status.REFUTED
+
+
+@pytest.mark.parametrize("tau", [1e-20, 1e-10, 1e-8, 1e-6])
+@pytest.mark.parametrize("guard", THRESHOLDS)
+def test_a_threshold_that_only_rounding_meets_holds(guard, tau):
+    right = partial(verify, **THRESHOLDS[guard](tau))
+    assert status_of(verifier_subject(right, "a verifier")) is Status.HOLDS
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-8, 1e-6])
+def test_an_epsilon_that_is_added_to_q_is_within_rounding(epsilon):
+    right = partial(verify, accept=lambda p, q, token: p[token] / (q[token] + epsilon))
+    assert status_of(verifier_subject(right, "a verifier")) is Status.HOLDS
+
+
+def likeliest(number):
+    """Cut p to so many tokens, as a top-k that was left on."""
+
+    def rows(p, q):
+        least = np.sort(p, axis=-1)[:, -min(number, p.shape[-1])]
+        return scaled(np.where(p < least[:, None], 0, p)), q
+
+    return {"rows": rows}
+
+
+def rest_lost(tile):
+    """Lose what is left of p where it stands behind the last whole tile."""
+
+    def owed(p, q):
+        rest = left(p, q)
+        if len(p) > tile:
+            rest[len(p) // tile * tile :] = 0
+        return rest
+
+    return {"owed": owed}
+
+
+WRONG = {
+    **{f"top {number}": likeliest(number) for number in (4, 5, 6, 8)},
+    **{f"tiles of {tile}": rest_lost(tile) for tile in (4, 5, 8, 16, 32)},
+    "the residual": {"enough": lambda rest: rest.sum() > 1e-3},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_shows_at_five_tokens_or_more_is_refuted(wrong):
+    assert status_of(verifier_subject(partial(verify, **WRONG[wrong]), "a verifier")) is Status.REFUTED
+
+
+def of_rows(**parts):
+    def verifier(p, q, draft_tokens, lengths):
+        rows = zip(p, q, draft_tokens, lengths, strict=True)
+        return [verify(p[: n + 1], q[:n], drafts[:n], **parts) for p, q, drafts, n in rows]
+
+    return batched_subject(verifier, "a verifier")
+
+
+def softmax(logits, temperature):
+    return scaled(np.exp((logits - logits.max(-1, keepdims=True)) / temperature))
+
+
+def of_logits(**parts):
+    def verifier(target_logits, draft_logits, draft_tokens, temperature):
+        return verify(softmax(target_logits, temperature), softmax(draft_logits, temperature), draft_tokens, **parts)
+
+    return logits_subject(verifier, "a verifier")
+
+
+def of_batched_logits(**parts):
+    def verifier(target_logits, draft_logits, draft_tokens, temperature):
+        p, q = softmax(target_logits, temperature), softmax(draft_logits, temperature)
+        return [verify(*row, **parts) for row in zip(p, q, draft_tokens, strict=True)]
+
+    return batched_logits_subject(verifier, "a verifier")
+
+
+def of_tree(**parts):
+    def verifier(p, q, parents, tokens):
+        if list(parents) != [-1]:
+            raise NotImplementedError("a tree of one draft")
+        return verify(p, q, tokens, **parts)
+
+    return tree_subject(verifier, "a verifier", "with_replacement")
+
+
+def of_round(**parts):
+    def one_round(draws, target, draft, tokens):
+        q = draft(tokens)
+        token = draws.categorical(q, ("draft",))
+        p = target(tokens)
+        coin = np.array([min(1, ratio(p, q, token)), max(0, 1 - ratio(p, q, token))])
+        if draws.categorical(coin, ("accept",)) == 0:
+            return (token,)
+        rest = np.maximum(p - q, 0 * p)
+        enough = parts.get("enough", lambda rest: rest.sum() > 0)(rest)
+        return (draws.categorical(rest / rest.sum() if enough else p, ("residual",)),)
+
+    return decode_subject(one_round, "a round")
+
+
+def of_engine(**parts):
+    def make(scenario):
+        def decode():
+            text = list(scenario.prompt)
+            while len(text) < len(scenario.prompt) + scenario.horizon:
+                drafts, q = [], []
+                for _ in range(3):
+                    q.append(scenario.draft((*text, *drafts)))
+                    drafts.append(drawn(q[-1]))
+                p = [scenario.target((*text, *drafts[:i])) for i in range(4)]
+                text += verify(np.array(p), np.array(q), drafts, **parts)
+            return text[len(scenario.prompt) :]
+
+        return decode
+
+    return made_subject(make, "an engine")
+
+
+@pytest.mark.parametrize("form", [of_rows, of_logits, of_batched_logits, of_tree, of_round, of_engine])
+def test_every_form_is_shown_rows_that_are_a_little_apart(form):
+    assert status_of(form()) is Status.HOLDS
+    assert status_of(form(**WRONG["the residual"])) is Status.REFUTED
+
+
+def test_a_sixth_draft_of_three_tokens_is_followed():
+    def propose(tokens, gamma):
+        q = np.array([[0.5, 0.3, 0.2]] * gamma)
+        return [drawn(row if i < 5 else [1, 1, 1]) for i, row in enumerate(q)], q
+
+    subject = drafter_subject(propose, "a drafter", [(0,)])
+    assert subject.programs[-1].source.gamma == 8
+    assert subject.programs[-2].source.gamma == 6
