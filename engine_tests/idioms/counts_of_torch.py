@@ -73,7 +73,7 @@ def padding_never_accepted(p, q):
     return (u < ratio).int().cumprod(0).sum()
 
 
-@count("torch", wrong=("~drafted, 1.0", "drafted, 0.5"))
+@count("torch", wrong=("u < ratio", "u < ratio * ratio"))
 def padding_masked(p, q):
     """``masked_fill`` of the uniforms."""
     ratio = torch.nn.functional.pad(p / q, (0, 1), value=1.0)

@@ -264,3 +264,20 @@ def test_a_sixth_draft_of_three_tokens_is_followed():
     subject = drafter_subject(propose, "a drafter", [(0,)])
     assert subject.programs[-1].source.gamma == 8
     assert subject.programs[-2].source.gamma == 6
+
+
+def test_who_puts_all_tokens_in_order_is_looked_at_where_the_orders_are_few():
+    """An order of 33 tokens has no end of paths; the rows that have too many are left out, and counted."""
+
+    def in_some_order(weights):
+        order = np.random.permutation(len(weights))  # noqa: NPY002 - by whatever generator
+        return int(order[drawn(weights[order])])
+
+    def ordered(p, q, draft_tokens):
+        [token] = draft_tokens
+        kept = random.random() < p[0][token] / q[0][token]
+        return [token, drawn(p[1])] if kept else [in_some_order(left(p[0], q[0]))]
+
+    verdict = run_check(verifier_subject(ordered, "ordered", (1,)), check_named("law_is_target"), Checklist(()))
+    assert verdict.status is Status.HOLDS
+    assert verdict.figures["skipped"] > 0

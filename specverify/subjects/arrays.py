@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain
 from types import CodeType, ModuleType
@@ -42,7 +43,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 
     It raises ``NotAFunctionOfItsDraws`` in the place of arrays where the first calls are not those that come later.
     """
-    with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
+    with suppress(Exception), seeded(0), _errors_in_threads_unsaid():  # what it imports, it imports here, unanswered
         attempt(verify, _in_numpy)
     begun: dict[Convert, list[Any]] = {}
     found = _chosen(verify, attempt, begun)
@@ -131,7 +132,7 @@ def _failure(
     told[convert] = []
     for tape, forced in _WAYS:
         try:
-            with answered_everywhere(Tape(tape), forced):
+            with _errors_in_threads_unsaid(), answered_everywhere(Tape(tape), forced):
                 answer = attempt(verify, convert)
             told[convert].append(answer if _is_of_numbers(answer) else None)
         except NeedsValue:
@@ -139,6 +140,22 @@ def _failure(
         except Exception as error:  # noqa: BLE001 - it may refuse arrays in any way
             return error
     return None
+
+
+@contextmanager
+def _errors_in_threads_unsaid() -> Iterator[None]:
+    """Print no error of a thread that was given arrays of the wrong kind; ours are told as ever."""
+    before = threading.excepthook
+
+    def only_ours(args: Any) -> None:
+        if isinstance(args.exc_value, (NeedsValue, NotAFunctionOfItsDraws)):
+            before(args)
+
+    threading.excepthook = only_ours
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _is_of_numbers(answer: Any) -> bool:
