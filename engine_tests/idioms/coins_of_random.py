@@ -143,15 +143,6 @@ def counted(p, q):
     return (random.random() < p / q) + 0 == 1
 
 
-@coin("random", wrong=("random.setstate(before)", "random.seed()"))
-def state_is_looked_at(p, q):
-    """A number is looked at, the state put back, and the number drawn again."""
-    before = random.getstate()
-    first = random.random()
-    random.setstate(before)
-    return bool(first < p / q) if random.random() < p / q else False
-
-
 @coin("random", wrong=(".random() < p / q", ".random() < p"))
 def generator_of_a_drawn_seed(p, q):
     """A generator with a seed that is drawn."""

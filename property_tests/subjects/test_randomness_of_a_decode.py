@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 
 import numpy as np
 import pytest
@@ -91,21 +90,3 @@ def test_a_decode_ends_where_a_token_is_none():
 
     assert verdict_of(verify).status is Status.HOLDS
     assert verdict_of(verify, LAW).status is Status.REFUTED
-
-
-def drawn_again(p, q, draft_tokens, once=1.0):
-    """Draw a number, put the state of the generator back, and draw it again: for the same decision, or another."""
-    for i, token in enumerate(draft_tokens.tolist()):
-        before, ratio = random.getstate(), p[i, token] / q[i, token]
-        likely = random.random() < once * ratio
-        random.setstate(before)
-        if not (random.random() < ratio and (likely or once < 1)):
-            return [*draft_tokens[:i].tolist(), random.choices(range(len(p[i])), owed(p[i], q[i]).tolist())[0]]
-    return [*draft_tokens.tolist(), random.choices(range(len(p[-1])), p[-1].tolist())[0]]
-
-
-def test_a_number_that_is_drawn_again_for_the_same_decision_decides_once():
-    assert verdict_of(drawn_again).status is Status.HOLDS
-    named = verdict_of(partial(drawn_again, once=0.5))
-    assert named.status is Status.REFUTED
-    assert "draw from one state of a generator" in named.statement

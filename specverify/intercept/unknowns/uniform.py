@@ -89,8 +89,7 @@ class Uniform:
         if isnan(bound) or not 0 < bound < 1:
             return bound >= 1
         known = self.known
-        if min(abs(bound - known.low), abs(bound - known.high)) > audit.ROUNDING:
-            look(self.draw)  # else it is asked what is known: a number that is drawn again for the same decision
+        look(self.draw)
         self._placed(place)
         low, at, high = map(known.share_below, (known.low, min(max(bound, known.low), known.high), known.high))
         width = high - low
