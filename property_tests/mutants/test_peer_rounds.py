@@ -46,6 +46,7 @@ def test_hidden_random_numbers_are_answered_as_draws():
     assert answered.independent
 
 
+@pytest.mark.thorough
 def test_draws_by_name_are_not_taken_for_hidden_random_numbers():
     """Whoever answers them draws from generators of his own, inside the same block."""
     several = STATISTICS["vLLM V2 wide"]._replace(vocabulary=150, samples=15_000)

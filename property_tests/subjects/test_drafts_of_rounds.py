@@ -130,6 +130,7 @@ def test_acceptance_is_read_off_the_same_rounds():
     assert {verdict.status for verdict in found} == {Status.HOLDS}
 
 
+@pytest.mark.thorough
 def test_every_row_that_shows_its_drafting_drafts_what_it_shows():
     shown = [row for row in ALGORITHMS if CHECK.obstacle(algorithm_subject(row)) is None]
     assert len(shown) > 50

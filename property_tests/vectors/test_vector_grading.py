@@ -69,6 +69,7 @@ def wrong_answers(answer):
     yield {"refused": True}
 
 
+@pytest.mark.thorough
 def test_every_changed_answer_fails():
     """A negative control: of each vector an answer that is wrong in one thing."""
     for vector in in_group()[::4]:
