@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from reference import Claim, Draws
 from specverify.base.verdict import Evidence, Examination
-from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import APART_SCENARIOS
 from specverify.laws.enumeration import decoder_law, whole_run
@@ -26,6 +25,8 @@ PATHS_IN_REACH = 4000
 """What one case may take of a decode that cannot be followed round by round."""
 PATHS_WHERE_APART = 2000
 """The same of one round where p and q are a little apart."""
+ORDERED = 5
+"""Tokens whose orders can all be followed."""
 
 
 class Conditions(NamedTuple):
@@ -121,10 +122,15 @@ def beyond_reach(case: Case) -> bool:
         return False
     if case.subject.whole:
         return paths_of_whole(here) > PATHS_IN_REACH
-    if here.scenario in APART_SCENARIOS:
+    if here.scenario in APART_SCENARIOS and here.scenario.vocabulary > ORDERED:
         return paths_where_apart(here) > PATHS_WHERE_APART
     certain = case.subject.most_runs == math.inf or is_certain(here.scenario.shape)
     return not certain and runs_by_round(here) > case.subject.most_runs
+
+
+def may_be_refused(case: Case) -> bool:
+    """Return whether it is left out where one draw has too many outcomes: they are fewer in the other cases."""
+    return isinstance(case.situation, InScenario) and case.situation.scenario in APART_SCENARIOS
 
 
 @lru_cache(maxsize=64)
@@ -145,20 +151,12 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_where_apart(here: InScenario) -> float:
-    """Return about how many paths a round has where p and q are a little apart; infinity where a draw has too many.
+    """Return about how many paths a round has where p and q are a little apart.
 
     The vocabularies are larger there than elsewhere, and whoever puts all tokens in order has a path for each order.
     """
-    decoder, refused = here.decoder, []
-
-    def first_round(draws: Draws) -> None:
-        try:
-            decoder.step(draws, decoder.init(here.prompt))
-        except NeedsValue as refusal:
-            refused.append(refusal)
-
-    paths = estimated_paths(first_round, probes=8)
-    return math.inf if refused else paths
+    decoder = here.decoder
+    return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
 from specverify.checks._replays import noticed
-from specverify.checks.check import beyond_reach, only_sampled
+from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
@@ -214,7 +214,13 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         if beyond_reach(case):
             skipped += 1
             continue
-        examined.append((case, case.examine(checklist.conditions)))
+        try:
+            examined.append((case, case.examine(checklist.conditions)))
+        except (EnumerationTooLarge, NeedsValue):
+            if not may_be_refused(case):
+                raise
+            skipped += 1
+            continue
         if examined[-1][1].failed:
             break
     verdict = _judge(subject, check, examined, checklist.conditions)
