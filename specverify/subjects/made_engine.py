@@ -35,7 +35,6 @@ from specverify.subjects.requests import (
     Requests,
     law_of_all,
     rows_of,
-    rows_of_all,
     served,
     takes_prompt,
 )
@@ -149,7 +148,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         partial(_law_of_requests, make, requests),
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
-        rows=partial(rows_of_all, requests),
+        rows=partial(_rows_of_requests, requests),
         most_paths=MOST_PATHS,
     )
 
@@ -212,8 +211,10 @@ def _opened(
         decode: Decode = getattr(_made(make, scenario), which)
         return decode
 
-    again = anew if takes_prompt(getattr(_as_made(make, scenario), which)) else None
-    with opened(anew(), (), forced_uniform, scenario.horizon, again) as program:
+    made = _as_made(make, scenario)
+    decode = getattr(made, which)
+    again = anew if takes_prompt(decode) else None
+    with opened(_asked(decode, scenario.prompt, made.batched), (), forced_uniform, scenario.horizon, again) as program:
         yield program
 
 
@@ -258,6 +259,14 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
     models, tokens = _models(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
+
+
+def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
+    """Return the same for each request, ``new`` being all their texts laid end to end."""
+    length, found = requests.scenario.horizon, dict[Tokens, Mapping[str, Pmf]]()
+    for place, each in enumerate(requests.each):
+        found |= _rows(each, new[place * length : (place + 1) * length])
+    return found
 
 
 def _logits(scenario: Scenario, new: Tokens) -> Any:

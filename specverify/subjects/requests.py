@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from reference import Pmf, Tokens
+from reference import Tokens
 from reference.arguments import shown
 from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.law import target_law
@@ -160,14 +160,3 @@ def law_of_all(laws: Any) -> dict[Tokens, Any]:
     for law in laws:
         joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}
     return joint
-
-
-def rows_of_all(requests: Requests, new: Tokens) -> dict[Tokens, dict[str, Pmf]]:
-    """Return p and q after each prompt and on the way through each text, of which ``new`` are all laid end to end."""
-    found: dict[Tokens, dict[str, Pmf]] = {}
-    for number, each in enumerate(requests.each):
-        models, text = handed_task(each, rational=False), new[number * each.horizon : (number + 1) * each.horizon]
-        for length in range(max(len(text), 1)):
-            tokens = each.prompt + text[:length]
-            found[tokens] = {"p": models.target(tokens)} | ({"q": models.draft(tokens)} if models.draft else {})
-    return found
