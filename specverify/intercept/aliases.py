@@ -93,7 +93,7 @@ def find_aliases(everything: Everything) -> None:
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
     elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
-    _found[:] = [Alias(place, item, _answer_of(item)) for place, item, _ in places_of(elsewhere, everything, items)]
+    _found[:] = [Alias(place, item, _answer_of(item)) for place, item in _places_of(elsewhere, everything, items)]
     watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
     answers.watched[:] = [
         (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
@@ -163,8 +163,8 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[Place, Any, Any]]:
-    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds and who holds it.
+def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[Place, Any]]:
+    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds.
 
     The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
     """
@@ -174,11 +174,12 @@ def places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> It
     tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
     functions = everything.of(types.FunctionType) if tuples else []
     for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):
-        for place in _places(holder, wanted, everything):
-            yield place, place.look(), holder
+        for place in places_in(holder, wanted, everything):
+            yield place, place.look()
 
 
-def _places(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
+def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
+    """Yield the places in ``holder`` of what is ``wanted``, by its identity; none in what cannot be exchanged."""
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
             keys = [key for key, item in list(holder.items()) if id(item) in wanted]

@@ -8,6 +8,7 @@ replay differs where one does.
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import os
 import sys
 import time
@@ -17,7 +18,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from specverify.intercept.aliases import Alias, Everything, Place, exchanged, places_of
+from specverify.intercept.aliases import Alias, Everything, Place, exchanged, places_in
 from specverify.intercept.block import current
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.uniform import NeedsValue
@@ -90,9 +91,10 @@ def find_sources(everything: Everything) -> None:
     _PLACES.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     _PLACES[:] = [
-        (place, item)
-        for place, item, holder in places_of(items, everything)
+        (place, place.look())
+        for holder in gc.get_referrers(*items)
         if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
+        for place in places_in(holder, set(map(id, items)), everything)
     ]
 
 
