@@ -55,7 +55,7 @@ def rounding_of(texts: tuple[Text, ...], *, batched: bool = False) -> Measured:
     return measure(texts[0].model, [(text.prompt, text.plain) for text in texts], batched=batched)
 
 
-@pytest.mark.thorough(keep=40)
+@pytest.mark.thorough(keep=48)
 @ATTENDING
 @CACHED
 def test_cached_decoding_differs_by_near_ties_only(

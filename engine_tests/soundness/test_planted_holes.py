@@ -220,7 +220,7 @@ program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.R
 """Nothing runs it before the enumeration does."""
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [("", "holds"), (UNREADY, "unknown")],

@@ -60,6 +60,7 @@ def law_of_the_model():
     return {(token,): weight / sum(weights) for token, weight in enumerate(weights)}
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("residual", [True, False], ids=["right", "wrong"])
 @pytest.mark.parametrize("slow", [partial(plain, row_of_a_seed, chosen), law_of_the_model()], ids=["a call", "a law"])
 def test_rows_drawn_in_the_call_are_told_from_what_is_sampled(residual, slow):
@@ -99,6 +100,7 @@ def of_numpy_without_a_seed():
     return decode(rows, chosen, np.random.default_rng().random)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "fast", [all_of_one_seed, held_beside_the_global_one, of_numpy_without_a_seed], ids=lambda fast: fast.__name__
 )

@@ -52,7 +52,7 @@ def law_is_target(first, dtype, recover):
     return next(verdict for verdict in found if verdict.check == "law_is_target")
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("first", IDS)
 def test_the_verdict_is_the_same_wherever_the_ids_begin(first, dtype):

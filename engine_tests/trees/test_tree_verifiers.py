@@ -60,7 +60,7 @@ WRONG = {
 }
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=13)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_twin_is_refuted_and_its_tree_is_drawn(name):
     verify, drafts = WRONG[name]

@@ -52,6 +52,7 @@ def test_vectorised_torch_holds(verify, check):
     assert verdict.figures["tv"] < 1e-12
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "verify", [batched_verifiers.shared_coins, batched_verifiers.shared_noise], ids=lambda f: f.__name__
 )

@@ -127,6 +127,7 @@ def test_rows_of_a_small_vocabulary_do_not_show_it(name):
     assert judged(WRONG[name], shapes("at edges", "peaked", "padded", size=500, gamma=2)).status is not Status.REFUTED
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_lost_token_is_named_in_every_dtype(dtype):
     """The bound of bfloat16 on a whole law is as large as the law; on a token it is a few percent of that."""
@@ -151,6 +152,7 @@ def test_a_residual_in_bfloat16_of_rows_in_float32_is_told_what_it_costs():
     assert "in float64" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_a_cumulated_row_in_float32_is_too_coarse_for_so_many_tokens_and_one_in_float64_is_not():
     coarse, fine = (judged(by_lookup(lookup), shapes("flat", dtype=dtype)) for dtype in ("float32", "float64"))
     assert coarse.status is Status.UNKNOWN

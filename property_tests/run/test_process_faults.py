@@ -130,7 +130,8 @@ def test_a_swallowed_ending_is_named_too():
         except BaseException:  # noqa: BLE001 - the point of it
             return misbehaving.right(draws, target, draft, tokens)
 
-    check_named(check_decoder(swallows, on_fail=None)[:1], r"it calls os._exit\(0\) \(test_process_faults.py:\d+\)")
+    verdicts = check_decoder(swallows, checks=["law_is_target"], on_fail=None)
+    check_named(verdicts[:1], r"it calls os._exit\(0\) \(test_process_faults.py:\d+\)")
 
 
 def test_a_fault_does_not_hide_a_refutation():

@@ -33,6 +33,7 @@ def test_two_processes_say_what_one_says(tmp_path):
     assert run(one) == run(two, "--jobs", "2")
 
 
+@pytest.mark.thorough
 def test_it_may_be_killed_and_goes_on(tmp_path):
     whole = plan_in(tmp_path / "whole", "right", tolerance=0.02, blocks=6)
     expected = run(whole)

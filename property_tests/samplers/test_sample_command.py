@@ -119,6 +119,7 @@ def test_greedy_texts_part_at_a_near_tie_or_not_by_what_the_reference_tells():
     assert "tie" not in said  # nothing is told
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("tokens", ["ids", "words", "text"])
 def test_a_server_against_another(tokens):
     with programs.server(tokens=tokens) as plain:

@@ -96,7 +96,7 @@ def test_a_right_drafter_reports_its_model():
     assert statuses(right, draft=model, gammas=(2,))["q_is_the_models"] is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("propose", "check"),
     [

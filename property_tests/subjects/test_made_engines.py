@@ -134,7 +134,7 @@ def test_drafts_of_an_unknown_pmf_are_not_judged():
     assert check_named("draft_is_honest").obstacle(subject) == "what its drafts should be drawn from is not told"
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("held", [one_short, stale, of_another])
 def test_a_draft_from_another_cache_leaves_the_law_and_is_refuted_by_its_drafts(held):
     wrong = partial(watched, held=held)

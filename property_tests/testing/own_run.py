@@ -13,7 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-PLUGINS = ("-p", "specverify.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:benchmark", "-p", "no:xdist")
+PLUGINS = (
+    *("-p", "specverify.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:benchmark", "-p", "no:xdist"),
+    *("-p", "no:unraisableexception"),  # at its end it collects the garbage of all the tests that run around it
+)
 
 
 class Ran(NamedTuple):

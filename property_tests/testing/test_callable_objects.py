@@ -48,6 +48,7 @@ class BatchSampler(Sampler):
         ]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("kind", [Sampler, BatchSampler])
 def test_an_object_that_is_no_key_is_a_verifier_like_any_other(kind: type[Sampler]) -> None:
     (held,) = check_verifier(kind(), gammas=(2,), checks=LAW, quick=True)
