@@ -31,6 +31,8 @@ from specverify.trust.kills import (
 )
 from specverify.trust.peers import PEERS, judged
 
+pytestmark = pytest.mark.xdist_group("kills")
+
 EVERY = tuple(check.name for check in CHECKS)
 PAGE = Path(__file__).parents[2] / "docs" / "kill-matrix.md"
 FEW = ("residual-from-target", "always-reject", "only-last-token-stops")

@@ -28,7 +28,8 @@ def look_around() -> None:
         outside.find_sources(everything)
         _modules[0] = len(sys.modules)
     aliases.find_aliases(everything)
-    _generators[:] = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
+    found = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
+    _generators[:] = {id(generator_states.bits_of(item)): item for item in found}.values()  # several may share their bits
 
 
 @contextmanager
