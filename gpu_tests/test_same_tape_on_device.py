@@ -78,6 +78,7 @@ def disagreements(pair: Paired, inputs: Inputs) -> dict[str, bool]:
     return found
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("storage", DTYPES.values(), ids=DTYPES)
 def test_same_tape_same_tokens_but_for_near_ties(storage: torch.dtype, device: torch.device) -> None:
     """In bfloat16 some rows do differ, so the explanation is put to use; and a wrong row is not explained by it."""

@@ -118,7 +118,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", FAULTS.values(), ids=FAULTS)
 def test_a_wrong_length_is_caught_at_the_forward(planted, case):
     way, *plan = case

@@ -152,6 +152,7 @@ def test_a_right_verifier_holds_under_every_exact_check(name):
     assert len(verdicts) == 12 + len(same)
 
 
+@pytest.mark.thorough
 def test_the_shape_of_the_first_tree_shows_where_shapes_differ_alone():
     def verify(p, q, parents, tokens):
         return rules.by_links()(p, q, parents[:1].expand_as(parents), tokens)

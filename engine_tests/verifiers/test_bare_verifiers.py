@@ -87,6 +87,7 @@ def test_what_a_cumulative_sum_lacks_by_rounding_is_not_held_against_a_verifier(
     assert found["tokens_are_supported"].status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_cumulative_sum_that_lacks_more_than_rounding_lets_a_forbidden_token_out():
     def verify(p, q, draft_tokens):
         return verifiers.unscaled_inverse_cdf(p * (1 - 1e-6), q, draft_tokens)

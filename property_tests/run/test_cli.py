@@ -174,6 +174,7 @@ def test_a_function_that_hangs_is_unknown_after_the_time_limit():
     assert re.search(r"not finished after (2|1\.\d+) s", result.output)  # of a busy machine, loading takes some
 
 
+@pytest.mark.thorough
 def test_a_function_that_hangs_at_once_is_unknown_too():
     command = ["-m", "specverify", "verify", "decoders:hangs", "--check", "law_is_target", "--timeout", "0.5"]
     result = subprocess.run(

@@ -84,6 +84,7 @@ def test_a_closed_stream_is_named_and_another_is_put_in_its_place(tmp_path, monk
         assert not sys.stdout.closed
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("name", "note"),
     [

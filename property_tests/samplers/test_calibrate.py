@@ -53,6 +53,7 @@ def test_an_assertion_is_an_alarm_and_nothing_returned_is_none():
     assert found.seen[1].refuted is None
 
 
+@pytest.mark.thorough
 def test_the_threshold_without_the_root_of_two_alarms_fifty_times_as_often():
     found = pytorch_two_samples(runs=600)
     assert found.as_declared is False

@@ -112,6 +112,7 @@ def test_a_verifier_that_is_made_for_fewer_drafts_is_looked_at_with_those():
     assert labels == [{"gamma=2"}, {"gamma=4"}, {"gamma=8"}]
 
 
+@pytest.mark.thorough
 def test_the_gammas_that_are_named_are_not_exceeded():
     assert {variant.label for variant, _ in verifier_subject(verify, "a verifier", (1, 5)).deep()} == {"gamma=5"}
     found = run_check(

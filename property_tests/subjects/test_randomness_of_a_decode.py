@@ -81,6 +81,7 @@ def test_a_fresh_generator_in_each_call_holds(verify, form):
     assert run_check(subject, INDEPENDENT, Checklist((INDEPENDENT,))).status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_decode_ends_where_a_token_is_none():
     """The rows behind it belong to no text, and the tables that would make them draw."""
 

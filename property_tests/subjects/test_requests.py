@@ -99,6 +99,7 @@ def in_turn(make):
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("begin", [emptied, its_own_beginning])
 def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
@@ -112,6 +113,7 @@ def test_what_a_request_leaves_for_the_next_is_refuted(begin):
     assert ", then " in verdict.counterexample.let[0]
 
 
+@pytest.mark.thorough
 def test_such_engines_hold_where_they_are_asked_once():
     """So it is the requests before that refute them."""
     for begin in (never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short):

@@ -16,6 +16,7 @@ import pytest
 PLUGINS = (
     *("-p", "specverify.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:benchmark", "-p", "no:xdist"),
     *("-p", "no:unraisableexception"),  # at its end it collects the garbage of all the tests that run around it
+    "--assert=plain",  # what is loaded already cannot be rewritten
 )
 
 

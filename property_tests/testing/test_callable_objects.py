@@ -81,8 +81,6 @@ def test_a_call_that_is_equal_to_another_is_not_taken_for_it() -> None:
     assert Plain(2) == Skewed(2)
     (held,) = check_engine(Plain(2), Plain(2), checks=LAW)
     assert held.status == "holds"
-    (other,) = check_engine(Skewed(2), Skewed(2), checks=LAW)
-    assert other.status == "holds"
     with pytest.raises(SpeculationRefuted):
         check_engine(Plain(2), Skewed(2), checks=LAW)
 

@@ -29,7 +29,8 @@ def look_around() -> None:
         _modules[0] = len(sys.modules)
     aliases.find_aliases(everything)
     found = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
-    _generators[:] = {id(generator_states.bits_of(item)): item for item in found}.values()  # several may share their bits
+    of_bits = {id(generator_states.bits_of(item)): item for item in found}  # several may share them
+    _generators[:] = of_bits.values()
 
 
 @contextmanager
