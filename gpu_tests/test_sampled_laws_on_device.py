@@ -144,7 +144,7 @@ def next_token(*inputs: Any) -> Any:
     return batch._replace(emitted=(batch.emitted + 1).clamp(max=inputs[0].shape[-1] - 1))
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("planted", [without_last_block, draft_for_target, next_token])
 @pytest.mark.parametrize("size", [8191, 8192, 8193])
 def test_planted_kernels_are_refuted(size: int, planted: Any, device: torch.device) -> None:

@@ -60,7 +60,7 @@ def law_of_the_model():
     return {(token,): weight / sum(weights) for token, weight in enumerate(weights)}
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("residual", [True, False], ids=["right", "wrong"])
 @pytest.mark.parametrize("slow", [partial(plain, row_of_a_seed, chosen), law_of_the_model()], ids=["a call", "a law"])
 def test_rows_drawn_in_the_call_are_told_from_what_is_sampled(residual, slow):

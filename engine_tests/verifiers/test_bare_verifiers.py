@@ -44,6 +44,7 @@ def test_a_correct_verifier_is_exact_and_lossless(verify):
     assert found["law_is_target"].figures["rounds_of_two"] >= 2
 
 
+@pytest.mark.thorough
 def test_a_block_may_keep_more_than_token_after_token_and_no_more_than_a_lossless_rule_can():
     names, some = {"law_is_target", "acceptance_is_optimal"}, (8, 24)
     assert {verdict.status for verdict in verdicts_of(verifiers.as_a_block, names, share=some).values()} == {

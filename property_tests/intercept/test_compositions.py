@@ -17,7 +17,7 @@ def law_of(chain, bound):
     return answered_law(lambda: decided(chain, np.random.default_rng().random(chain.uniforms), bound))
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough(keep=17)
 @pytest.mark.parametrize("seed", sorted({*range(40)} - REFUSED))
 def test_a_chain_has_the_law_that_is_answered(seed):
     chain = composition(seed)

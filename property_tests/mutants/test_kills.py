@@ -167,6 +167,7 @@ def test_a_sample_that_takes_too_long_or_would_is_not_run(monkeypatch):
     assert {said for _, said in slow.peers} == {NOT_RUN}
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", ["inverted-ratio", "lenient-residual", "noise-of-the-round", "hidden-randomness"])
 def test_the_committed_page_says_of_the_quick_peers_what_they_say_now(name, monkeypatch):
     monkeypatch.setattr(kills, "PEERS", QUICK)

@@ -96,7 +96,7 @@ PLANTED = (
 )
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma"),
     [

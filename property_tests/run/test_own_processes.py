@@ -49,6 +49,7 @@ def verdicts_in(file):
     return {(verdict["subject"].removeprefix("misbehaving:"), verdict["check"]): verdict for verdict in found}
 
 
+@pytest.mark.thorough
 def test_every_fault_is_named_for_every_check_and_the_right_subject_between_them_holds(tmp_path):
     names = [f"misbehaving:{name}" for name in (*list(FAULTS)[:6], "right", *list(FAULTS)[6:])]
     files = tmp_path / "report.json", tmp_path / "report.md"
@@ -79,7 +80,7 @@ def test_what_was_found_before_a_process_died_is_kept_and_the_rest_is_not_passed
     assert found["stop_law"][0] == "not applicable"
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["loops_in_c", "swallows"])
 def test_code_that_no_signal_ends_is_ended_with_its_process(name):
     result = run("verify", f"misbehaving:{name}", "--check", FIRST, "--check", LAW, "--timeout", "0.5")
@@ -89,6 +90,7 @@ def test_code_that_no_signal_ends_is_ended_with_its_process(name):
     assert "2 unknown" in said
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("lines", "code", "sentence"),
     [

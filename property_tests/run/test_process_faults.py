@@ -61,7 +61,7 @@ def test_a_subject_that_would_end_the_process_is_named_by_file_and_line(name):
     check_named(verdicts_of(name), ENDINGS[name])
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", [name for name in CHANGES if name != "starts_threads"])
 def test_what_a_subject_changes_is_named_and_put_back(name):
     before = Path.cwd(), signal.getsignal(signal.SIGTERM), sys.stdout, os.fstat(0)[:3]
