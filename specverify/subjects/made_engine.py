@@ -8,6 +8,7 @@
 is cut off. ``speculative(prompt)`` decodes the prompt that it is given, and is asked for several texts in turn too (see
 ``subjects.requests``); such an engine is made anew in every run, so what it remembers of a request is part of the law.
 ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and serves several at once as well.
+``Made(speculative, stops=True)`` ends a text with ``scenario.eos``, and is asked for texts that end.
 An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of the rows.
 """
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.laws.deep_scenarios import APART_SCENARIOS, LONG_SCENARIOS
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
@@ -30,10 +32,10 @@ from specverify.laws.scenarios import Scenario, handed_task
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.observer import Observer
 from specverify.subjects.requests import (
-    AT_ONCE,
-    IN_TURN,
     Requests,
+    each_text,
     law_of_all,
+    requests_for,
     rows_of,
     served,
     takes_prompt,
@@ -53,7 +55,9 @@ class EngineScenario(NamedTuple):
     vocabulary: int
     prompt: Tokens
     horizon: int
-    """New tokens to decode. None of them ends the text."""
+    """New tokens to decode."""
+    eos: int | None = None
+    """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
 
 
 class Made(NamedTuple):
@@ -67,6 +71,8 @@ class Made(NamedTuple):
     """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
     batched: bool = False
     """Whether its calls take a list of prompts, of unlike lengths, and return a row of new tokens for each."""
+    stops: bool = False
+    """Whether it ends a text with ``scenario.eos``, if that is a token; then it meets scenarios in which it is one."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -96,7 +102,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
     ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
     first = _as_made(make, SCENARIOS[0])
-    widest = SCENARIOS[-1]
+    widest, unseen = SCENARIOS[-1], first._replace(observer=None)  # whose rounds are taken for whole ones
     return Subject(
         name=name,
         summary=summary,
@@ -104,7 +110,11 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
         rational=False,
         programs=(
             *(_program(make, scenario, first) for scenario in (*SCENARIOS, *CERTAIN_SCENARIOS)),
-            *(_serving(make, requests, first) for requests in _requests(first)),
+            *(_program(make, scenario, unseen) for scenario in ENDING_SCENARIOS if first.stops),
+            *(
+                _serving(make, requests, first)
+                for requests in requests_for(first.speculative, batched=first.batched, stops=first.stops)
+            ),
         ),
         settings=(
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
@@ -131,13 +141,6 @@ def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
         return program
     q = None if scenario.greedy or like.observer.draft is None else partial(_drafted, make, scenario)
     return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
-
-
-def _requests(like: Made) -> tuple[Requests, ...]:
-    """Return the requests that an engine can serve."""
-    if like.batched:
-        return (*IN_TURN, *AT_ONCE)
-    return IN_TURN if takes_prompt(like.speculative) else ()
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
@@ -170,8 +173,9 @@ def _models(scenario: Scenario) -> EngineScenario:
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
+    end = scenario.eos[0] if scenario.eos else None
     return EngineScenario(
-        scenario.name, task.target, task.draft, scenario.vocabulary, scenario.prompt, scenario.horizon
+        scenario.name, task.target, task.draft, scenario.vocabulary, scenario.prompt, scenario.horizon, end
     )
 
 
@@ -263,9 +267,9 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return the same for each request, ``new`` being all their texts laid end to end."""
-    length, found = requests.scenario.horizon, dict[Tokens, Mapping[str, Pmf]]()
-    for place, each in enumerate(requests.each):
-        found |= _rows(each, new[place * length : (place + 1) * length])
+    found = dict[Tokens, Mapping[str, Pmf]]()
+    for each, text in zip(requests.each, each_text(requests, new), strict=True):
+        found |= _rows(each, text)
     return found
 
 

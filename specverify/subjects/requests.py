@@ -13,7 +13,7 @@ some accept what others reject, and rows of one prompt, whose random numbers mus
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -113,6 +113,35 @@ AT_ONCE: Final = (
 """The rows of one batch; where rows are open, those of one prompt would be alike if they shared their coins."""
 
 
+def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool) -> Requests:
+    return Requests(Scenario(CERTAIN, 4, rows[0], _HORIZON, (eos,), seed), rows[1:], at_once)
+
+
+ENDING_IN_TURN: Final = tuple(
+    _ending(rows, 100 + seed, eos, at_once=False)
+    for seed, eos in ((0, 0), (1, 1), (2, 2))
+    for rows in (((0, 1), (2, 0)), ((0, 1, 2, 3, 0), (3,), (0, 1)))
+)
+"""What is known of a text that has ended is nothing to the next one."""
+ENDING_AT_ONCE: Final = (
+    *(
+        _ending(rows, 110 + seed, eos, at_once=True)
+        for seed, eos in ((0, 0), (1, 1), (2, 2), (3, 3))
+        for rows in (((0, 1), (2, 0)), ((2, 0), (0, 1, 3)), ((0,), (0, 1, 2), (3, 2, 1, 0, 1)))
+    ),
+    Requests(Scenario(open_after(2, 3), 2, (0, 0), 3, (1,), seed=91), ((0, 0),), at_once=True),
+)
+"""Rows that end while others go on."""
+
+
+def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool) -> tuple[Requests, ...]:
+    """Return the requests that an engine can serve, and those that end if it ``stops``."""
+    in_turn = IN_TURN + ENDING_IN_TURN * stops
+    if batched:
+        return (*in_turn, *AT_ONCE, *ENDING_AT_ONCE * stops)
+    return in_turn if takes_prompt(decode) else ()
+
+
 def takes_prompt(decode: Callable[..., Any]) -> bool:
     """Return whether a call needs one argument, a prompt or several. Raises ``UnusableSubject`` if it needs several."""
     try:
@@ -137,9 +166,30 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -
     prompts = [each.prompt for each in requests.each]
     if requests.at_once:
         rows = rows_of(decode(prompts), len(prompts))
+        _refuse_padding(rows, requests.scenario.eos)
     else:
         rows = [rows_of(decode([prompt]), 1)[0] if batched else decode(prompt) for prompt in prompts]
     return tuple(token for row in rows for token in tokens_of(row)[: requests.scenario.horizon])
+
+
+def _refuse_padding(rows: list[Any], eos: Tokens) -> None:
+    """Raise ``UnusableSubject`` where rows of one length go on behind an end with one token alone."""
+    for place, row in enumerate(map(list, rows) if len({len(row) for row in rows}) == 1 else ()):
+        behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), [])
+        if behind and len(set(behind)) == 1:
+            raise UnusableSubject(
+                f"row {place + 1} of its answer has {len(behind)} times the token {behind[0]} behind its end, as "
+                "padding has, expected each row up to its end: cut it off behind scenario.eos"
+            )
+
+
+def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
+    """Yield the text of each request, ``new`` being all of them laid end to end."""
+    for _ in requests.each:
+        length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
+        length = min(length, requests.scenario.horizon)
+        yield new[:length]
+        new = new[length:]
 
 
 def rows_of(answer: Any, number: int) -> list[Any]:

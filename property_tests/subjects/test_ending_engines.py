@@ -1,0 +1,156 @@
+"""Engines that stop at a token: texts that end inside a block, in a batch, and before another request."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import handed_task
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, law_of_all
+
+GAMMA = 3
+
+
+def at(pmf, uniform):
+    """Return the token at a uniform of the total."""
+    return int(np.searchsorted(np.cumsum(pmf) / np.sum(pmf), uniform, side="right"))
+
+
+class Engine:
+    """Speculative decoding that stops; ``plan`` says what it does otherwise."""
+
+    def __init__(self, scenario, plan=""):
+        """Take the models of a scenario."""
+        self.target, self.draft, self.horizon, self.eos = (
+            scenario.target,
+            scenario.draft,
+            scenario.horizon,
+            scenario.eos,
+        )
+        self.rng, self.plan, self.ended = np.random.default_rng(), plan, False
+
+    def round(self, text):
+        """Return what one round commits."""
+        drafts = ()
+        for _ in range(GAMMA):
+            q, p = self.draft(text + drafts), self.target(text + drafts)
+            x = at(q, self.rng.random())
+            if not self.rng.random() < p[x] / q[x]:
+                if self.plan == "a rejected end ends" and x == self.eos:
+                    return (*drafts, x)
+                return (*drafts, at(np.maximum(p - q, 0), self.rng.random()))
+            drafts = (*drafts, x)
+            if x == self.eos and self.plan not in {"the last of a block", "a bonus behind it"}:
+                return drafts
+        return (*drafts, at(self.target(text + drafts), self.rng.random()))
+
+    def ends(self, prompt, text):
+        """Return whether a text has ended."""
+        looked_at = {"the last of a block": text[-1:], "an end in the prompt": text, "its text": text[:-1]}
+        new = looked_at.get(self.plan, text[len(prompt) :])
+        return len(text) >= len(prompt) + self.horizon or (len(text) > len(prompt) and self.eos in new)
+
+    def decode(self, prompt):
+        """Return the new tokens of one prompt."""
+        text = tuple(prompt)
+        while not self.ends(prompt, text) and not self.ended:
+            text += self.round(text)
+        self.ended = self.plan == "ended once" and self.eos in text[len(prompt) :]
+        return text[len(prompt) : len(prompt) + self.horizon] or (0,)
+
+    def batch(self, prompts):
+        """Return the new tokens of each prompt, all of them in one loop."""
+        texts = [tuple(prompt) for prompt in prompts]
+        going = set(range(len(texts)))
+        while going:
+            for row in sorted(going):
+                texts[row] += self.round(texts[row])
+            gone = {row for row in going if self.ends(prompts[row], texts[row])}
+            going = set() if gone and self.plan == "all end with the first" else going - gone
+        return [text[len(prompt) :][: self.horizon] for prompt, text in zip(prompts, texts, strict=True)]
+
+
+def single(plan=""):
+    return lambda scenario: Made(Engine(scenario, plan).decode, stops=True)
+
+
+def batched(plan=""):
+    return lambda scenario: Made(Engine(scenario, plan).batch, batched=True, stops=True)
+
+
+def verdict_of(make, names, check="law_is_target"):
+    """Return what one check says in these scenarios or of these requests alone."""
+    subject, wanted = made_subject(make, "an engine"), {item.name for item in names}
+    subject = subject._replace(programs=tuple(item for item in subject.programs if item.name in wanted))
+    assert len(subject.programs) == len(wanted)
+    return run_check(subject, check_named(check), Checklist(()))
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (single(), ENDING_SCENARIOS),
+        (single(), ENDING_IN_TURN),
+        (batched(), ENDING_SCENARIOS[::4]),
+        (batched(), ENDING_AT_ONCE),
+    ],
+    ids=["alone", "in turn", "alone in a batch", "at once"],
+)
+def test_a_right_engine_holds(make, names):
+    assert verdict_of(make, names).status is Status.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        *((single(plan), ENDING_SCENARIOS) for plan in ("the last of a block", "a bonus behind it")),
+        *((single(plan), ENDING_SCENARIOS) for plan in ("a rejected end ends", "an end in the prompt", "its text")),
+        (single("ended once"), ENDING_IN_TURN),
+        (batched("all end with the first"), ENDING_AT_ONCE),
+    ],
+    ids=["last of a block", "bonus", "rejected", "in the prompt", "late", "ended once", "all at once"],
+)
+def test_a_wrong_engine_is_refuted(make, names):
+    assert verdict_of(make, names).status is Status.REFUTED
+
+
+def test_who_does_not_say_that_it_stops_is_asked_for_no_text_that_ends():
+    asked = {item.name for item in made_subject(lambda scenario: Engine(scenario).decode, "an engine").programs}
+    assert not asked & {item.name for item in (*ENDING_SCENARIOS, *ENDING_IN_TURN)}
+
+
+def test_padding_is_told_from_text():
+    """Rows of one length are an array's: what is behind an end may be no token at all."""
+
+    def padded(scenario):
+        def decode(prompts):
+            rows = Engine(scenario).batch(prompts)
+            longest = max(map(len, rows))
+            return np.array([[*row, *[0] * (longest - len(row))] for row in rows])
+
+        return Made(decode, batched=True, stops=True)
+
+    verdict = verdict_of(padded, ENDING_AT_ONCE)
+    assert verdict.status is Status.UNUSABLE
+    assert "times the token 0 behind its end, as padding has" in verdict.statement
+    assert "cut it off behind scenario.eos" in verdict.statement
+
+
+def test_certain_texts_end_at_every_place_of_a_block():
+    certain = [item for item in ENDING_SCENARIOS if item.shape == "certain"]
+    lengths = [len(next(iter(target_law(handed_task(item, rational=False), item.prompt)))) for item in certain]
+    assert lengths == [*range(1, 9), 12]
+
+
+def test_texts_laid_end_to_end_are_told_apart():
+    requests = ENDING_AT_ONCE[0]
+    laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
+    (whole,) = law_of_all(laws)
+    assert list(each_text(requests, whole)) == [next(iter(law)) for law in laws]
+    assert len({len(next(iter(law))) for requests in ENDING_AT_ONCE[:4] for law in laws}) > 1

@@ -1,0 +1,26 @@
+"""Situations of engines that stop at a token: texts that end anywhere in a block, and prompts that hold the token.
+
+A text that goes on behind its end, one that ends because a rejected draft was the end or because the prompt has one,
+and a bonus behind an end that was accepted give other tokens here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from specverify.laws.certain_tables import CERTAIN, open_after
+from specverify.laws.scenarios import Scenario
+
+_ENDS: Final = ((80, 1), (80, 3), (80, 2), (81, 2), (80, 0), (84, 2), (87, 0), (93, 0), (102, 3))
+"""Seeds and ends of certain texts: they end at the first token, at the second, and so on; the last one does not."""
+
+ENDING_SCENARIOS: Final = (
+    Scenario("equal", 2, (0,), 4, (1,), seed=50),
+    Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
+    Scenario("peaked", 3, (2, 0), 3, (2,), seed=52),
+    Scenario("generic", 3, (1,), 3, (1,), seed=53),
+    Scenario("generic", 3, (1, 0), 3, (0,), seed=54, greedy=True),
+    *(Scenario(CERTAIN, 4, (0,), 12, (eos,), seed=seed) for seed, eos in _ENDS),
+    *(Scenario(open_after(1 + place), 3, (0,), 8, (2,), seed=55) for place in range(1, 5)),
+)
+"""Whole decodes; where all is certain but for one row, a text ends there or goes on."""
