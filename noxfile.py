@@ -247,6 +247,13 @@ def notebooks(session: nox.Session) -> None:
         session.run("jupyter", "execute", str(notebook), *session.posargs)
 
 
+@nox.session(python=["3.12", "3.13"])
+def pythons(session: nox.Session) -> None:
+    """Run the property tests on the other versions of Python that are promised; there is no torch in them."""
+    install(session, "proof", "plot", "dev")
+    run_tests(session, "property_tests", *session.posargs)
+
+
 @nox.session
 def minimums(session: nox.Session) -> None:
     """Run the property tests on the lowest dependencies that pyproject.toml admits."""
