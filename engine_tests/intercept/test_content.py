@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import copy
 import enum
@@ -63,6 +64,10 @@ class ListWithSlots(list):
 
 class ListWithAttributes(list):
     """Holds more than its items, where it can be read."""
+
+
+class NamedArray(array.array):
+    """Holds more than its attributes: its numbers, which a type of C keeps to itself."""
 
 
 class Array(np.ndarray):
@@ -185,6 +190,7 @@ NOT_READ = {
     "an object": object(),
     "slots": Slots(),
     "a list with slots": ListWithSlots([1]),
+    "a type of C with attributes": NamedArray("d", [1.0]),
     "a defaultdict": collections.defaultdict(list),
     "a deque": collections.deque([1]),
     "a bytearray": bytearray(b"1"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import types
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
@@ -126,7 +127,21 @@ def _holds_more(kind: type) -> bool:
 
 
 def _in_python(kind: type) -> bool:
-    return bool(kind.__flags__ & (1 << 9))  # a heap type: made by a class statement
+    """Return whether a type was made by a class statement: a heap type, without methods that are written in C."""
+    names = vars(kind).items()
+    return bool(kind.__flags__ & (1 << 9)) and not any(
+        isinstance(item, _IN_C) and name not in {"__dict__", "__weakref__"} for name, item in names
+    )
+
+
+_IN_C = (
+    types.BuiltinMethodType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[Any, ...]) -> None:
