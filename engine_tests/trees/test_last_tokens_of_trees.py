@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
 
 import pytest
+import torch
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
@@ -16,18 +16,15 @@ CHECK = check_named("support_at_boundary_draws")
 
 
 def matched(p, q, parents, tokens, *, wrong=False):
-    """A draw behind every node, kept while a node below says the same; or the token behind the greatest uniform."""
-    node, found = -1, []
-    while True:
-        row = p[1 + node].tolist()
-        token = random.choices(range(len(row)), row)[0]
-        if wrong and random.random() >= 1 - 2**-53:
-            token = row.index(min(row))
-        found.append(token)
-        below = [child for child, parent in enumerate(parents) if parent == node and tokens[child] == int(token)]
-        if not below:
-            return found
-        node = below[0]
+    """A draw behind every node, all at once; a node stays while that behind its parent equals it."""
+    said, node, found = torch.multinomial(p, 1)[:, 0], -1, []
+    if wrong and torch.rand(()) >= 1 - 2**-24:
+        said = p.argmin(-1)
+    while node is not None:
+        found.append(said[1 + node])
+        below = [child for child, parent in enumerate(parents.tolist()) if parent == node]
+        node = next((child for child in below if tokens[child] == said[1 + node]), None)
+    return torch.stack(found)
 
 
 @pytest.mark.parametrize(("wrong", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
