@@ -16,15 +16,12 @@ CHECK = check_named("support_at_boundary_draws")
 
 
 def matched(p, q, parents, tokens, *, wrong=False):
-    """A draw behind every node, all at once; a node stays while that behind its parent equals it."""
-    said, node, found = torch.multinomial(p, 1)[:, 0], -1, []
+    """A draw behind every node, all at once; of nodes below the root, that which equals the root's draw stays."""
+    said, above = torch.multinomial(p, 1)[:, 0], parents + 1
     if wrong and torch.rand(()) >= 1 - 2**-24:
         said = p.argmin(-1)
-    while node is not None:
-        found.append(said[1 + node])
-        below = [child for child, parent in enumerate(parents.tolist()) if parent == node]
-        node = next((child for child in below if tokens[child] == said[1 + node]), None)
-    return torch.stack(found)
+    kept = [node for node, agrees in enumerate((tokens == said[above]).tolist()) if agrees and not parents[node] + 1]
+    return [*tokens[kept].tolist(), said[1 + kept[0] if kept else 0]]
 
 
 @pytest.mark.parametrize(("wrong", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
