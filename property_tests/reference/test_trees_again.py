@@ -134,6 +134,62 @@ def accepts_no_more(p, q, count, rho):
     return 1 - (1 - beta) ** count <= rho * beta
 
 
+def from_the_leaves(task, branching):
+    """Take leaves away one by one: the first is accepted with its own chance, else its parent is owed less.
+
+    ``chance`` of a node is min(1, chance of its parent times p/q), p and q being what its parent has left of them.
+    """
+
+    def one_round(draws, text, room, kept):
+        p, q, chance, below = {(): list(task.target(text))}, {(): list(task.draft(text))}, {(): F(1)}, {}
+        grown = [()]
+        for depth, count in enumerate(branching[:room]):
+            grown = [child for node in grown for child in siblings(draws, task, text, node, count, depth, p, q, below)]
+        weigh((), p, q, chance, below)
+        while True:
+            node = ()
+            while below.get(node):
+                node = below[node][0]
+            if node == () or coin(draws, chance[node], text, node, len(below)):
+                new = tuple(token for token, _ in node)
+                return (*new, drawn(draws, p[node], "next", text, node)), len(new), kept
+            above, (token, _) = node[:-1], node[-1]
+            below[above] = below[above][1:]
+            a = chance[above]
+            left = [max(a * x - y, F(0)) for x, y in zip(p[above], q[above], strict=True)]
+            chance[above] = sum(left) / (sum(left) + 1 - a) if sum(left) + 1 - a else F(0)
+            p[above] = norm(left) if sum(left) else p[above]
+            others = [F(0) if other == token else mass for other, mass in enumerate(q[above])]
+            q[above] = norm(others) if sum(others) else others
+            weigh(above, p, q, chance, below)
+
+    return one_round
+
+
+def siblings(draws, task, text, node, count, depth, p, q, below):
+    """Children of a node, without replacement, each with the rows behind it."""
+    left, made = list(task.draft(text + tuple(token for token, _ in node))), []
+    for k in range(count):
+        if not sum(left):
+            break
+        token = drawn(draws, norm(left), "child", text, node, k)
+        left[token] = F(0)
+        child = (*node, (token, k))
+        here = text + tuple(token for token, _ in child)
+        p[child], q[child] = list(task.target(here)), list(task.draft(here))
+        made.append(child)
+    below[node] = made
+    return made
+
+
+def weigh(node, p, q, chance, below):
+    """The chances of what hangs below a node, from its own."""
+    for child in below.get(node, []):
+        token = child[-1][0]
+        chance[child] = min(F(1), chance[node] * p[node][token] / q[node][token])
+        weigh(child, p, q, chance, below)
+
+
 AGAIN = {
     "rsd": ({"branching": (2, 2)}, lambda task: by_levels(task, 2, without_replacement((2, 2)))),
     "sequoia": (
@@ -142,6 +198,7 @@ AGAIN = {
     ),
     "greedy-multi-draft": ({"branching": (2, 2)}, lambda task: by_levels(task, 2, top_behind_one((2, 2)))),
     "candidate-set": ({"branching": (2, 1)}, lambda task: by_levels(task, 2, among_top((2, 1)))),
+    "traversal-verification": ({"branching": (2, 1)}, lambda task: from_the_leaves(task, (2, 1))),
     "k-seq": ({"sequences": 2, "depth": 2, "bits": 4}, lambda task: k_sequences(task, 2, 2, 4)),
 }
 
