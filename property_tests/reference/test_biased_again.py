@@ -97,9 +97,26 @@ def clipped(clip):
     return pi
 
 
-def typical(p, token, epsilon, delta):
+def typical(p, token, epsilon, delta, at=False):
     threshold = min(epsilon, delta * math.exp(math.fsum(float(mass) * math.log(mass) for mass in p if mass > 0)))
-    return F(p[token] > threshold)
+    return F(p[token] > threshold or (at and p[token] == threshold))
+
+
+def of_typical(task, count, epsilon, delta):
+    """Medusa's other mode: a draft stays while a draw from the typical part of p is the draft; then another draw."""
+
+    def part(p):
+        p = list(p)
+        return norm([mass if typical(p, token, epsilon, delta, at=True) else F(0) for token, mass in enumerate(p)])
+
+    def one_round(draws, text, room, kept):
+        tokens, _ = drafts_of(draws, task.draft, text, min(count, room))
+        n = 0
+        while n < len(tokens) and drawn(draws, part(task.target(text + tokens[:n])), "z", text, n) == tokens[n]:
+            n += 1
+        return (*tokens[:n], drawn(draws, part(task.target(text + tokens[:n])), "then", text)), n, kept
+
+    return one_round
 
 
 def of_argmaxes(task, count, passes, unsure=0):
@@ -222,6 +239,10 @@ AGAIN = {
     "typical-acceptance": (
         {"epsilon": 0.4, "delta": 0.8, "gamma": 2},
         lambda task: chain(task, 2, lambda p, q, d, _: typical(p, d, 0.4, 0.8), the_argmax, the_argmax),
+    ),
+    "typical-sampling-released": (
+        {"epsilon": 0.4, "delta": 0.8, "gamma": 2},
+        lambda task: of_typical(task, 2, 0.4, 0.8),
     ),
     "token-cascade": (
         {"alpha": ALPHA, "gamma": 2},

@@ -187,6 +187,7 @@ def two_levels(task, count, inner, forget):
 
 
 AGAIN = {
+    "autoregressive": [({}, lambda task: speculative(task, 0))],
     "speculative-sampling": [({"gamma": 2}, lambda task: speculative(task, 2))],
     "edge-cloud-sparse-q": [({"gamma": 2}, lambda task: speculative(task, 2))],
     "edge-cloud-two-phase": [({"gamma": 2}, lambda task: speculative(task, 2))],
@@ -214,6 +215,12 @@ AGAIN = {
         (
             {"threshold": 0.65, "scale": 0.2, "gamma": 3},
             lambda task: speculative(task, 3, stop=lambda row, _: 1 - math.sqrt(0.2 * entropy(row)) < 0.65),
+        )
+    ],
+    "svip": [
+        (
+            {"threshold": 0.3, "scale": 0.15, "gamma": 3},
+            lambda task: speculative(task, 3, stop=lambda row, _: math.sqrt(0.15 * entropy(row)) > 0.3),
         )
     ],
     "confidence-dropping": [({"threshold": F(2, 5), "gamma": 2}, lambda task: dropping(task, F(2, 5), 2))],
@@ -248,3 +255,10 @@ def test_the_threshold_of_draft_and_verify_moves_as_in_the_loop():
         for count in (2, 3):
             found = rounds_of(ROWS["draft-and-verify"].build(task, gamma=count, threshold=0.5, skipped=2, layers=4))
             assert found == by_threshold(task, count, 4, 2)()
+
+
+@pytest.mark.parametrize("other", ["resample-from-target", "sample-and-match", "block-verification", "lenience"])
+def test_a_row_with_another_rule_has_other_rounds(other):
+    """The control: the loop of speculative sampling is no other row's."""
+    laws = [(rounds_of(ROWS[other].build(task, gamma=2)), rounds_of_loop(task, speculative(task, 2))) for task in TASKS]
+    assert any(found != stated for found, stated in laws)
