@@ -48,12 +48,14 @@ SOURCES = {
         "f3adf7f13e43011d49c29a9ce9d7ad79a1296343",
         ("transformers/generation/utils.py",),
     ),
+    "Hydra": Source("zankner/Hydra", "3f39fbd2c22552e788b62dfd29a12b07ad63abfe", ("hydra/model",)),
     "Kangaroo": Source("Equationliu/Kangaroo", "4f0949d46e780af2de8cff9efa76d04e1a31d947", ("evaluation",)),
     "LANTERN": Source("jadohu/LANTERN", "3a56e451dd5ebfa1903d044f754c68c420de27a9", ("models/ea_model_anole.py",)),
     "LLMSpeculativeSampling": Source(
         "feifeibear/LLMSpeculativeSampling", "59a209d37b2e463459057a784f8bd31c1136a58b", ("sampling",)
     ),
     "Medusa": Source("FasterDecoding/Medusa", "e2a5d20c048a9b0a4092e6933c34313687422518", ("medusa/model",)),
+    "OPT-Tree": Source("Jikai0Wang/OPT-Tree", "4f87f54e8543f9038d10aac32f286d7f14b7407b", ("opt_classic",)),
     "Ouroboros": Source("thunlp/Ouroboros", "7dac65b7327a9f41acc741d57d1955a774beb34d", ("ouroboros",)),
     "ParallelSpeculativeDecoding": Source(
         "smart-lty/ParallelSpeculativeDecoding", "5a6f3690118aabc101cc3e812f1d8d689c634fc3", ("src",)
@@ -69,6 +71,7 @@ SOURCES = {
     "Sequoia": Source("Infini-AI-Lab/Sequoia", "0ff3ff71475ca148f2dfb7545e0de5caf5c67b39", ("Tree", "utils.py")),
     "SpecDec_pp": Source("Kaffaljidhmah2/SpecDec_pp", "9c52edcfe3542fde89be4623840843a8925dee06", ("specdec_pp",)),
     "SpecTr-GBV": Source("junemily/SpecTr-GBV", "e399f44631b5b46e28d3fed13840cf666efc2016", ("src",)),
+    "Spec-Bench": Source("hemingkx/Spec-Bench", "fd2c1cd7d2201ef71db4c5f4e455008f017967bf", ("model",)),
     "Speculative-Decoding": Source(
         "romsto/Speculative-Decoding",
         "db7db67604359d0380c330c240c276ec1f85ba65",
@@ -88,6 +91,7 @@ SOURCES = {
         "danwib/Thermo-Speculative-Decoding", "72e55e79d756468ddb3ba4c0b26a436a3fdad97e", ("src/tsd",)
     ),
     "TriForce": Source("Infini-AI-Lab/TriForce", "164c8c0131cf49951eefdea89a3fbcccb8ca326b", ("utils",)),
+    "UMbreLLa": Source("Infini-AI-Lab/UMbreLLa", "ff1ac1751cf3073fd7f3bd42927658d98de61657", ("umbrella/speculation",)),
     "adaptive-speculative-decoding": Source(
         "levvius/adaptive-speculative-decoding",
         "ddf1653018e00185b3158aae9dc9c948a43bcb78",
@@ -118,6 +122,7 @@ SOURCES = {
     "ml-recurrent-drafter": Source(
         "apple/ml-recurrent-drafter", "bd8586bb9bbfa761644c36f932a0cd1eb3f1cdf9", ("recurrent_drafting",)
     ),
+    "nano-PEARL": Source("smart-lty/nano-PEARL", "cacb75d7463bd5300b01a745d7a9c3ea9ecd5851", ("nano_pearl",)),
     "specexec": Source("yandex-research/specexec", "c7f24b32638dcbb0ef2d1176719980631730c4e8", ("specdec",)),
     "vllm-0.6.5": Source("vllm-project/vllm", "v0.6.5", ("vllm/model_executor/layers",)),
     "vllm-0.8.0": Source("vllm-project/vllm", "v0.8.0", ("vllm/model_executor/layers", "vllm/v1")),

@@ -66,9 +66,18 @@ def eagle_batches(*, mended: bool = False) -> Any:
     return verify
 
 
-def swift(*, padding: int = 0) -> Any:
-    """``evaluate_posterior`` of SWIFT; ``generate_candidates`` pads short paths with token 0, of q = 1."""
-    own = functions_of("SWIFT", "model/swift/utils.py", "evaluate_posterior", torch=torch, random=random)
+SWIFT, SPEC_BENCH = ("SWIFT", "model/swift/utils.py"), ("Spec-Bench", "model/eagle/utils.py")
+
+
+def swift(*, padding: int = 0, source: tuple[str, str] = SWIFT, temperature: float = 1.0) -> Any:
+    """``evaluate_posterior`` of SWIFT; ``generate_candidates`` pads short paths with token 0, of q = 1.
+
+    Spec-Bench's copy of EAGLE has the same arguments. The target's logits are such that p is theirs at ``temperature``.
+    """
+    own = functions_of(*source, "evaluate_posterior", torch=torch, random=random, Tuple=tuple)
+
+    def warped(_: Any, logits: Any) -> Any:
+        return logits / temperature
 
     def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
         shape, indices = parents.tolist(), path_indices(parents)
@@ -80,9 +89,9 @@ def swift(*, padding: int = 0) -> Any:
         drafted = [q[depths.index(depth)][None] for depth in range(1 + max(depths))]
         one = torch.ones(1, dtype=q.dtype)
         best, length, row = own.evaluate_posterior(
-            p[indices].log(),
+            p[indices].log() * temperature,
             candidates,
-            _as_they_are,
+            warped,
             torch.cat([one, mass, one])[indices],
             drafted,
             [[0] * len(path) for path in paths],

@@ -113,7 +113,7 @@ KNOWN_ACCEPTANCE = {
     "transport-optimum": "111/140",
     "greedy-multi-draft": "3/4",
     "edge-cloud-match": "13/50",
-    "edge-cloud-timeout": "7/10",  # a quarter committed alone, the rest verified; without the former 9/20
+    "edge-cloud-timeout": "7/10",
     "edge-cloud-gated": "1",
     "distillspec": "4/5",
 }
@@ -127,6 +127,15 @@ def test_a_bias_is_the_known_one(name, bias):
 @pytest.mark.parametrize(("name", "rate"), KNOWN_ACCEPTANCE.items())
 def test_an_acceptance_is_the_known_one(name, rate):
     assert found(name).first_accepted == Fraction(rate)
+
+
+def test_a_draft_committed_unverified_counts_as_accepted():
+    """A quarter is committed alone, 3/5 of the rest is verified and kept: 9/20, and with what is committed 7/10."""
+    row = ROWS["edge-cloud-timeout"]
+    late = Fraction(row.examples[0]["late"])
+    answered = examined(row._replace(examples=({**row.examples[0], "late": 0},))).first_accepted
+    assert (1 - late) * answered == Fraction(9, 20)
+    assert examined(row).first_accepted == late + Fraction(9, 20) == Fraction(7, 10)
 
 
 def test_one_draft_is_accepted_as_often_as_pmfs_overlap_and_a_block_more_often_than_its_tokens():

@@ -108,6 +108,20 @@ def test_every_text_is_that_of_the_loop_and_some_differ_from_the_paper_s_rounds(
     assert others > 0
 
 
+def test_the_release_writes_another_text_in_more_than_half_of_two_hundred_cases():
+    """Vocabulary 3, 6 tokens, fallback 2/5, at most 10 drafts, 25 pairs of tables of each shape, no end of sequence."""
+    pairs = [table_pair(shape, 3, seed) for shape in ("generic", "peaked", "zeros", "ties") for seed in range(25)]
+    differ = {}
+    for rollback in (1.0, 5.0):
+        options = {"fallback": Fraction(2, 5), "rollback": rollback, "gamma": 10}
+        tasks = [Task(*pair, horizon=6) for pair in pairs]
+        of_both = (
+            [loop(task, (0, 1), **options) for task in tasks] for loop in (paper_with_the_shortcut, released_loop)
+        )
+        differ[rollback] = sum(paper != release for paper, release in zip(*of_both, strict=True))
+    assert differ == {1.0: 66, 5.0: 58}
+
+
 def test_the_paper_s_rule_is_the_other_row():
     laws = [decoder_law(bild.build(task, **OPTIONS), (0,)).probabilities for task in (SEEN, CERTAIN)]
     assert laws == [{(1, 1, 0): 1}, {(2, 2, 2): 1}]

@@ -10,7 +10,8 @@ from rational import P, examples, law_of, pmf
 
 from reference import Task
 from reference.algorithms import sequoia
-from reference.drafters.tree import without_replacement, without_replacement_then_uniform
+from reference.drafters.tree import independent, without_replacement, without_replacement_then_uniform
+from reference.verifiers.k_seq import k_seq
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.laws.tables import table_pair
 
@@ -65,6 +66,14 @@ def test_siblings_are_those_of_the_algorithm(pair, count):
     p, q = pair
     assert one_level(p, q, count, without_replacement_then_uniform, recursive_rejection) == algorithm_2(p, q, count)
     assert count < len(p) or accepted(p, q, count, without_replacement_then_uniform, recursive_rejection) == 1
+
+
+def test_other_rules_do_not_cover_what_two_siblings_cover():
+    """Sequoia's appendix: p = (1, 0), q = (1/2, 1/2), two candidates. SpecInfer rejects both in 25 %, SpecTr too."""
+    p, q = pmf(1, 0), pmf("1/2", "1/2")
+    assert accepted(p, q, 2, independent, recursive_rejection) == Fraction(3, 4)
+    assert accepted(p, q, 2, independent, k_seq(8)) == Fraction(3, 4)
+    assert accepted(p, q, 2, without_replacement_then_uniform, recursive_rejection) == 1
 
 
 def test_the_row_drafts_so():

@@ -1,6 +1,8 @@
 """EAGLE-2 and EAGLE-3: dynamic trees of the drafter's most confident paths, verified as candidate sets.
 
-The drafter is any model here; theirs is one trained layer on the target's features.
+The tree is that of the released code, SafeAILab/EAGLE at cb7e084, ``eagle/model/cnets.py``, ``topK_genrate``: at every
+level the ``top_k`` best of all children grow on, log-probabilities added along their paths, and of all that were grown
+the ``total_tokens`` best stay. The drafter is any model here; theirs is one trained layer on the target's features.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ ALGORITHM = Algorithm(
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"width": 2, "depth": 2, "nodes": 3}, {"width": 2, "depth": 3, "nodes": 5}),
-    paper="arXiv 2406.16858; arXiv 2503.01840",
+    paper="arXiv 2406.16858; arXiv 2503.01840; code: SafeAILab/EAGLE cb7e084, eagle/model/cnets.py",
     systems=("EAGLE-2", "EAGLE-3"),
     needs_training="its drafter, trained on the target's features (EAGLE-3: of several layers, on its own outputs)",
     reductions=(Reduction("candidate-set", "one path", {"width": 1, "depth": 2, "nodes": 2}, {"branching": (1, 1)}),),

@@ -1,10 +1,10 @@
-"""Gumbel list sampling: K drafts and the target race over shared noise (Rowan et al. 2506.05632).
+"""Gumbel list sampling: K drafts and the target race over shared noise (Rowan et al. 2506.05632, Algorithm 1).
 
 The token y of the target comes out whatever is drafted, and the round goes on if it is in the list: exact, and the same
 text for every drafter, draw for draw. As in ``gumbel-coupling`` the noise is drawn by what it decides: y from p, then
-the list given y from the joint law (``verifiers.gumbel_list``). The paper's list-matching lemma bounds the acceptance
-from below; the acceptance here is exact. The list is one position deep: the paper's trees repeat it below a match with
-the lists that still agree.
+the list given y from the joint law (``verifiers.gumbel_list``). The paper's list matching lemma (Theorem 1) bounds the
+acceptance from below; the acceptance here is exact. The list is one position deep: Algorithm 2 repeats it below a match
+with the drafts that still agree (Section 4.2). The paper's p is the draft and its q the target.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ALGORITHM = Algorithm(
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"lists": 2},),
-    paper="arXiv 2506.05632, Gumbel-max list sampling",
+    paper="arXiv 2506.05632, Section 3, Algorithm 1",
     systems=("GLS",),
     reductions=(
         Reduction("gumbel-coupling", "one list", {"lists": 1}, {"gamma": 1}),

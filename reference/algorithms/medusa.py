@@ -1,7 +1,8 @@
 """Medusa with exact verification: the Cartesian tree of parallel heads' guesses, verified as candidate sets.
 
-Its typical acceptance is another rule, and not lossless. A task has no heads: each is q after its own greedy guesses,
-which like a head is a function of the text so far.
+The product is the paper's; the release keeps a list of paths of ranks out of it (FasterDecoding/Medusa at e2a5d20,
+``medusa/model/utils.py``, ``generate_medusa_buffers``). Its typical acceptance is another rule, and not lossless. A
+task has no heads: each is q after its own greedy guesses, which like a head is a function of the text so far.
 """
 
 from __future__ import annotations

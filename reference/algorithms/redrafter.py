@@ -1,8 +1,10 @@
 """ReDrafter: the beams of a recurrent drafter, merged where they share a prefix (Zhang et al. 2403.09919).
 
 The drafter's beam search keeps, level by level, the ``beams`` paths with the largest product of q; all of them are
-verified in one pass, shared prefixes once (the paper's dynamic tree attention; apple/ml-recurrent-drafter at bd8586b).
-The released search was not followed line by line. As candidate sets the beams are exact at every temperature. The
+verified in one pass, shared prefixes once (the paper's dynamic tree attention). So it is in the released code,
+apple/ml-recurrent-drafter at bd8586b, ``recurrent_drafting/modeling_drafter.py``, ``beam_search_candidates``: the
+logarithms of every beam and its next token are added, and the largest of all of them stay. As candidate sets the beams
+are exact at every temperature; the release accepts their tokens with ``min(1, p/q)`` as if they were draws. The
 recurrent head, which reads the target's last state, is any model here.
 """
 
@@ -48,7 +50,7 @@ ALGORITHM = Algorithm(
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"beams": 2, "depth": 2}, {"beams": 3, "depth": 2}),
-    paper="arXiv 2403.09919",
+    paper="arXiv 2403.09919; code: apple/ml-recurrent-drafter bd8586b, recurrent_drafting/modeling_drafter.py",
     systems=("ReDrafter",),
     needs_training="the recurrent head, trained on the target's states",
     reductions=(

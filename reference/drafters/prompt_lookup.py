@@ -1,6 +1,10 @@
 """Prompt lookup: copy what followed the last tokens the first time they occurred (Saxena, 2023).
 
 The longest suffix first, down to one token; of several occurrences the leftmost that has a continuation. Draws nothing.
+
+The published function asks for a whole continuation: the leftmost place with as many tokens behind it as are wanted, or
+nothing (its copy in hemingkx/Spec-Bench at fd2c1cd, ``model/pld/pld.py``, ``find_candidate_pred_tokens``). Here what
+there is is copied. The law does not depend on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The coupling of one race with several: list-level Gumbel sampling (Rowan et al. 2506.05632).
+"""The coupling of one race with several: list-level Gumbel sampling (Rowan et al. 2506.05632, Section 3).
 
 K drafts share noise with the target: list k has its own E_kv ~ Exp(1), draft k is ``argmin E_kv/q_v`` and the target's
 token is ``argmin over v of (min over k of E_kv)/p_v``. The target's token has the law p, since the minimum of K is

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from reference import Tokens
 from specverify.intercept.unknowns.deferred import known
-from specverify.subjects.emitted import accepted_row, emitted_row, type_and_shape
+from specverify.subjects.emitted import accepted_row, emitted_row, ends_left_open, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 
 FLOATS = ("float32", "float64")
@@ -33,7 +33,8 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
     """
     nodes = len(parents)
     if not _is_pair(answer):
-        return TreeAnswer(emitted_row(answer, nodes, who))
+        with ends_left_open(0):  # which node a last token lies below is asked of every tree
+            return TreeAnswer(emitted_row(answer, nodes, who))
     tokens, weights = answer
     return TreeAnswer(accepted_row(tokens, nodes, who), *_read_weights(weights, vocabulary, who))
 
