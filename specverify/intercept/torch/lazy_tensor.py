@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple, Self
 from weakref import ReferenceType, ref
 
@@ -32,7 +33,7 @@ from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
 
-_MAY_BE_OPEN = (*UNKNOWN, deferred.Deferred)
+_NO_KINDS: tuple[int, frozenset[type]] = (-1, frozenset())
 HANDLERS: dict[Any, Callable[..., Any]] = {}
 """What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
 
@@ -59,8 +60,8 @@ class LazyTensor(torch.Tensor):
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
     """A copy whose elements were all looked at, for those who only read."""
-    kinds: dict[Any, bool]
-    """Whether it was found to hold a kind of element, after so many changes."""
+    kinds: tuple[int, frozenset[type]]
+    """The types of its elements, as they were after so many changes."""
     changes: list[int]
     """How often elements were overwritten; one list for a tensor and all its views."""
     _elements: np.ndarray[Any, Any] | Many | Crossing
@@ -71,7 +72,7 @@ class LazyTensor(torch.Tensor):
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], {}, []
+        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], _NO_KINDS, []
         made.viewed = made.settled = made.read = None
         return made
 
@@ -121,7 +122,7 @@ class LazyTensor(torch.Tensor):
         return not is_stored(self) and holds(UNKNOWN, self)
 
     def _lazily(self) -> np.ndarray[Any, Any]:
-        found = np.empty(self.elements.shape, dtype=object)
+        found = empty(self.elements.shape, dtype=object)
         for index, element in np.ndenumerate(self.elements):
             found[index] = wrapped(element) if isinstance(element, UNKNOWN) else known(element)
         return found
@@ -231,7 +232,9 @@ def is_settled(value: Any, shares: bool) -> bool:
         return True
     if shares or not isinstance(value.content, np.ndarray):
         return False
-    return not _holds(_MAY_BE_OPEN, value) or not any(map(deferred.is_open, value.elements.flat))
+    if _holds(UNKNOWN, value):
+        return False
+    return not _holds(deferred.Deferred, value) or not any(map(deferred.is_open, value.elements.flat))
 
 
 def in_all(change: Callable[[Any], Any], value: Any) -> Any:
@@ -259,9 +262,14 @@ def holds(kind: Any, *operands: Any) -> bool:
 
 def _holds(kind: Any, tensor: LazyTensor) -> bool:
     """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
-    if (key := (kind, tensor.changes[0])) not in tensor.kinds:
-        tensor.kinds[key] = any(isinstance(element, kind) for element in _samples(tensor.content))
-    return tensor.kinds[key]
+    if tensor.kinds[0] != tensor.changes[0]:
+        tensor.kinds = tensor.changes[0], frozenset(map(type, _samples(tensor.content)))
+    return _are_among(kind, tensor.kinds[1])
+
+
+@cache
+def _are_among(kind: Any, types: frozenset[type]) -> bool:
+    return any(issubclass(each, kind) for each in types)
 
 
 def _samples(content: Any) -> Any:
