@@ -25,6 +25,9 @@ from array_api_compat import array_namespace
 
 from reference.arguments import argument_error
 
+BLOCK = 128
+"""Tokens that are summed up together before the sums are looked at; it divides the vocabularies that models have."""
+
 
 class Batch(NamedTuple):
     """What a batch of verifications emits: int64 arrays on the device of the inputs."""
@@ -66,12 +69,12 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     accepted = _leading(xp, drafted & (uniform * q_token < p_token))
 
     final = xp.astype(p[row, accepted, :], xp.float64)
-    if gamma:
-        replaced = xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
-        excess = xp.where((accepted < lengths)[:, None], final - replaced, 0.0)
-        excess = xp.where(excess > 0, excess, 0.0)
-        final = xp.where(xp.any(excess > 0, axis=-1)[:, None], excess, final)
-    return _emitted(xp, draft_tokens, accepted, inverse_cdf_batched(final, final_uniforms))
+    if not gamma:
+        return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final, final_uniforms))
+    replaced = xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
+    left = (accepted < lengths)[:, None] & (final > replaced)
+    excess = xp.where(left, final - replaced, 0.0)
+    return _emitted(xp, draft_tokens, accepted, _drawn(xp, excess, final, final_uniforms))
 
 
 def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
@@ -91,8 +94,7 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
 def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
     """Return ``[B]`` integers: in each row of ``weights`` ``[B, V]`` the token at ``uniforms[b]`` of its total.
 
-    Sums are float64. A token without weight is never returned; a row without any positive weight answers -1. Positions
-    of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal sums apart.
+    Sums are float64. A token without weight is never returned; a row without any positive weight answers -1.
     """
     if not hasattr(weights, "shape"):
         raise argument_error("weights", weights, "an array [batch, vocabulary]")
@@ -101,11 +103,49 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
         raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")
     if tuple(uniforms.shape) != (weights.shape[0],):
         raise ValueError(f"uniforms has shape {tuple(uniforms.shape)}, expected {(weights.shape[0],)} to fit weights")
-    cumulative = xp.cumulative_sum(xp.astype(weights, xp.float64), axis=-1)
-    beyond = cumulative > xp.astype(uniforms, xp.float64)[:, None] * cumulative[:, -1:]
-    ids = xp.arange(weights.shape[-1], dtype=xp.int32, device=weights.device)[None, :]
+    doubles = xp.astype(weights, xp.float64)
+    return _drawn(xp, doubles, doubles, uniforms)
+
+
+def _drawn(xp: Any, weights: Any, otherwise: Any, uniforms: Any) -> Any:
+    """Return the token that each row of ``weights`` draws, or that of ``otherwise`` where a row has no weight.
+
+    Both are read once, for the sums of their blocks; then the block in which the token lies is read alone.
+    """
+    row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
+    first, second = _in_blocks(xp, weights), _in_blocks(xp, otherwise)
+    sums, others = xp.sum(first, axis=-1), xp.sum(second, axis=-1)
+    any_weight = xp.any(sums > 0, axis=-1)[:, None]
+    sums = xp.where(any_weight, sums, others)
+    cumulative = xp.cumulative_sum(sums, axis=-1)
+    bounds = uniforms[:, None] * cumulative[:, -1:]
+    block = _first_beyond(xp, sums, cumulative, bounds)
+    at = xp.where(block < 0, 0, block)
+    inside = xp.where(any_weight, first[row, at, :], second[row, at, :])
+    before = xp.where(at > 0, cumulative[row, at - 1], 0.0)[:, None]
+    token = _first_beyond(xp, inside, before + xp.cumulative_sum(inside, axis=-1), bounds)
+    return xp.where(token < 0, -1, at * inside.shape[-1] + token)
+
+
+def _in_blocks(xp: Any, weights: Any) -> Any:
+    """Return ``[B, V]`` as ``[B, blocks, tokens of one]``, the last block filled up with zeros, no weight below 0."""
+    rows, vocabulary = weights.shape
+    behind = -vocabulary % BLOCK
+    weights = xp.where(weights > 0, weights, 0.0)
+    if behind:
+        weights = xp.concat([weights, xp.zeros((rows, behind), dtype=xp.float64, device=weights.device)], axis=-1)
+    return xp.reshape(weights, (rows, (vocabulary + behind) // BLOCK, BLOCK))
+
+
+def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
+    """Return the first place of each row that has weight and a sum beyond its bound, else the last that has weight.
+
+    -1 where none has. Places of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal
+    sums apart.
+    """
+    ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
-    return xp.min(xp.where(beyond & (weights > 0), ids, last[:, None]), axis=-1)
+    return xp.min(xp.where((cumulative > bounds) & (weights > 0), ids, last[:, None]), axis=-1)
 
 
 def _leading(xp: Any, keep: Any) -> Any:

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
+from specverify.intercept.torch import operations
 from specverify.intercept.torch.inference import outliving_inference
-from specverify.intercept.torch.operations import reshapes_in_place, shares_storage, writes
 from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.deferred import known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
@@ -32,13 +32,6 @@ from specverify.intercept.unknowns.many import Many, joined
 from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
-
-_NO_KINDS: tuple[int, frozenset[type]] = (-1, frozenset())
-HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
-
-Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
-"""
 
 
 class View(NamedTuple):
@@ -72,7 +65,7 @@ class LazyTensor(torch.Tensor):
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], _NO_KINDS, []
+        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], (-1, frozenset()), []
         made.viewed = made.settled = made.read = None
         return made
 
@@ -144,9 +137,9 @@ class LazyTensor(torch.Tensor):
     ) -> Any:
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
-        shares = shares_storage(func)
-        reshapes = reshapes_in_place(func) and isinstance(args[0], LazyTensor)
-        handler = HANDLERS.get(func.overloadpacket) if reshapes or not writes(func) else None
+        _, handler, shares, writes, reshapes = operations.known(func)
+        reshapes = reshapes and isinstance(args[0], LazyTensor)
+        handler = None if writes and not reshapes else handler
         if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
@@ -230,9 +223,7 @@ def is_settled(value: Any, shares: bool) -> bool:
         return all(is_settled(item, shares) for item in value)
     if not isinstance(value, LazyTensor) or is_stored(value):
         return True
-    if shares or not isinstance(value.content, np.ndarray):
-        return False
-    if _holds(UNKNOWN, value):
+    if shares or not isinstance(value.content, np.ndarray) or _holds(UNKNOWN, value):
         return False
     return not _holds(deferred.Deferred, value) or not any(map(deferred.is_open, value.elements.flat))
 
