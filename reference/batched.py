@@ -25,8 +25,8 @@ from array_api_compat import array_namespace
 
 from reference.arguments import argument_error
 
-BLOCK = 128
-"""Tokens that are summed up together before the sums are looked at; it divides the vocabularies that models have."""
+BLOCKS = 128
+"""Into so many blocks a row is cut, whose sums are looked at first; it divides the vocabularies that models have."""
 
 
 class Batch(NamedTuple):
@@ -70,11 +70,10 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
 
     final = xp.astype(p[row, accepted, :], xp.float64)
     if not gamma:
-        return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final, final_uniforms))
-    replaced = xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
-    left = (accepted < lengths)[:, None] & (final > replaced)
-    excess = xp.where(left, final - replaced, 0.0)
-    return _emitted(xp, draft_tokens, accepted, _drawn(xp, excess, final, final_uniforms))
+        return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final_uniforms))
+    left = final - xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
+    residual = xp.maximum(left, xp.zeros_like(left))
+    return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final_uniforms, residual, accepted < lengths))
 
 
 def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
@@ -103,38 +102,42 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
         raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")
     if tuple(uniforms.shape) != (weights.shape[0],):
         raise ValueError(f"uniforms has shape {tuple(uniforms.shape)}, expected {(weights.shape[0],)} to fit weights")
-    doubles = xp.astype(weights, xp.float64)
-    return _drawn(xp, doubles, doubles, uniforms)
+    return _drawn(xp, xp.astype(weights, xp.float64), uniforms)
 
 
-def _drawn(xp: Any, weights: Any, otherwise: Any, uniforms: Any) -> Any:
-    """Return the token that each row of ``weights`` draws, or that of ``otherwise`` where a row has no weight.
+def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
+    """Return the token that each row draws: from ``residual`` if it is ``rejected`` and that has weight.
 
-    Both are read once, for the sums of their blocks; then the block in which the token lies is read alone.
+    Both are read once, for the sums of their blocks, without a question to an entry, which a compiler answers slowly;
+    what stands in the residual of a row that is not rejected does not matter. Then the token's block is read alone.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
-    first, second = _in_blocks(xp, weights), _in_blocks(xp, otherwise)
-    sums, others = xp.sum(first, axis=-1), xp.sum(second, axis=-1)
-    any_weight = xp.any(sums > 0, axis=-1)[:, None]
-    sums = xp.where(any_weight, sums, others)
+    blocks = _in_blocks(xp, weights)
+    sums = xp.sum(blocks, axis=-1)
+    if residual is not None:
+        others = _in_blocks(xp, residual)
+        more = xp.sum(others, axis=-1)
+        replaced = (rejected & xp.any(more > 0, axis=-1))[:, None]
+        sums = xp.where(replaced, more, sums)
     cumulative = xp.cumulative_sum(sums, axis=-1)
     bounds = uniforms[:, None] * cumulative[:, -1:]
     block = _first_beyond(xp, sums, cumulative, bounds)
     at = xp.where(block < 0, 0, block)
-    inside = xp.where(any_weight, first[row, at, :], second[row, at, :])
+    inside = blocks[row, at, :]
+    if residual is not None:
+        inside = xp.where(replaced, others[row, at, :], inside)
     before = xp.where(at > 0, cumulative[row, at - 1], 0.0)[:, None]
     token = _first_beyond(xp, inside, before + xp.cumulative_sum(inside, axis=-1), bounds)
-    return xp.where(token < 0, -1, at * inside.shape[-1] + token)
+    return xp.where(token < 0, -1, at * blocks.shape[-1] + token)
 
 
 def _in_blocks(xp: Any, weights: Any) -> Any:
-    """Return ``[B, V]`` as ``[B, blocks, tokens of one]``, the last block filled up with zeros, no weight below 0."""
+    """Return ``[B, V]`` as ``[B, BLOCKS, tokens of one]``, filled up with zeros behind."""
     rows, vocabulary = weights.shape
-    behind = -vocabulary % BLOCK
-    weights = xp.where(weights > 0, weights, 0.0)
+    behind = -vocabulary % BLOCKS
     if behind:
         weights = xp.concat([weights, xp.zeros((rows, behind), dtype=xp.float64, device=weights.device)], axis=-1)
-    return xp.reshape(weights, (rows, (vocabulary + behind) // BLOCK, BLOCK))
+    return xp.reshape(weights, (rows, BLOCKS, (vocabulary + behind) // BLOCKS))
 
 
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
