@@ -26,7 +26,9 @@ from array_api_compat import array_namespace
 from reference.arguments import argument_error
 
 BLOCKS = 128
-"""Into so many blocks a row is cut, whose sums are looked at first; it divides the vocabularies that models have."""
+"""Into so many blocks a long row is cut, whose sums are looked at first; it divides the vocabularies of models."""
+SHORT = 8 * BLOCKS
+"""A row of fewer tokens is one block."""
 
 
 class Batch(NamedTuple):
@@ -132,12 +134,13 @@ def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected:
 
 
 def _in_blocks(xp: Any, weights: Any) -> Any:
-    """Return ``[B, V]`` as ``[B, BLOCKS, tokens of one]``, filled up with zeros behind."""
+    """Return ``[B, V]`` as ``[B, blocks, tokens of one]``, filled up with zeros behind."""
     rows, vocabulary = weights.shape
-    behind = -vocabulary % BLOCKS
+    blocks = 1 if vocabulary < SHORT else BLOCKS
+    behind = -vocabulary % blocks
     if behind:
         weights = xp.concat([weights, xp.zeros((rows, behind), dtype=xp.float64, device=weights.device)], axis=-1)
-    return xp.reshape(weights, (rows, BLOCKS, (vocabulary + behind) // BLOCKS))
+    return xp.reshape(weights, (rows, blocks, (vocabulary + behind) // blocks))
 
 
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
