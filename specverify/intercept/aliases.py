@@ -28,7 +28,6 @@ from specverify.intercept.native_types import once
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
 from specverify.intercept.python.threads import threads_replaced
-from specverify.intercept.unknowns.lazy_buffers import arrays_answer
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
@@ -127,15 +126,13 @@ def libraries_replaced() -> Iterator[None]:
 
     Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
     """
-    torch = "torch" in sys.modules
     with (
         random_calls.random_replaced(),
         numpy_calls.numpy_replaced(),
         aliases_answered(),
         math_answers(),
         threads_replaced(),
-        import_module("specverify.intercept.torch.calls").torch_replaced() if torch else nullcontext(),
-        arrays_answer() if torch else nullcontext(),  # what is imported later must find NumPy's own
+        import_module("specverify.intercept.torch.calls").torch_replaced() if "torch" in sys.modules else nullcontext(),
     ):
         yield
 

@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.block import current
 from specverify.intercept.caller import is_ours_or_answered
-from specverify.intercept.native_types import once
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_functions import FUNCTIONS, MADE, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
@@ -171,8 +169,6 @@ def _making(real: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes a buffer where ``real`` makes an array of floats for foreign code."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:
-            return real(*args, **kwargs)
         found, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
         if type(found) is not np.ndarray or found.dtype.kind != "f" or is_ours_or_answered(filename):
             return found
@@ -206,12 +202,11 @@ _MADE = (
 _REAL = itemgetter(*_MADE)
 
 
-@once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
     """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
     own = vars(np)
-    before = dict(zip(_MADE, _REAL(own), strict=True))
+    before = dict(zip(_MADE, _REAL(own), strict=True))  # in every run: one look for all names
     own.update(_MADE)
     try:
         yield
