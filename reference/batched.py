@@ -25,6 +25,11 @@ from array_api_compat import array_namespace
 
 from reference.arguments import argument_error
 
+BLOCKS = 128
+"""Into so many blocks a long row is cut, whose sums are looked at first; it divides the vocabularies of models."""
+SHORT = 8 * BLOCKS
+"""A row of fewer tokens is one block."""
+
 
 class Batch(NamedTuple):
     """What a batch of verifications emits: int64 arrays on the device of the inputs."""
@@ -66,12 +71,11 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     accepted = _leading(xp, drafted & (uniform * q_token < p_token))
 
     final = xp.astype(p[row, accepted, :], xp.float64)
-    if gamma:
-        replaced = xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
-        excess = xp.where((accepted < lengths)[:, None], final - replaced, 0.0)
-        excess = xp.where(excess > 0, excess, 0.0)
-        final = xp.where(xp.any(excess > 0, axis=-1)[:, None], excess, final)
-    return _emitted(xp, draft_tokens, accepted, inverse_cdf_batched(final, final_uniforms))
+    if not gamma:
+        return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final_uniforms))
+    left = final - xp.astype(q[row, xp.where(accepted < gamma, accepted, 0), :], xp.float64)
+    residual = xp.maximum(left, xp.zeros_like(left))
+    return _emitted(xp, draft_tokens, accepted, _drawn(xp, final, final_uniforms, residual, accepted < lengths))
 
 
 def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
@@ -91,8 +95,7 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
 def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
     """Return ``[B]`` integers: in each row of ``weights`` ``[B, V]`` the token at ``uniforms[b]`` of its total.
 
-    Sums are float64. A token without weight is never returned; a row without any positive weight answers -1. Positions
-    of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal sums apart.
+    Sums are float64. A token without weight is never returned; a row without any positive weight answers -1.
     """
     if not hasattr(weights, "shape"):
         raise argument_error("weights", weights, "an array [batch, vocabulary]")
@@ -101,11 +104,54 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
         raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")
     if tuple(uniforms.shape) != (weights.shape[0],):
         raise ValueError(f"uniforms has shape {tuple(uniforms.shape)}, expected {(weights.shape[0],)} to fit weights")
-    cumulative = xp.cumulative_sum(xp.astype(weights, xp.float64), axis=-1)
-    beyond = cumulative > xp.astype(uniforms, xp.float64)[:, None] * cumulative[:, -1:]
-    ids = xp.arange(weights.shape[-1], dtype=xp.int32, device=weights.device)[None, :]
+    return _drawn(xp, xp.astype(weights, xp.float64), uniforms)
+
+
+def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
+    """Return the token that each row draws: from ``residual`` if it is ``rejected`` and that has weight.
+
+    Both are read once, for the sums of their blocks, without a question to an entry, which a compiler answers slowly;
+    what stands in the residual of a row that is not rejected does not matter. Then the token's block is read alone.
+    """
+    row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
+    blocks = _in_blocks(xp, weights)
+    sums = xp.sum(blocks, axis=-1)
+    if residual is not None:
+        others = _in_blocks(xp, residual)
+        more = xp.sum(others, axis=-1)
+        replaced = (rejected & xp.any(more > 0, axis=-1))[:, None]
+        sums = xp.where(replaced, more, sums)
+    cumulative = xp.cumulative_sum(sums, axis=-1)
+    bounds = uniforms[:, None] * cumulative[:, -1:]
+    block = _first_beyond(xp, sums, cumulative, bounds)
+    at = xp.where(block < 0, 0, block)
+    inside = blocks[row, at, :]
+    if residual is not None:
+        inside = xp.where(replaced, others[row, at, :], inside)
+    before = xp.where(at > 0, cumulative[row, at - 1], 0.0)[:, None]
+    token = _first_beyond(xp, inside, before + xp.cumulative_sum(inside, axis=-1), bounds)
+    return xp.where(token < 0, -1, at * blocks.shape[-1] + token)
+
+
+def _in_blocks(xp: Any, weights: Any) -> Any:
+    """Return ``[B, V]`` as ``[B, blocks, tokens of one]``, filled up with zeros behind."""
+    rows, vocabulary = weights.shape
+    blocks = 1 if vocabulary < SHORT else BLOCKS
+    behind = -vocabulary % blocks
+    if behind:
+        weights = xp.concat([weights, xp.zeros((rows, behind), dtype=xp.float64, device=weights.device)], axis=-1)
+    return xp.reshape(weights, (rows, blocks, (vocabulary + behind) // blocks))
+
+
+def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
+    """Return the first place of each row that has weight and a sum beyond its bound, else the last that has weight.
+
+    -1 where none has. Places of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal
+    sums apart.
+    """
+    ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
-    return xp.min(xp.where(beyond & (weights > 0), ids, last[:, None]), axis=-1)
+    return xp.min(xp.where((cumulative > bounds) & (weights > 0), ids, last[:, None]), axis=-1)
 
 
 def _leading(xp: Any, keep: Any) -> Any:

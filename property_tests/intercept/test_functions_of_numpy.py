@@ -51,6 +51,10 @@ COINS = {
     "decreasing bins": lambda: np.digitize(random.random(), [0.8, 0.3]) == 2,
     "NaN beside": lambda: np.nan_to_num([np.nan, random.random()], nan=9.0).min() < 0.3,
     "copied": lambda: (row := np.zeros(2), np.copyto(row, numbers()))[0][1] < 0.3,
+    "an array, named": lambda: np.array(object=numbers(1))[0] < 0.3,
+    "what is to be an array, named": lambda: np.asarray(a=numbers(1))[0] < 0.3,
+    "what is gone through, named": lambda: np.fromiter(iter=iter(numbers(1)), dtype=float)[0] < 0.3,
+    "what is to lie in a row, named": lambda: np.ascontiguousarray(a=np.array(numbers(1)))[0] < 0.3,
     "a number": lambda: random.randint(0, 999) < 300,
     "a row": lambda: bool((RNG.integers(0, 1000, 3) < 300)[2]),
 }

@@ -7,7 +7,10 @@ and tape uniforms leave a margin that no rounding crosses in practice (1e-15 aga
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,6 +200,35 @@ def test_tokens_of_probability_zero_are_never_drawn(vocabulary, uniform):
     p = np.zeros(vocabulary)
     p[vocabulary // 2] = 1
     assert last_draw(p, np.full(vocabulary, 1 / vocabulary), uniform) == (vocabulary // 2, 0)
+
+
+def first_beyond(weights: list[int], uniform: float) -> int:
+    """The first token whose cumulative mass exceeds ``uniform`` of the total."""
+    sums = list(accumulate(weights))
+    return min(bisect_right(sums, math.floor(Fraction(uniform) * sums[-1])), sums.index(sums[-1]))
+
+
+@pytest.mark.parametrize("vocabulary", [1, 2, 300, 1023, 1024, 1025, 1300])
+@pytest.mark.parametrize("share", [0.02, 0.5, 1])
+def test_a_row_is_cut_into_blocks_and_every_breakpoint_is_where_it_was(vocabulary, share):
+    rng = np.random.default_rng([vocabulary, int(100 * share)])
+    weights = [int(weight) for weight in rng.integers(1, 9, vocabulary) * (rng.random(vocabulary) < share)]
+    weights[rng.integers(vocabulary)] += 1  # no row without mass
+    total = 2 ** (sum(weights) - 1).bit_length()
+    weights[rng.integers(vocabulary)] += total - sum(weights)  # a power of two: every breakpoint is a float64
+    breakpoints = np.unique(np.cumsum(weights))[:-1][:: 1 + vocabulary // 300] / total
+    uniforms = np.array([*breakpoints, 0.0, 5e-324, ALMOST_ONE])
+    uniforms = np.concatenate([uniforms, np.nextafter(uniforms, 0), np.nextafter(uniforms[:-1], 1)])
+    found = inverse_cdf_batched(np.tile(np.array(weights, dtype=float), (len(uniforms), 1)), uniforms)
+    assert found.tolist() == [first_beyond(weights, uniform) for uniform in uniforms.tolist()]
+
+
+def test_what_stands_in_the_residual_of_a_row_that_accepts_everything_does_not_matter():
+    p = np.tile([[[0.25, 0.75]]], (3, 2, 1))
+    q = np.array([[[0.5, 0.5]], [[np.nan, np.nan]], [[0.0, 0.0]]])
+    batch = verify_batched(p, q, np.zeros((3, 1), int), np.array([1, 0, 0]), np.zeros((3, 1)), np.full(3, 0.9))
+    assert batch.accepted.tolist() == [1, 0, 0]
+    assert batch.emitted.tolist() == [[0, 1], [1, -1], [1, -1]]
 
 
 def test_uniforms_near_one_take_the_last_positive_token():

@@ -64,12 +64,13 @@ class _Answers(TorchFunctionMode):
         if func in _ATTRIBUTES:
             return func(*args)
         args, filled = tuple(args), self.run.filled
-        if not kwargs and not filled.anything and _runs_as_it_is(func, args):
+        anything = filled.anything
+        if not kwargs and not anything and _runs_as_it_is(func, args):
             return _noted(func(*args))
         named = dict(kwargs) if kwargs else {}
-        if filled.anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
+        if anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
             return args[0]
-        if filled.anything:
+        if anything:
             args, named = filled.standing_for(args), filled.standing_for(named)
         lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
         if lazy or "out" in named or not _runs_as_it_is(func):

@@ -83,7 +83,7 @@ class TorchDraws:
             return torch.tensor(found, dtype=like.dtype, device=like.device).reshape(like.shape)
         site: Site = (call, caller(), *self.streams.name(generator))
         state = self.streams.state(generator, like.device, advance)
-        elements = np.empty(tuple(like.shape), dtype=object)
+        elements = empty(tuple(like.shape), dtype=object)
         for place, index in enumerate(np.ndindex(elements.shape)):
             draw = self.streams.draw((*site, *index), state and (state, place), (call, number))
             elements[index] = whole_number(Uniform(self.draws, (*site, *index), draw), low, number)
@@ -97,7 +97,7 @@ class TorchDraws:
         def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
-            if large(int(np.count_nonzero(pmf))):
+            if at_large_now() and large(int(np.count_nonzero(pmf))):
                 drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
                 return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)

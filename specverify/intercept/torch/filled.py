@@ -28,6 +28,8 @@ from specverify.intercept.unknowns.many import Many, as_many
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY, large
 
+_NO_TENSORS = frozenset({int, float, bool, str, slice, type(None), torch.dtype})
+
 
 class Filled:
     """The storages that were filled in one run."""
@@ -102,7 +104,7 @@ class Filled:
 
     def standing_for(self, value: Any) -> Any:
         """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""
-        if not self._whole:
+        if not self._whole or type(value) in _NO_TENSORS:
             return value
         if isinstance(value, torch.Tensor):
             return self._lazy(value)
@@ -122,8 +124,9 @@ class Filled:
         return bool(pairs)
 
     def _lazy(self, tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) in self._standing:
-            return self._standing[id(tensor)][1]
+        standing = self._standing.get(id(tensor))
+        if standing is not None:
+            return standing[1]
         found = None if isinstance(tensor, LazyTensor) else self._whole.get(_storage(tensor))
         if found is None:
             return tensor

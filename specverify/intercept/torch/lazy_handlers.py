@@ -42,8 +42,8 @@ from specverify.intercept.torch.lazy_races import (
     running_extreme,
     searched,
 )
-from specverify.intercept.torch.lazy_tensor import HANDLERS
 from specverify.intercept.torch.lazy_views import converted, joined, moving, padded, same, scalar, shaped, taking
+from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.whole_numbers import when_looked_at
 from specverify.intercept.unknowns.deferred import Count, Product

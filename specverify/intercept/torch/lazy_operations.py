@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy import empty  # by name: inside a block NumPy has another
 
 from specverify.intercept import audit
 from specverify.intercept.torch.alternatives import only_source
@@ -30,7 +31,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     if not any(array.ndim for array in arrays):
         return single(function(*(array.item() for array in arrays)))
     alike = arrays if len({array.shape for array in arrays}) == 1 else np.broadcast_arrays(*arrays)
-    result = np.empty(alike[0].shape, dtype=object)
+    result = empty(alike[0].shape, dtype=object)
     flat = result.reshape(-1)  # the same memory
     for place, elements in enumerate(zip(*(array.flat for array in alike), strict=True)):
         flat[place] = function(*elements)
@@ -77,9 +78,9 @@ def arithmetic(name: str) -> Handler:
 
 def result_type(name: str, *operands: Any) -> torch.dtype:
     """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
-    empty = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
+    alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
-    dtype: torch.dtype = empty[0].dtype if len(empty) == 1 else torch.result_type(*empty)
+    dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
     return torch.get_default_dtype() if name in _INTO_FLOATS and not dtype.is_floating_point else dtype
 
 
@@ -227,7 +228,7 @@ def running(kind: type[Count | Product]) -> Handler:
         if hang_on_draws(tensor):
             return NotImplemented
         moved = tensor.elements if tensor.ndim == 1 else np.moveaxis(tensor.elements, dim, -1)
-        result = np.empty(moved.shape, dtype=object)
+        result = empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
             result[index] = make(moved[index[:-1]][: index[-1] + 1])
         dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
@@ -278,7 +279,7 @@ def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dt
     if len(dims) > 1:
         return NotImplemented
     rows = np.moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
-    result = np.empty(rows.shape[:-1], dtype=object)
+    result = empty(rows.shape[:-1], dtype=object)
     for index in np.ndindex(result.shape):
         result[index] = make(rows[index].ravel())
     if keepdim:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple, Self
 from weakref import ReferenceType, ref
 
@@ -19,8 +20,8 @@ import numpy as np
 import torch
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
+from specverify.intercept.torch import operations
 from specverify.intercept.torch.inference import outliving_inference
-from specverify.intercept.torch.operations import reshapes_in_place, shares_storage, writes
 from specverify.intercept.unknowns import deferred
 from specverify.intercept.unknowns.deferred import known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
@@ -31,13 +32,6 @@ from specverify.intercept.unknowns.many import Many, joined
 from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
-
-_MAY_BE_OPEN = (*UNKNOWN, deferred.Deferred)
-HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
-
-Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
-"""
 
 
 class View(NamedTuple):
@@ -59,8 +53,8 @@ class LazyTensor(torch.Tensor):
     """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
     read: torch.Tensor | None
     """A copy whose elements were all looked at, for those who only read."""
-    kinds: dict[Any, bool]
-    """Whether it was found to hold a kind of element, after so many changes."""
+    kinds: tuple[int, frozenset[type]]
+    """The types of its elements, as they were after so many changes."""
     changes: list[int]
     """How often elements were overwritten; one list for a tensor and all its views."""
     _elements: np.ndarray[Any, Any] | Many | Crossing
@@ -71,7 +65,7 @@ class LazyTensor(torch.Tensor):
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
-        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], {}, []
+        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], (-1, frozenset()), []
         made.viewed = made.settled = made.read = None
         return made
 
@@ -121,7 +115,7 @@ class LazyTensor(torch.Tensor):
         return not is_stored(self) and holds(UNKNOWN, self)
 
     def _lazily(self) -> np.ndarray[Any, Any]:
-        found = np.empty(self.elements.shape, dtype=object)
+        found = empty(self.elements.shape, dtype=object)
         for index, element in np.ndenumerate(self.elements):
             found[index] = wrapped(element) if isinstance(element, UNKNOWN) else known(element)
         return found
@@ -143,9 +137,9 @@ class LazyTensor(torch.Tensor):
     ) -> Any:
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
-        shares = shares_storage(func)
-        reshapes = reshapes_in_place(func) and isinstance(args[0], LazyTensor)
-        handler = HANDLERS.get(func.overloadpacket) if reshapes or not writes(func) else None
+        _, handler, shares, writes, reshapes = operations.known(func)
+        reshapes = reshapes and isinstance(args[0], LazyTensor)
+        handler = None if writes and not reshapes else handler
         if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
             answer = handler(*args, **kwargs)
             if answer is not NotImplemented:
@@ -229,9 +223,9 @@ def is_settled(value: Any, shares: bool) -> bool:
         return all(is_settled(item, shares) for item in value)
     if not isinstance(value, LazyTensor) or is_stored(value):
         return True
-    if shares or not isinstance(value.content, np.ndarray):
+    if shares or not isinstance(value.content, np.ndarray) or _holds(UNKNOWN, value):
         return False
-    return not _holds(_MAY_BE_OPEN, value) or not any(map(deferred.is_open, value.elements.flat))
+    return not _holds(deferred.Deferred, value) or not any(map(deferred.is_open, value.elements.flat))
 
 
 def in_all(change: Callable[[Any], Any], value: Any) -> Any:
@@ -259,9 +253,14 @@ def holds(kind: Any, *operands: Any) -> bool:
 
 def _holds(kind: Any, tensor: LazyTensor) -> bool:
     """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
-    if (key := (kind, tensor.changes[0])) not in tensor.kinds:
-        tensor.kinds[key] = any(isinstance(element, kind) for element in _samples(tensor.content))
-    return tensor.kinds[key]
+    if tensor.kinds[0] != tensor.changes[0]:
+        tensor.kinds = tensor.changes[0], frozenset(map(type, _samples(tensor.content)))
+    return _are_among(kind, tensor.kinds[1])
+
+
+@cache
+def _are_among(kind: Any, types: frozenset[type]) -> bool:
+    return any(issubclass(each, kind) for each in types)
 
 
 def _samples(content: Any) -> Any:

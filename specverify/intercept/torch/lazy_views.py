@@ -6,11 +6,12 @@ The shape is worked out by torch on an index tensor.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
 import torch
+from numpy import empty  # by name: inside a block NumPy has another
 
 from specverify.intercept import float_calls
 from specverify.intercept.torch.lazy_tensor import (
@@ -102,9 +103,16 @@ _MANY_BITS = 32
 
 def each_of(function: Callable[[Any], Any], elements: Any) -> Any:
     """Return what a function gives of each element of an array of objects."""
-    found = np.empty(elements.size, dtype=object)
+    found = empty(elements.size, dtype=object)
     found[:] = [function(element) for element in elements.flat]
     return found.reshape(elements.shape)
+
+
+@cache
+def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
+    """Return the least number of a dtype, the largest, and its bits."""
+    found = torch.iinfo(dtype)
+    return found.min, found.max, found.bits
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
@@ -112,14 +120,14 @@ def _among(element: Any, dtype: torch.dtype) -> Any:
 
     Counts and places are, in 32 bits.
     """
-    ends = torch.iinfo(dtype)
-    low: float = ends.min
-    high: float = ends.max if ends.bits >= _MANY_BITS else ends.min - 1
+    least, most, bits = _ends(dtype)
+    low: float = least
+    high: float = most if bits >= _MANY_BITS else least - 1
     if isinstance(element, Categorical):
         low, high = element.first, element.first + len(element.pmf) - 1
     elif isinstance(element, UNKNOWN):
         low, high = element.ends()[0], element.ends()[1] - 1
-    if ends.min <= low <= high <= ends.max:
+    if least <= low <= high <= most:
         return element
     if not is_open(element):
         return torch.tensor(known(element)).to(dtype).item()
@@ -154,7 +162,7 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
         rest = [value for place, value in enumerate(args) if place not in data]
         if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
             return NotImplemented
-        elements = np.empty(0, dtype=object)
+        elements = empty(0, dtype=object)
         given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
         for place in data:
             mine = elements_of(args[place])
@@ -171,7 +179,7 @@ def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
     """Answer ``constant_pad_nd``."""
     places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
     number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
-    elements = np.append(tensor.elements.ravel(), np.empty(1, dtype=object))
+    elements = np.append(tensor.elements.ravel(), empty(1, dtype=object))
     elements[-1] = number
     return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
 

@@ -8,11 +8,11 @@ an operation does to the storage of its arguments stands in its schema as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -107,21 +107,38 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
         yield told.seen
 
 
-@cache
-def shares_storage(operation: OpOverload) -> bool:
-    """Return whether an operation writes to an argument, or returns a view of one."""
-    schema = operation._schema  # noqa: SLF001
-    return any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
+class Known(NamedTuple):
+    """What is known of an operation."""
+
+    operation: OpOverload
+    handler: Callable[..., Any] | None
+    """What answers it on lazy tensors."""
+    shares: bool
+    """Whether it writes to an argument, or returns a view of one."""
+    writes: bool
+    """Whether it writes to an argument: in place, or into ``out``."""
+    reshapes: bool
+    """Whether it changes the shape of its argument."""
 
 
-@cache
-def writes(operation: OpOverload) -> bool:
-    """Return whether an operation writes to an argument: in place, or into ``out``."""
-    found = [item.alias_info for item in operation._schema.arguments]  # noqa: SLF001
-    return any(alias is not None and alias.is_write for alias in found)
+HANDLERS: dict[Any, Callable[..., Any]] = {}
+"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
+
+Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
+"""
+_KNOWN: dict[int, Known] = {}
+"""By the identity of an operation: its hash is made in Python, and asked for in every call."""
 
 
-@cache
-def reshapes_in_place(operation: OpOverload) -> bool:
-    """Return whether an operation changes the shape of its argument."""
-    return torch.Tag.inplace_view in operation.tags
+def known(operation: OpOverload) -> Known:
+    """Return what is known of an operation, by its schema and by ``HANDLERS``."""
+    found = _KNOWN.get(id(operation))
+    if found is None:
+        schema = operation._schema  # noqa: SLF001
+        written = [item.alias_info for item in schema.arguments]
+        shares = any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
+        writes = any(alias is not None and alias.is_write for alias in written)
+        reshapes = torch.Tag.inplace_view in operation.tags
+        found = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
+        _KNOWN[id(operation)] = found
+    return found

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from specverify.intercept.torch.lazy_tensor import HANDLERS, View, is_stored, picked, stored
+from specverify.intercept.torch.lazy_tensor import View, is_stored, picked, stored
+from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 aten = torch.ops.aten

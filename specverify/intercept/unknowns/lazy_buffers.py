@@ -181,7 +181,11 @@ def _making(real: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes an array of the elements of a buffer, where ``make`` would see its memory."""
-    return lambda values, *args, **kwargs: make(contents_of(values), *args, **kwargs)
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})
+
+    return read
 
 
 _MADE = (

@@ -91,10 +91,13 @@ class _Called:
         return getattr(self._real, name)
 
 
-def _making(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes an array as ``real`` does, and a lazy one of lazy numbers."""
+def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
+    """Return what makes an array as ``real`` does, and a lazy one of lazy numbers; ``first`` is what it calls those."""
 
-    def make(values: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return made(kwargs.pop(first), **kwargs) if first in kwargs else made(*args, **kwargs)
+
+    def made(values: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(values, Iterator) and real is _FROM_ITERATOR:
             values = list(values)
         if not holds_lazy(values):
@@ -110,5 +113,6 @@ _DISPATCHED = type(np.sort)
 FUNCTIONS: dict[str, Any] = {
     name: _Called(value) for name, value in vars(np).items() if isinstance(value, np.ufunc | _DISPATCHED)
 }
-MADE: dict[str, Any] = {name: _making(getattr(np, name)) for name in ("array", "asarray", "fromiter")}
+_FIRST = {"array": "object", "asarray": "a", "fromiter": "iter"}
+MADE: dict[str, Any] = {name: _making(getattr(np, name), first) for name, first in _FIRST.items()}
 """What stands for the functions that make arrays of numbers, by their names in NumPy."""
