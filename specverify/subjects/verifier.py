@@ -169,8 +169,9 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
     def after(state: State, draft: Draft, emitted: Tokens) -> tuple[State, Round]:
         new, remaining = commit(emitted, state.remaining, task.eos)
+        accepted = len(new) - (new != draft.tokens)  # all drafts and nothing more: it has no bonus
         return State(state.tokens + new, remaining), Round(
-            new, draft.tokens, len(new) - 1, min(len(new), len(draft.tokens))
+            new, draft.tokens, accepted, min(len(new), len(draft.tokens))
         )
 
     def step(draws: Draws, state: State) -> Any:
