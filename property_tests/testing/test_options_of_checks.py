@@ -117,6 +117,18 @@ def test_a_share_of_the_time_is_no_more_than_was_given():
     assert shared({"alarm": 1e-6}, {"timeout": 9.0, "alarm": 1e-3}) == {"timeout": 9.0, "alarm": 1e-6}
 
 
+def test_more_time_than_the_default_is_given_where_it_is_asked_for(monkeypatch):
+    from specverify.testing import plans
+    from specverify.testing.judged import examined
+
+    seen = []
+    plan = check_decoder.plan(right, timeout=5000)
+    noted = plan._replace(examine=lambda names, seconds, known: seen.append(seconds) or ())
+    assert list(examined(noted, (), {})) == []
+    assert seen == [5000]
+    assert plans.shared({}, {"timeout": 5000}) == {"timeout": 5000}
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

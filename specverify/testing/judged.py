@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import Unpack
 
 from specverify.base.arguments import argument_error
-from specverify.base.limits import SECONDS
 from specverify.base.verdict import Status, Verdict
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
@@ -83,7 +82,8 @@ def judge(plan: Plan) -> Sequence[Verdict]:
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
-    seconds = min(seconds_of(plan.how), offered.get().get("timeout", SECONDS))
+    given = seconds_of(plan.how)
+    seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
         if verdict.status is not Status.NOT_APPLICABLE:
             yield without_false_replay(verdict, replays=plan.replays)
