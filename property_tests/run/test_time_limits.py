@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import multiprocessing
+import random
 import re
 import signal
 import sys
@@ -18,7 +19,7 @@ import misbehaving
 import pytest
 
 from specverify.base.verdict import Examination, Status, Verdict
-from specverify.checks import CHECKS, Case
+from specverify.checks import CHECKS, Case, checks_named
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
 from specverify.intercept.caller import file_of
@@ -27,6 +28,7 @@ from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import decode_subject
+from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_decoder, check_engine
 
 HERE = r"misbehaving.py:\d+"
@@ -71,6 +73,18 @@ def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():
     assert {(verdict.status, verdict.statement) for verdict in unreached} == {
         (Status.UNKNOWN, "not reached: the 0.5 s for the subject were over in program_is_its_draws")
     }
+
+
+def test_where_the_time_went_is_told_also_of_a_check_that_was_not_asked_for():
+    def goes_on(p, q, draft_tokens):
+        while random.random() >= 0:
+            time.sleep(1e-3)
+
+    subject = verify.warmed_up(verifier_subject(goes_on, "goes_on"))
+    grounds, asked = verify_subject(subject, Checklist(checks_named({"law_is_target"}), seconds=0.2))
+    assert (grounds.check, grounds.status) == ("program_is_its_draws", Status.UNKNOWN)
+    assert re.match(r"not finished after 0\.\d+ s: it was .*at test_time_limits\.py:\d+", grounds.statement), grounds
+    assert asked.statement == "not reached: the 0.2 s for the subject were over in program_is_its_draws"
 
 
 def test_an_engine_that_loops_has_a_verdict_of_every_check():

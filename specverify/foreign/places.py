@@ -32,6 +32,8 @@ def place_of_error(trace: TracebackType | None) -> str:
 
 def sentence_of(error: BaseException) -> str:
     """Return an error in one sentence: what it is, what it says, the line of the foreign code, what it was given."""
+    if isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of one that a generator of ours meets
+        error = error.__cause__
     message = " ".join(str(error).split())
     if isinstance(error, UnusableSubject):  # in our words already: the place is told if it is theirs
         place = _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
