@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -129,6 +130,21 @@ def test_the_limit_is_told_again_and_again_and_at_the_end():
 
     with pytest.raises(OutOfTime), time_limit(0.1):
         turned_into_another()
+
+
+def test_an_installed_package_is_not_left_half_imported(tmp_path, monkeypatch):
+    """What is imported first of it stays, and is then no attribute of the package that is imported again."""
+    package = tmp_path / "site-packages" / "slow_to_import"
+    package.mkdir(parents=True)
+    (package / "part.py").write_text("VALUE = 1")
+    waiting = "import time\nend = time.monotonic() + 0.1\nwhile time.monotonic() < end:\n    time.sleep(0.001)\n"
+    (package / "__init__.py").write_text(f"import slow_to_import.part\n{waiting}")
+    monkeypatch.syspath_prepend(package.parent)
+    with pytest.raises(OutOfTime), time_limit(0.03):
+        import_module("slow_to_import")
+        while True:
+            time.sleep(1e-3)
+    assert import_module("slow_to_import").part.VALUE == 1
 
 
 def test_what_is_done_in_time_is_left_alone():
