@@ -219,9 +219,10 @@ def _is_answering(frame: FrameType | None) -> bool:
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether what runs, be it ours or the subject's, is waiting for an installed package to be imported."""
     for found, _ in walk_stack(frame) if frame else ():
-        name = file_of(found)
-        if found.f_code.co_name == "<module>":
-            return bool(standard_library(name)) or not _INSTALLED.isdisjoint(Path(name).parts)
+        name, within = file_of(found), found.f_back
+        imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"
+        if imported and (standard_library(name) or not _INSTALLED.isdisjoint(Path(name).parts)):
+            return True
         if is_ours(name):
             return False
     return False
