@@ -54,6 +54,26 @@ def test_a_block_may_keep_more_than_token_after_token_and_no_more_than_a_lossles
     assert everything.status is Status.REFUTED
 
 
+def test_a_verifier_without_a_bonus_accepts_as_often_as_one_with_it_and_one_that_redraws_does_not():
+    """All drafts and nothing more is every draft accepted: the row is one token shorter than with a bonus."""
+    rng, name = np.random.default_rng(), "acceptance_is_optimal"
+
+    def no_bonus(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens):
+            if rng.random() >= p[i, token] / q[i, token]:
+                rest = np.maximum(p[i] - q[i], 0)
+                return [*draft_tokens[:i], rng.choice(len(rest), p=rest / rest.sum())]
+        return draft_tokens
+
+    def redrawn(p, q, draft_tokens):
+        return [rng.choice(p.shape[1], p=p[0])]
+
+    assert verdicts_of(no_bonus, {name}, gammas=(1,), share=(3, 40))[name].status is Status.HOLDS
+    wasted = verdicts_of(redrawn, {name}, gammas=(1,), share=(3, 40))[name]
+    assert wasted.status is Status.REFUTED
+    assert wasted.statement.startswith("the first draft is accepted with probability")
+
+
 def one_position(p, q):
     """A task of two tokens whose first row is (p, q) after token 0, and which stays there."""
     return Task(as_float64(lambda tokens: rational_pmf(p)), as_float64(lambda tokens: rational_pmf(q)), horizon=2)

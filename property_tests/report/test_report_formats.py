@@ -10,6 +10,9 @@ import jsonschema
 import pytest
 import runs
 
+from reference import Claim
+from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.report.prose import headline
 from specverify.report.runs.as_json import run_as_json, run_schema
 from specverify.report.runs.as_junit import run_as_junit
 from specverify.report.runs.as_markdown import fenced, plain, run_as_markdown
@@ -147,3 +150,12 @@ def test_bands_hold_what_is_right_and_not_what_is_wrong():
 def test_what_is_no_run_is_refused_in_one_sentence(text, said):
     with pytest.raises(ValueError, match=f"^it {said}.*expected what verify"):
         said_of(text, "it")
+
+
+def test_a_claim_that_one_check_refutes_does_not_still_hold_by_another():
+    refuted = Verdict("it", "support_at_boundary_draws", Status.REFUTED, "no", Claim.SUPPORTED, Evidence.EXACT)
+    holds = refuted._replace(check="tokens_are_supported", status=Status.HOLDS)
+    greedy = holds._replace(check="greedy_is_argmax", claim=Claim.GREEDY)
+    assert headline(refuted, [refuted, holds, greedy]).startswith(
+        "support at boundary draws - refuted: SUPPORTED (GREEDY still holds)"
+    )

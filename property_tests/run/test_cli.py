@@ -231,7 +231,7 @@ def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
         (["verify", "reference:egag", "--alarm", "2"], "the alarm budget is 2.0, expected a probability"),
         (["verify", "no_such_module:decode"], "cannot import no_such_module: ModuleNotFoundError"),
         (["verify", "decoders:nothing"], "decoders has no attribute 'nothing'"),
-        (["verify", "decoders:NOT_CALLABLE"], "decoders:NOT_CALLABLE is a int, expected a decode function"),
+        (["verify", "decoders:NOT_CALLABLE"], "decoders:NOT_CALLABLE is a int, expected a function"),
         (["verify", "decoders:other_parameters"], "decoders:other_parameters takes (model, prompt), expected (draws, "),
         (["verify", "decoders:"], "'decoders:' is not a subject: expected package.module:callable"),
         (["replay", "nonsense"], "'nonsense' is not a replay identifier: expected the word a report printed"),

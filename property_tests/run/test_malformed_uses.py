@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 
 import malformed
 import numpy as np
@@ -10,11 +12,13 @@ import pytest
 from malformed import always, round_of
 from typer.testing import CliRunner
 
+from specverify.base.verdict import Status
 from specverify.checks._explain import _any_site, _story
 from specverify.cli import app
 from specverify.laws.draws import Decision
 from specverify.run.campaign_plans import campaign_of
 from specverify.run.catalogue import find_subject
+from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import (
     Observer,
@@ -50,6 +54,7 @@ def test_a_name_in_a_class_is_taken():
         ("malformed.py", "that is a file, expected a function of its module: malformed:FUNCTION"),
         ("malformed.py:one_round", "'malformed.py' is a file, expected its module: malformed:one_round"),
         ("run/malformed.py:two", "'run/malformed.py' is a file, expected its module: malformed:two, in the folder run"),
+        ("malformed:__name__", "is a str, expected a function: a round, a whole decode or a verifier"),
         ("malformed:one_rond", "malformed has no attribute 'one_rond', did you mean one_round?"),
         ("malformed:one_round:x", "malformed has no attribute 'one_round:x', did you mean one_round?"),
         ("malformed:Holder.one", "malformed has no attribute 'Holder.one'"),
@@ -164,6 +169,28 @@ def test_an_answer_that_is_none_is_told_once(call, sentence):
     assert "external.py" not in told
 
 
+def test_options_behind_three_arguments_make_a_verifier_and_no_round():
+    def verify(p, q, draft_tokens, epsilon=1e-9):
+        """Emit one token."""
+        return [0]
+
+    assert decode_subject(verify, "verify").intercepted
+    assert decode_subject(partial(verify, epsilon=0.0), "verify").summary == "Emit one token."
+    assert not decode_subject(malformed.one_round, "round").intercepted
+
+
+def test_an_end_of_an_iterator_is_told_where_it_is_met_and_not_where_it_arrives():
+    """Python makes a RuntimeError of a StopIteration that passes through a generator, with the generator's line."""
+
+    def verify(p, q, draft_tokens):
+        return [next(iter(()))]
+
+    verdicts = check_verifier(verify, quick=True, on_fail=None)
+    said = {verdict.statement.partition(", given")[0] for verdict in verdicts if verdict.status is Status.UNUSABLE}
+    assert len(said) == 1, said
+    assert re.fullmatch(r"StopIteration \(test_malformed_uses\.py:\d+\)", said.pop())
+
+
 @pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize(
     "answer", [None, 0, "ab", ["a"], [None], [[0]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
@@ -185,7 +212,7 @@ def test_an_engine_may_return_token_ids_of_any_kind(answer):
 def test_a_lambda_is_not_promised_to_be_found_again():
     wrong = lambda draws, target, draft, tokens: (0,)  # noqa: E731 - that it has no name is the matter
     with pytest.raises(
-        SpeculationRefuted, match="Again run this test: specverify replay takes what a module names"
+        SpeculationRefuted, match="Again run this test: the command line cannot name what was examined"
     ) as told:
         check_decoder(wrong)
     assert "Again specverify replay e" not in str(told.value)

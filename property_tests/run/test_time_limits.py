@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import multiprocessing
+import random
 import re
 import signal
 import sys
@@ -11,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -18,7 +20,7 @@ import misbehaving
 import pytest
 
 from specverify.base.verdict import Examination, Status, Verdict
-from specverify.checks import CHECKS, Case
+from specverify.checks import CHECKS, Case, checks_named
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
 from specverify.intercept.caller import file_of
@@ -27,6 +29,7 @@ from specverify.run import verify
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import decode_subject
+from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_decoder, check_engine
 
 HERE = r"misbehaving.py:\d+"
@@ -73,6 +76,19 @@ def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():
     }
 
 
+def test_where_the_time_went_is_told_also_of_a_check_that_was_not_asked_for(monkeypatch):
+    def goes_on(p, q, draft_tokens):
+        while random.random() >= 0:
+            time.sleep(1e-3)
+
+    monkeypatch.setattr(verify, "warmed_up", lambda subject: subject)
+    subject = verifier_subject(goes_on, "goes_on")
+    grounds, asked = verify_subject(subject, Checklist(checks_named({"law_is_target"}), seconds=0.2))
+    assert (grounds.check, grounds.status) == ("program_is_its_draws", Status.UNKNOWN)
+    assert re.match(r"not finished after 0\.\d+ s: it was .*at test_time_limits\.py:\d+", grounds.statement), grounds
+    assert asked.statement == "not reached: the 0.2 s for the subject were over in program_is_its_draws"
+
+
 def test_an_engine_that_loops_has_a_verdict_of_every_check():
     def engine():
         while True:
@@ -114,6 +130,25 @@ def test_the_limit_is_told_again_and_again_and_at_the_end():
 
     with pytest.raises(OutOfTime), time_limit(0.1):
         turned_into_another()
+
+
+def test_an_installed_package_is_not_left_half_imported(tmp_path, monkeypatch):
+    """What is imported first of it stays, and is then no attribute of the package that is imported again."""
+    package = tmp_path / "site-packages" / "slow_to_import"
+    package.mkdir(parents=True)
+    (package / "part.py").write_text("VALUE = 1")
+    waiting = "import time\nend = time.monotonic() + 0.1\nwhile time.monotonic() < end:\n    time.sleep(0.001)\n"
+    (package / "__init__.py").write_text(f"import slow_to_import.part\n{waiting}")
+    monkeypatch.syspath_prepend(package.parent)
+
+    def imports_and_goes_on():
+        import_module("slow_to_import")
+        while True:
+            time.sleep(1e-3)
+
+    with pytest.raises(OutOfTime), time_limit(0.03):
+        imports_and_goes_on()
+    assert import_module("slow_to_import").part.VALUE == 1
 
 
 def test_what_is_done_in_time_is_left_alone():

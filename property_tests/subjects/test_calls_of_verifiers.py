@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
-from specverify.testing import check_verifier
+from specverify.testing import Call, check_verifier
 
 CALLS = ("inputs_unchanged", "outputs_are_fresh")
 
@@ -32,6 +33,24 @@ def test_a_right_verifier_leaves_its_arguments_and_answers_alone(verify, form, n
     verdict = verdict_of(verify, name, form)
     assert verdict.status is Status.HOLDS, verdict.statement
     assert verdict.figures["runs"] > 100
+
+
+def test_what_a_verifier_was_given_when_it_raised_is_told_unless_it_is_much():
+    def strict(p, q, draft_tokens):
+        raise ArithmeticError("no")
+
+    verdict = verdict_of(strict, "law_is_target", "row")
+    assert verdict.status is Status.UNUSABLE
+    place, given = (
+        r"ArithmeticError: no \(test_calls_of_verifiers\.py:\d+\)",
+        r"p = \[.*\], q = \[.*\], draft_tokens = \[\d\]",
+    )
+    assert re.fullmatch(f"{place}, given {given}", verdict.statement)
+    with pytest.raises(UnusableSubject, match=rf"given {given} \(11 other checks say so too\)$"):
+        check_verifier(strict)
+    large = [Call(np.full((2, 50), 0.02), np.full((1, 50), 0.02), np.array([3]))]
+    with pytest.raises(UnusableSubject, match=rf"{place}( \(\d+ other checks? says? so too\))?$"):
+        check_verifier(strict, cases=large)
 
 
 # Arguments

@@ -131,6 +131,7 @@ def test_a_share_of_the_time_is_no_more_than_was_given():
 
     assert shared({"timeout": 5.0}, {"timeout": 9.0, "alarm": 1e-3}) == {"timeout": 5.0, "alarm": 1e-3}
     assert shared({"alarm": 1e-6}, {"timeout": 9.0, "alarm": 1e-3}) == {"timeout": 9.0, "alarm": 1e-6}
+    assert shared({}, {"timeout": 5000.0}) == {"timeout": 5000.0}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Callables of others as keys: what is remembered of one must never be taken for another."""
+"""Callables of others: as keys, where what is remembered of one must never be taken for another; what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
@@ -19,3 +20,10 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     called: Callable[..., Any] = function.__call__  # type: ignore[operator]
     return called
+
+
+def first_line(function: Callable[..., Any], otherwise: str) -> str:
+    """Return the first line of what a callable says of itself; of a partial call, what the function called says."""
+    while isinstance(function, partial):
+        function = function.func
+    return (getattr(function, "__doc__", None) or otherwise).strip().partition("\n")[0]

@@ -75,7 +75,8 @@ def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int
 def _not_optimal(
     here: InScenario, tokens: Any, i: int, actual: Any, best: Any, figures: Mapping[str, Any]
 ) -> Examination:
-    statement = f"the first {i} drafts are accepted with probability {readable(actual)}, optimal is {readable(best)}"
+    drafts = "first draft is" if i == 1 else f"first {i} drafts are"
+    statement = f"the {drafts} accepted with probability {readable(actual)}, optimal is {readable(best)}"
     return Examination(
         statement,
         failed=True,

@@ -24,7 +24,7 @@ import numpy as np
 
 from specverify import intercept
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
-from specverify.intercept.caller import file_of
+from specverify.intercept.caller import file_of, standard_library
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.paths import Enumerated, Probe
 
@@ -33,10 +33,13 @@ _WATCHED = 0.25
 _LOOKS = 10
 _PATIENCE, _SOON = 50, 0.02
 """How often code of ours is let finish what it is doing, and for how many seconds."""
+_IMPORTS = 1500
+"""The same of an installed package that is being imported: half an import breaks it for everybody behind."""
 _AGAIN = 1.0
 """Seconds after which code that swallowed the exception is told again."""
 OURS = 1e6 + 0.25
 """Seconds between two alarms, which never come to pass: by them the timer of a limit is told from a subject's."""
+_INSTALLED = {"site-packages", "dist-packages"}
 _INTERCEPT = Path(str(intercept.__file__)).parent
 
 
@@ -70,7 +73,7 @@ class _Observer:
         self.said = ""
         self._run: object = None
         self._draws: object = 0
-        self._looks, self._drew, self._patience = 0, False, _PATIENCE
+        self._looks, self._drew, self._patience, self._imports = 0, False, _PATIENCE, _IMPORTS
 
     def wait(self) -> float:
         """Return the seconds until the subject is looked at again."""
@@ -85,6 +88,10 @@ class _Observer:
         over = now >= self.deadline
         if over and self._patience and _is_in_ours(frame):  # it may be putting back what stood for a library's calls
             self._patience -= 1
+            self.next = now + _SOON
+            return False
+        if over and self._imports and _is_importing(frame):
+            self._imports -= 1
             self.next = now + _SOON
             return False
         self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
@@ -206,4 +213,16 @@ def _is_answering(frame: FrameType | None) -> bool:
             return False
         if Path(file_of(found)).is_relative_to(_INTERCEPT):
             return True
+    return False
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether what runs, be it ours or the subject's, is waiting for an installed package to be imported."""
+    for found, _ in walk_stack(frame) if frame else ():
+        name, within = file_of(found), found.f_back
+        imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"
+        if imported and (standard_library(name) or not _INSTALLED.isdisjoint(Path(name).parts)):
+            return True
+        if is_ours(name):
+            return False
     return False

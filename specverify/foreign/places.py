@@ -12,10 +12,14 @@ from types import FrameType, TracebackType
 import reference
 from specverify.intercept.caller import file_of, standard_library
 from specverify.intercept.caller import is_ours_or_answered as is_library
+from specverify.subjects.calls import given_when_raised
 from specverify.subjects.subject import UnusableSubject
 
 FileLine = tuple[str, int]
 """A file and a line."""
+
+GIVEN = ", given "
+"""Stands before the arguments of the call that raised."""
 
 _OWN = (Path(__file__).parents[1], Path(reference.__file__).parent)
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
@@ -27,14 +31,17 @@ def place_of_error(trace: TracebackType | None) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error in one sentence: what it is, what it says, and the line of the foreign code it comes from."""
+    """Return an error in one sentence: what it is, what it says, the line of the foreign code, what it was given."""
+    if isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of one that a generator of ours meets
+        error = error.__cause__
     message = " ".join(str(error).split())
     if isinstance(error, UnusableSubject):  # in our words already: the place is told if it is theirs
         place = _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because the arrays that a subject is handed are not its own: it writes into one"
-    return f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"
+    told = f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"
+    return f"{told}{GIVEN}{given}" if (given := given_when_raised(error)) else told
 
 
 def place_of_frame(frame: FrameType | None) -> str:

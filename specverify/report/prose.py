@@ -84,13 +84,11 @@ def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
 def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Name the property, what is refuted, what still holds, and the strength of the evidence."""
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
-    standing = sorted(
-        {
-            other.claim.upper()
-            for other in verdicts
-            if other.claim and other.status is Status.HOLDS and other.subject == verdict.subject
-        }
-    )
+    mine = [
+        (other.status, other.claim.upper()) for other in verdicts if other.claim and other.subject == verdict.subject
+    ]
+    fallen = {claim for status, claim in mine if status is Status.REFUTED}
+    standing = sorted({claim for status, claim in mine if status is Status.HOLDS} - fallen)
     still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
     title = verdict.check.replace("_", " ")
     found = ", ".join(filter(None, (verdict.evidence, verdict.statement)))

@@ -93,6 +93,8 @@ def verify_subject(
             blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
         elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
             blocked, hidden = verdict.statement, True
+        elif verdict.status is Status.UNKNOWN and time.perf_counter() >= deadline - left:
+            hidden = True  # it says where the time went
         if check in checklist.checks or hidden or verdict.status is Status.UNUSABLE:
             unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
             yield verdict._replace(seconds=time.perf_counter() - started)

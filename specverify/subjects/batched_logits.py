@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from reference import Claim
+from specverify.base.callables import first_line
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import build, crowded_variant, place_of, together
@@ -39,7 +40,7 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
     sampled = partial(build, verify, arguments_of(verify, full), most, BESIDE)
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a verifier of batches of logits").strip().partition("\n")[0],
+        summary=first_line(verify, "a verifier of batches of logits"),
         claims=frozenset(Claim),
         variants=(
             variant_at(verify, most, full, company=False),

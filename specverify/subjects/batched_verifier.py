@@ -27,6 +27,7 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from reference.models import draft_model
+from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import target_law
@@ -70,7 +71,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
     )
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a verifier of batches").strip().partition("\n")[0],
+        summary=first_line(verify, "a verifier of batches"),
         claims=frozenset(Claim),
         variants=(alone, *company),
         settings=(

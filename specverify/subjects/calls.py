@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -13,6 +13,9 @@ Given = Mapping[str, Any]
 """Arguments of a verifier by name, NumPy arrays."""
 Convert = Callable[[Given], tuple[Any, ...]]
 """``convert(given)``: the arrays as the verifier takes them, in order."""
+
+MOST_TOLD = 40
+"""Numbers of the arguments that are told of a call that raised."""
 
 
 class KeptCall(NamedTuple):
@@ -48,12 +51,29 @@ def called(convert: Convert, given: Given, invoke: Callable[..., Any], read: Cal
     """Return what ``read`` finds in the answer of ``invoke`` to the converted arrays."""
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
-        return read(invoke(*arrays))
+        return read(_invoked(invoke, arrays, given))
     before = tuple(_numbers(array).copy() for array in arrays)
-    answer = invoke(*arrays)
+    answer = _invoked(invoke, arrays, given)
     found = read(answer)
     calls.append(KeptCall(tuple(given), arrays, before, answer, found, read))
     return found
+
+
+def _invoked(invoke: Callable[..., Any], arrays: tuple[Any, ...], given: Given) -> Any:
+    try:
+        return invoke(*arrays)
+    except Exception as error:
+        with suppress(AttributeError):  # one with slots
+            error.raised_at = given  # type: ignore[attr-defined]
+        raise
+
+
+def given_when_raised(error: BaseException) -> str:
+    """Return the arguments of the call that raised the error, where it was one of a verifier and they are few."""
+    given: Given = getattr(error, "raised_at", {})
+    if not given or sum(np.size(array) for array in given.values()) > MOST_TOLD:
+        return ""
+    return ", ".join(f"{name} = {np.asarray(array).tolist()}" for name, array in given.items())
 
 
 def changed_input(call: KeptCall) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from reference import Draws, Tokens
 from reference.arguments import shown
+from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.proposed import Asked, Proposed, numbers_of
@@ -41,7 +42,7 @@ def drafter_subject(
     deep = [] if gammas else [Asked(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
     return Subject(
         name=name,
-        summary=(getattr(propose, "__doc__", None) or "a drafter").strip().partition("\n")[0],
+        summary=first_line(propose, "a drafter"),
         claims=frozenset(),
         rational=False,
         programs=(

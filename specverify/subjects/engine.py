@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reference import Claim, Draws, Tokens
 from reference.arguments import shown
-from specverify.base.callables import told_apart
+from specverify.base.callables import first_line, told_apart
 from specverify.intercept.aside import aside
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
@@ -69,7 +69,7 @@ def engine_subject(
     sample = partial(_counted, speculative)
     subject = Subject(
         name=name,
-        summary=(speculative.__doc__ or "an engine").strip().partition("\n")[0],
+        summary=first_line(speculative, "an engine"),
         claims=claims,
         rational=False,
     )

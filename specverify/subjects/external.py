@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple
 from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
-from specverify.base.callables import told_apart
+from specverify.base.callables import first_line, told_apart
 from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_GAMMA, LONG_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
@@ -119,7 +119,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
     variant = Variant("as given", partial(shape.build, function))
     return Subject(
         name=name,
-        summary=(inspect.getdoc(function) or "a function that decodes").partition("\n")[0],
+        summary=first_line(function, "a function that decodes"),
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
         variants=(variant,),
         stops_at_eos=shape.stops_at_eos,
@@ -210,7 +210,9 @@ def _load(name: str) -> Any:
         hint = nearest(attribute, vars(module))
         raise UnusableSubject(f"{module_name} has no attribute {attribute!r}{hint}") from None
     if not callable(found) and not isinstance(found, Algorithm):
-        raise UnusableSubject(f"{name} is a {type(found).__name__}, expected a decode function or an Algorithm")
+        raise UnusableSubject(
+            f"{name} is a {type(found).__name__}, expected a function: a round, a whole decode or a verifier"
+        )
     if not isinstance(found, Algorithm):
         _in_our_words(check_callable, found, name)
     return found
@@ -242,7 +244,7 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
         raise UnusableSubject(f"{name} has no signature that can be read, expected {expected}") from None
     if next(iter(signature.parameters), "") == "self":
         raise UnusableSubject(f"{name} takes {signature}, the method of a class, expected that of an instance of it")
-    for shape in _SHAPES:
+    for shape in () if _needs_three(signature) else _SHAPES:
         try:
             signature.bind(None, None, None, (), **shape.keywords)
         except TypeError:
@@ -256,6 +258,16 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
         return None
     made = ", or an instance that takes them" if inspect.isclass(function) else ""
     raise UnusableSubject(f"{name} takes {signature}, expected {expected}{made}")
+
+
+def _needs_three(signature: inspect.Signature) -> bool:
+    """Return whether three arguments must be given and more may be: p, q, the drafts and options, and no round."""
+    named = [
+        given
+        for given in signature.parameters.values()
+        if given.kind in {given.POSITIONAL_ONLY, given.POSITIONAL_OR_KEYWORD}
+    ]
+    return sum(given.default is given.empty for given in named) == 3 < len(named)
 
 
 def _computes_with_rationals(variant: Variant) -> bool:

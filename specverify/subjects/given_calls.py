@@ -13,7 +13,7 @@ import numpy as np
 
 from reference import Claim, Draws, Tokens
 from specverify.base.arguments import argument_error
-from specverify.base.callables import told_apart
+from specverify.base.callables import first_line, told_apart
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
@@ -30,7 +30,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
     """Return the subject of a verifier that is examined on these calls alone; see ``given_calls``."""
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a verifier").strip().partition("\n")[0],
+        summary=first_line(verify, "a verifier"),
         claims=frozenset(Claim),
         rational=False,
         stops_at_eos=False,

@@ -24,6 +24,7 @@ import numpy as np
 
 from reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
 from reference.models import draft_model
+from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.subjects.arrays import BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
@@ -64,7 +65,7 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
     sampled = settings[min(2, len(settings) - 1)]
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a verifier of logits").strip().partition("\n")[0],
+        summary=first_line(verify, "a verifier of logits"),
         claims=frozenset(Claim),
         variants=tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
         settings=(

@@ -42,6 +42,7 @@ from reference.tree_rounds import tree_decoder
 from reference.trees import children, path_tokens
 from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
+from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_TREE, TREE_SCENARIOS, WIDE, WIDE_TREE
 from specverify.laws.scenarios import SCENARIOS, Scenario
@@ -127,7 +128,7 @@ def subject_of(
     assert sampled.intercepted is not None
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a verifier of trees").strip().partition("\n")[0],
+        summary=first_line(verify, "a verifier of trees"),
         claims=frozenset(Claim),
         variants=variants,
         settings=(setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),),

@@ -40,6 +40,7 @@ from reference import (
 )
 from reference.models import draft_model
 from reference.rounds import initial_state
+from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
@@ -68,7 +69,7 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
     most = max(chosen)
     return Subject(
         name=name,
-        summary=(verify.__doc__ or "a bare verifier").strip().partition("\n")[0],
+        summary=first_line(verify, "a bare verifier"),
         claims=frozenset(Claim),
         variants=tuple(_variant_at(verify, gamma) for gamma in chosen),
         settings=(setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),),
@@ -169,8 +170,9 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
     def after(state: State, draft: Draft, emitted: Tokens) -> tuple[State, Round]:
         new, remaining = commit(emitted, state.remaining, task.eos)
+        accepted = len(new) - (new != draft.tokens)  # all drafts and nothing more: it has no bonus
         return State(state.tokens + new, remaining), Round(
-            new, draft.tokens, len(new) - 1, min(len(new), len(draft.tokens))
+            new, draft.tokens, accepted, min(len(new), len(draft.tokens))
         )
 
     def step(draws: Draws, state: State) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -83,7 +82,8 @@ def judge(plan: Plan) -> Sequence[Verdict]:
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
-    seconds = min(seconds_of(plan.how), offered.get().get("timeout", math.inf))
+    given = seconds_of(plan.how)
+    seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
         if verdict.status is not Status.NOT_APPLICABLE:
             yield without_false_replay(verdict, replays=plan.replays)

@@ -186,11 +186,8 @@ def seconds_of(how: Judging) -> float:
 def shared(given: Mapping[str, Any], more: Judging) -> dict[str, Any]:
     """Return ``given`` keywords with ``more``, which are a share: of the alarm or the time no more than was given."""
     merged = {**given, **more}
-    if "alarm" in given and "alarm" in more:
-        merged["alarm"] = min(given["alarm"], more["alarm"])
-    if "timeout" in more:
-        merged["timeout"] = min(given.get("timeout", SECONDS), more["timeout"])
-    return merged
+    both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
+    return merged | both
 
 
 def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:

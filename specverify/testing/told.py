@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.foreign.places import GIVEN
 from specverify.report.prose import failure
 from specverify.run.catalogue import find_subject, is_external
 from specverify.run.replays import named_by
 from specverify.subjects.subject import UnusableSubject
 
-NO_NAME = "specverify replay takes what a module names and the command line makes of it, and this is not such a case"
+NO_NAME = "the command line cannot name what was examined, so specverify replay cannot show it"
 
 
 def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
@@ -27,7 +28,8 @@ def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
     """Return the verdicts, those that are unusable for one and the same reason as one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
-        same = verdict.statement if verdict.status in {Status.UNUSABLE, Status.UNKNOWN} else str(index)
+        reason = verdict.statement.partition(GIVEN)[0]  # checks begin with different calls
+        same = reason if verdict.status in {Status.UNUSABLE, Status.UNKNOWN} else str(index)
         told.setdefault((verdict.status, same), []).append(verdict)
     return [first._replace(statement=f"{first.statement}{_others(len(others))}") for first, *others in told.values()]
 
