@@ -63,6 +63,11 @@ def _cache_fault(program: EngineProgram, examined: Examination, _: Conditions) -
     return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, cache="fed" if fed else "held")
 
 
+def _shown_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
+    said = "logits processors are shown other tokens than the target has read"
+    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, cache="shown")
+
+
 def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
     seen, expected = _seen(program), program.law()
     found = [rate for rate in rates(seen, expected) if abs(rate.emitted - rate.expected) > CLEAR]
@@ -106,6 +111,7 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
     "scores_match": _returned_fault,
     "inputs_unchanged": _changed_fault,
     "cache_equals_prefill": _cache_fault,
+    "processors_see_their_prefix": _shown_fault,
     "acceptance_law": _acceptance_fault,
 }
 """Check -> what a script has to show of its refutation."""

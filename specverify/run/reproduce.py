@@ -24,6 +24,8 @@ from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
+ORDINARY, LARGEST = 0.5, 1.0
+"""Values that every uniform may be given; 1 stands for the largest float below."""
 SECONDS = 10.0
 """For the search of a smaller setting: with it, what is found is written and run within half a minute."""
 
@@ -172,13 +174,25 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 
 
 def _error(program: EngineProgram) -> Fault | None:
-    """Return what a program raises, or None if it does not, or raises without speculation too."""
+    """Return what a program raises, or None if it does not, or raises without speculation too.
+
+    What ordinary uniforms do not show, and the largest do, is shown by these: a sample would never come to it.
+    """
     if program.plain is None:
         return None
     with program.plain() as run:
         program_law(run, DEFAULTS.runs)
+    fault = _raised(program, None)
+    if fault is None or _raised(program, ORDINARY) is not None:
+        return fault
+    at_the_largest = _raised(program, LARGEST)
+    return fault if at_the_largest is None else at_the_largest._replace(uniform=LARGEST, calls=10 * FEWEST_CALLS)
+
+
+def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
+    """Return what a program raises, with every uniform the same where it is given."""
     try:
-        with program.open() as run:
+        with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)
     except SettingRefused as error:
         raise NoScript(f"the engine refuses it, and says so: {error}") from error

@@ -27,12 +27,9 @@ TARGET = "target"
 
 FILL = '''
 def fill(model, seed, scale):
-    """Make every matrix normal; a vector is {vectors}."""
     generator = torch.Generator().manual_seed(seed)
-    for name, weights in sorted(model.requires_grad_(False).named_parameters()):
-        weights.fill_({vectors})
-        if weights.ndim > 1:
-            weights.normal_(0, scale, generator=generator)
+    for name, weights in sorted(model.named_parameters()):
+        weights.normal_(0, scale, generator=generator) if weights.ndim > 1 else weights.fill_({vectors})
     return model.eval()
 '''
 
@@ -40,7 +37,7 @@ STORED = '''
 def stored(model, text):
     """Give the model the weights in ``text``."""
     model.load_state_dict(torch.load(io.BytesIO(zlib.decompress(base64.b64decode(text)))))
-    return model.eval().requires_grad_(False)
+    return model.eval()
 '''
 
 REUSE = '''
