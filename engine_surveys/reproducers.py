@@ -30,8 +30,8 @@ HEAD = """# Every refuted cell, and the script that shows it
 A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone: the
 same call without speculation is its control. `docs/findings/causes.toml` says which cells a cause has; a test sees that
 no cell is without. Each script was run from an empty folder by a Python that has the engine and nothing of this
-project; `python engine_surveys/reproducers.py` does it again. *status 1* is how often a script ended so, which says that
-the fault is there: one that samples was run with three seeds. *made* and *run* are seconds of one processor, of
+project; `python engine_surveys/reproducers.py` does it again. *status 1* is how often a script ended so: the
+fault is there. One that samples was run with three seeds. *made* and *run* are seconds of one processor, of
 `specverify reproduce` to write a script, and of the script. What is left to a session of nox was not run for this page;
 that examines the project's functions as they stand, with a control beside each.
 

@@ -2,9 +2,10 @@
 
     python litgpt_greedy_draft.py [SEED]
 
-SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. At ``temperature=0`` nothing may be random: the text with a draft must
-be the text without. ``generate`` begins its list of tokens behind the one that the target gives after the prompt
-(upstream #2307), and ``speculative_decoding`` accepts an argmax of the draft by its ratio of softmax probabilities.
+SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. At ``temperature=0`` nothing may be random: the text
+with a draft must be the text without. ``generate`` begins its list of tokens behind the one that the target gives after
+the prompt (upstream #2307), and ``speculative_decoding`` accepts an argmax of the draft by its ratio of softmax
+probabilities.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python mlx_xtc.py [SEED]
 
-SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. The sampler that ``make_sampler`` makes is shown eight rows of the same
-logits, as it is when eight tokens are verified, at a temperature near 0: XTC excludes the likeliest token of half the
-rows, each by itself. Without speculation, one row at a time, the eight decisions differ; shown together they are one.
+SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. The sampler that ``make_sampler`` makes is shown eight
+rows of the same logits, as it is when eight tokens are verified, at a temperature near 0: XTC excludes the likeliest
+token of half the rows, each by itself. Without speculation, one row at a time, the eight decisions differ; shown
+together they are one.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ _library: Any = transformers
 _config: Any = GenerationConfig  # its constructor is not annotated
 TARGET = "target"
 
-FILL = '''
+FILL = """
 def fill(model, seed, scale):
     generator = torch.Generator().manual_seed(seed)
     for name, weights in sorted(model.named_parameters()):
         weights.normal_(0, scale, generator=generator) if weights.ndim > 1 else weights.fill_({vectors})
     return model.eval()
-'''
+"""
 
 STORED = '''
 def stored(model, text):
