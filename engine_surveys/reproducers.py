@@ -13,8 +13,8 @@ import argparse
 import json
 import resource
 import subprocess
-import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -30,10 +30,10 @@ HEAD = """# Every refuted cell, and the script that shows it
 A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone: the
 same call without speculation is its control. `docs/findings/causes.toml` says which cells a cause has; a test sees that
 no cell is without. Each script was run from an empty folder by a Python that has the engine and nothing of this
-project; `python engine_surveys/reproducers.py` does it again. *status 1* is how often a script ended so: the
-fault is there. One that samples was run with three seeds. *made* and *run* are seconds of one processor, of
-`specverify reproduce` to write a script, and of the script. What is left to a session of nox was not run for this page;
-that examines the project's functions as they stand, with a control beside each.
+project; `python engine_surveys/reproducers.py` does it again. *status 1* is how often a script ended so, which says
+that the fault is there; one that samples was run with three seeds. *made* and *run* are seconds of one processor: to
+find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What is left to
+a session of nox was not run for this page; that examines the project's functions as they stand, with a control beside.
 
 """
 TABLE = "| cause | cells | reproducer | status 1 | made | run | it prints |\n|---|---:|---|---:|---:|---:|---|\n"
@@ -117,27 +117,26 @@ def run(cause: Cause, python: str) -> dict[str, Any]:
         script, seconds = FINDINGS / "reproducers" / cause.reproducer, 0.0
         if cause.reproducer.startswith("hf:"):
             script = Path(made) / "script.py"
-            command = [
-                sys.executable,
-                "-m",
-                "specverify",
-                "reproduce",
-                *cause.reproducer.split(" "),
-                "--output",
-                str(script),
-            ]
-            seconds = _ended(command, None)[2]
-        seeds = SEEDS if SEEDED in script.read_text("utf-8")[:1000] else SEEDS[:1]
+            seconds = _make(cause.reproducer, script)
+        text = script.read_text("utf-8")
+        seeds = SEEDS if SEEDED in text[:1000] else SEEDS[:1]
         arguments = [[str(seed)] if len(seeds) > 1 else [] for seed in seeds]
         runs = [_ended([python, "-I", str(script), *more], empty) for more in arguments]
-        lines = len(script.read_text("utf-8").splitlines())
-    return {
-        "statuses": [status for status, *_ in runs],
-        "made": seconds,
-        "run": runs[0][2],
-        "said": runs[0][1],
-        "lines": lines,
-    }
+    found = {"statuses": [status for status, *_ in runs], "made": seconds, "run": runs[0][2], "said": runs[0][1]}
+    return {**found, "script": text}
+
+
+def _make(reproducer: str, script: Path) -> float:
+    """Write the script that ``specverify reproduce`` writes, and return the seconds of a processor that took."""
+    from specverify.run.catalogue import find_subject  # the page is read without an engine
+    from specverify.run.replays import first_case
+    from specverify.run.reproduce import reproduction, reproduction_of_error
+
+    name, _, check = reproducer.partition(" --check ")
+    begun, subject = time.process_time(), find_subject(name)
+    found = reproduction(*first_case(subject, check)) if check else reproduction_of_error(subject)
+    script.write_text(found.script, "utf-8")
+    return time.process_time() - begun
 
 
 def _ended(command: list[str], folder: str | None) -> tuple[int, str, float]:
@@ -193,7 +192,7 @@ def main() -> None:
         python = next((path for start, path in pythons.items() if cause.reproducer.startswith(start)), None)
         if python is not None and given.only in cause.reproducer and not file.exists():
             found = run(cause, python)
-            print(f"{cause.reproducer}: {found}", flush=True)
+            print(f"{cause.reproducer}: {found['statuses']} {found['said']}", flush=True)
             file.write_text(json.dumps(found), "utf-8")
     if given.write is not None:
         given.write.write_text(page(given.work), "utf-8")

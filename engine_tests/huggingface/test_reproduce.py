@@ -114,7 +114,10 @@ def test_what_only_the_largest_uniform_raises_is_shown_with_it(raising, uniform,
         return nullcontext(run)
 
     program = EngineProgram(
-        "p", lambda forced_uniform=None: opened(forced_uniform), lambda: {(0,): 1.0}, plain=lambda: opened("plain")
+        "p",
+        lambda forced_uniform=None: opened(forced_uniform),
+        lambda: {(0,): 0.5, (1,): 0.5},
+        plain=lambda: opened("plain"),
     )
     fault = _error(program)
     assert (fault.error, fault.uniform, fault.calls) == ("RuntimeError", uniform, calls)

@@ -19,7 +19,7 @@ from specverify.checks.check import case_of_program
 from specverify.engines import Reproducer
 from specverify.laws.enumeration import program_law
 from specverify.run.catalogue import reproducer_of, written_as_scripts
-from specverify.run.faults import FAULTS, FEW_CALLS
+from specverify.run.faults import FAULTS, FEW_CALLS, is_certain
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
@@ -183,7 +183,7 @@ def _error(program: EngineProgram) -> Fault | None:
     with program.plain() as run:
         program_law(run, DEFAULTS.runs)
     fault = _raised(program, None)
-    if fault is None or _raised(program, ORDINARY) is not None:
+    if fault is None or fault.calls == 1 or _raised(program, ORDINARY) is not None:
         return fault
     at_the_largest = _raised(program, LARGEST)
     return fault if at_the_largest is None else at_the_largest._replace(uniform=LARGEST, calls=10 * FEWEST_CALLS)
@@ -199,5 +199,5 @@ def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         kind = type(error).__name__
         frames = tuple((at.filename, at.lineno or 0, at.line or "") for at in extract_tb(error.__traceback__))
-        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind, frames=frames)
+        return Fault(f"{kind}: {error}", calls=1 if is_certain(program) else FEWEST_CALLS, error=kind, frames=frames)
     return None
