@@ -32,8 +32,8 @@ same call without speculation is its control. `docs/findings/causes.toml` says w
 no cell is without. Each script was run from an empty folder by a Python that has the engine and nothing of this
 project; `python engine_surveys/reproducers.py` does it again. *status 1* is how often a script ended so, which says
 that the fault is there; one that samples was run with three seeds. *made* and *run* are seconds of one processor: to
-find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What is left to
-a session of nox was not run for this page; that examines the project's functions as they stand, with a control beside.
+find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What was *not
+run* for this page says so; a session of nox examines the project's functions as they stand, with a control beside.
 
 """
 TABLE = "| cause | cells | reproducer | status 1 | made | run | it prints |\n|---|---:|---|---:|---:|---:|---|\n"

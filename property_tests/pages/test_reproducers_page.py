@@ -1,4 +1,7 @@
-"""Every refuted cell of the findings has a cause, every cause a script, and the page says that each showed it."""
+"""Every refuted cell of the findings has a cause, every cause a script, and no script that was run failed to show it.
+
+A cause is a line of causes.toml.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,6 @@ CAUSES, PAGES, FINDINGS = FOUND["causes"](), FOUND["pages"](), ROOT / "docs" / "
 PAGE = (FINDINGS / "reproducers.md").read_text("utf-8")
 PROSE = {"README.md", "reproducers.md", "transformers-5.23.0.md", "transformers-5.23.0-options.md"}
 """Pages that tell of cells in other words, or of none."""
-COMPILED = "llama_min_tokens.py"
-"""Its engine takes a quarter of an hour to compile: the survey of it runs the script."""
 
 
 def of_page(page):
@@ -72,15 +73,12 @@ def test_a_cell_that_is_new_is_seen(line):
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: f"{cause.page}: {cause.cause}")
-def test_every_cause_has_cells_and_a_script_that_showed_it(cause):
+def test_every_cause_has_cells_and_no_script_that_was_run_failed_to_show_it(cause):
     assert FOUND["counted"]()[cause] > 0
     _, cells, reproducer, shown, *_ = told_of(cause)
     assert int(cells) == FOUND["counted"]()[cause]
     assert cause.reproducer in reproducer
-    if cause.reproducer.startswith("nox -s ") or cause.reproducer == COMPILED:
-        assert shown == "not run"
-    else:
-        assert shown in {"1 of 1", "3 of 3"}
+    assert shown in ({"not run"} if cause.reproducer.startswith("nox -s ") else {"1 of 1", "3 of 3", "not run"})
 
 
 def test_scripts_are_files_or_of_cells_that_are_refuted():
