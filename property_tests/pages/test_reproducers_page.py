@@ -1,6 +1,6 @@
 """Every refuted cell of the findings has a cause, every cause a script, and no script that was run failed to show it.
 
-A cause is a line of causes.toml.
+A cause is an entry of docs/findings/causes.toml.
 """
 
 from __future__ import annotations
