@@ -27,9 +27,9 @@ TARGET = "target"
 
 FILL = """
 def fill(model, seed, scale):
-    generator = torch.Generator().manual_seed(seed)
-    for name, weights in sorted(model.named_parameters()):
-        weights.normal_(0, scale, generator=generator) if weights.ndim > 1 else weights.fill_({vectors})
+    seeded = torch.Generator().manual_seed(seed)
+    for name, each in sorted(model.named_parameters()):
+        each.normal_(0, scale, generator=seeded) if each.ndim > 1 else each.fill_({vectors})
     return model.eval()
 """
 
