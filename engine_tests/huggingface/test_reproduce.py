@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from functools import cache
 
 import pytest
@@ -24,8 +25,9 @@ from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.run.catalogue import find_subject, reproducer_of
 from specverify.run.faults import _likeliest
 from specverify.run.replays import again
-from specverify.run.reproduce import reproduction, reproduction_of_error
+from specverify.run.reproduce import LARGEST, ORDINARY, _error, reproduction, reproduction_of_error
 from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
+from specverify.subjects.subject import EngineProgram
 
 MOST_LINES, WIDEST = 60, 120
 MOST_LINES_OF_GEMMA4 = 100
@@ -77,6 +79,11 @@ def imported(script):
         ("prompt-lookup/greedy", "scores_match", r"attentions of .*: expected \d+\.\d{4}, got \d+\.\d{4} at \[.*\]"),
         ("gemma4-assistant/plain", "scores_match", r"attentions of .*: expected shape .*, got .*"),
         ("prompt-lookup/cache-passed-in", "cache_equals_prefill", r"expected to be fed \[1\] first, got \[.*\]"),
+        (
+            "early-exit/cache-passed-in",
+            "processors_see_their_prefix",
+            r"expected processors to be shown the same, \[.*\], got \[.*\]",
+        ),
         ("prompt-lookup/stop-strings", "acceptance_law", r"expected new tokens \(.*\) never, got them with seed \d+"),
     ],
 )
@@ -87,6 +94,40 @@ def test_a_finding_is_shown_by_a_script_that_needs_the_engine_alone(name, check,
     done = run_alone(script, tmp_path)
     assert done.returncode == 1, done.stderr
     assert re.fullmatch(printed, done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("raising", "uniform", "calls"),
+    [
+        ({None, ORDINARY, LARGEST}, None, FEWEST_CALLS),
+        ({None, LARGEST}, LARGEST, 10 * FEWEST_CALLS),
+        ({None}, None, FEWEST_CALLS),
+    ],
+)
+def test_what_only_the_largest_uniform_raises_is_shown_with_it(raising, uniform, calls):
+    def opened(given):
+        def run(draws):
+            if given in raising:
+                raise RuntimeError("0/0")
+            return (0,)
+
+        return nullcontext(run)
+
+    program = EngineProgram(
+        "p",
+        lambda forced_uniform=None: opened(forced_uniform),
+        lambda: {(0,): 0.5, (1,): 0.5},
+        plain=lambda: opened("plain"),
+    )
+    fault = _error(program)
+    assert (fault.error, fault.uniform, fault.calls) == ("RuntimeError", uniform, calls)
+
+
+def test_nothing_that_raises_is_no_fault():
+    def opened(**_):
+        return nullcontext(lambda draws: (0,))
+
+    assert _error(EngineProgram("p", opened, lambda: {(0,): 1.0}, plain=opened)) is None
 
 
 FAULTLESS = "def speculative():\n    return plain()\n"
@@ -102,6 +143,8 @@ FAULTLESS = "def speculative():\n    return plain()\n"
             r"expected new tokens, as \[.*\] without speculation, got ValueError: Passing both.*",
         ),
         ("prompt-lookup/fp8-cache", "", r"expected new tokens, as .*, got IndexError: too many indices.*"),
+        ("assisted/by-a-copy", "", r"expected new tokens, as .*, got RuntimeError: probability tensor contains.*"),
+        ("prompt-lookup/last-position", "", r"expected new tokens, as .*, got IndexError: index out of range.*"),
         (
             "whisper/assisted",
             "inputs_unchanged",
@@ -149,7 +192,7 @@ def test_a_call_that_raises_nothing_has_no_script(name, said):
 
 @pytest.mark.thorough
 def test_the_script_of_a_boundary_draw_ends_with_0_when_the_comparison_is_mended(tmp_path):
-    script = re.sub(r"range\(\d+\)", "range(200)", reproduced("assisted/top-k", "support_at_boundary_draws").script)
+    script = re.sub(r"first \+ \d+", "first + 200", reproduced("assisted/top-k", "support_at_boundary_draws").script)
     assert "torch.rand_like = lambda" in script
     wrong, mended = run_alone(script, tmp_path), run_alone(MENDED + script, tmp_path)
     assert (wrong.returncode, mended.returncode) == (1, 0), wrong.stderr + mended.stderr

@@ -96,6 +96,16 @@ def test_verify_is_refused_before_it_begins(options, sentence, tmp_path, monkeyp
         (["replay", identifier_of(ONE, "law_is_target", "x", "", "", 0)], "has no variant 'x' any more"),
         (["replay", identifier_of(ONE, "samples_fit_law", "", "", "x", 0)], "has no setting 'x' any more"),
         (["reproduce", identifier_of("a:b", "law_is_target", "", "", "", 0)], "a:b is not a call of transformers"),
+        (["reproduce", "a:b", "--check", "no_check"], "there is no check 'no_check'"),
+        (
+            ["reproduce", "mutant:residual-from-target", "--check", "cache_equals_prefill"],
+            "does not examine mutant:resid",
+        ),
+        (["reproduce", "mutant:residual-from-target", "--check", "law_is_target"], "is not a call of transformers"),
+        (
+            ["reproduce", identifier_of(ONE, "law_is_target", "", "", "", 0), "--check", "law_is_target"],
+            "--check goes with the name of a subject",
+        ),
         (["reproduce", "x", "--output", "."], "the file of --output '.' cannot be written: it is a directory"),
         (["mutants", "--class", "Z"], "there is no class 'Z', expected one of A, B"),
         (["mutants", "--jobs", "-3"], "the number of processes is -3"),

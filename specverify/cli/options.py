@@ -93,6 +93,11 @@ def check_checks(names: Sequence[str]) -> None:
     check_names(names, "check", [check.name for check in CHECKS])
 
 
+def check_check(name: str) -> None:
+    """Raise ``ValueError`` unless it is the name of a check."""
+    check_checks([name])
+
+
 def check_classes(letters: Sequence[str]) -> None:
     """Raise ``ValueError`` unless all are classes of planted bugs."""
     from specverify.mutants import CATEGORIES
@@ -205,5 +210,9 @@ ChecksOption = Annotated[
 ]
 IdentifierArgument = Annotated[str, typer.Argument(help="What a report printed after 'specverify replay'.")]
 FailureArgument = Annotated[
-    str, typer.Argument(help="What a report printed after 'specverify replay', or a subject that raises.")
+    str, typer.Argument(help="What a report printed after 'specverify replay', or a subject that raises or is refuted.")
+]
+RefutedByOption = Annotated[
+    str | None,
+    option("With a subject: the check that refutes it; left out, it raises.", "--check", check_check),
 ]

@@ -24,6 +24,7 @@ from specverify.cli.options import (
     JsonOption,
     MarkdownOption,
     OutputOption,
+    RefutedByOption,
     RunsOption,
     SchedulerOption,
     SeedOption,
@@ -131,26 +132,33 @@ def replay_command(identifier: IdentifierArgument) -> None:
 def reproduce_command(
     identifier: FailureArgument,
     output: OutputOption = None,
+    check: RefutedByOption = None,
 ) -> None:
-    """Write a failure of an engine as a script that needs the engine alone; for what raises, name the subject."""
+    """Write a failure of an engine as a script that needs the engine alone.
+
+    Instead of an identifier it may be a subject: one that raises, or with --check one that a check refutes.
+    """
     from specverify.base.identifier import unpack_replay
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import is_external, written_as_scripts
-    from specverify.run.replays import named_by
+    from specverify.run.replays import first_case, named_by
     from specverify.run.reproduce import printed_by, reproduction, reproduction_of_error
     from specverify.run.worker import ready_subject
     from specverify.subjects.subject import UnusableSubject
 
     try:
-        raises = ":" in identifier
-        name = identifier if raises else unpack_replay(identifier).subject
+        is_subject = ":" in identifier
+        if check is not None and not is_subject:
+            stop("--check goes with the name of a subject, and an identifier names its check itself")
+        name = identifier if is_subject else unpack_replay(identifier).subject
         if is_external(name):
             stop(f"{name} is not a call of {written_as_scripts()}, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
-            if raises:
+            if is_subject and check is None:
                 found = reproduction_of_error(ready_subject(name), progress=progress.now)
             else:
-                found = reproduction(*named_by(identifier, ready_subject), progress=progress.now)
+                refuted = first_case(ready_subject(name), check) if check else named_by(identifier, ready_subject)
+                found = reproduction(*refuted, progress=progress.now)
             progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
             printed = printed_by(found.script)
     except (ValueError, UnusableSubject) as error:

@@ -51,7 +51,7 @@ def _support_fault(program: EngineProgram, _: Examination, conditions: Condition
 
 def _returned_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
     said = f"the {examined.returned} that are returned are not those of a call without speculation"
-    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, returned=examined.returned)
+    return Fault(said, calls=1 if is_certain(program) else FEWEST_CALLS, returned=examined.returned)
 
 
 def _cache_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
@@ -60,7 +60,12 @@ def _cache_fault(program: EngineProgram, examined: Examination, _: Conditions) -
         misfed(forward, seen.prompt + run.ends[0][0], seen.prompt) for run in seen.runs for forward in run.seen.forwards
     )
     said = examined.statement.removeprefix(f"{program.name}: ")
-    return Fault(said, calls=1 if _is_certain(program) else FEWEST_CALLS, cache="fed" if fed else "held")
+    return Fault(said, calls=1 if is_certain(program) else FEWEST_CALLS, cache="fed" if fed else "held")
+
+
+def _shown_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
+    said = "logits processors are shown other tokens than the target has read"
+    return Fault(said, calls=1 if is_certain(program) else FEWEST_CALLS, cache="shown")
 
 
 def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
@@ -95,7 +100,8 @@ def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions)
     return Fault(examined.statement.removeprefix(f"{program.name}: "), changed=next(filter(None, found)))
 
 
-def _is_certain(program: EngineProgram) -> bool:
+def is_certain(program: EngineProgram) -> bool:
+    """Return whether a program has one outcome, as greedy decoding has: one call shows it."""
     return max(program.law().values()) > 1 - 1e-6
 
 
@@ -106,6 +112,7 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
     "scores_match": _returned_fault,
     "inputs_unchanged": _changed_fault,
     "cache_equals_prefill": _cache_fault,
+    "processors_see_their_prefix": _shown_fault,
     "acceptance_law": _acceptance_fault,
 }
 """Check -> what a script has to show of its refutation."""

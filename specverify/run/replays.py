@@ -34,6 +34,14 @@ def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
     return again(find(wanted.subject), check, wanted)
 
 
+def first_case(subject: Subject, name: str) -> Again:
+    """Return the first case of ``subject`` that a check examines. Raises ``ValueError`` if it examines none."""
+    check = check_named(name)
+    for case in check.cases(subject):
+        return Again(case, check, Conditions())
+    raise ValueError(f"{name} does not examine {subject.name}")
+
+
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
     """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if it has none."""
     words = (wanted.variant, wanted.scenario, wanted.setting)

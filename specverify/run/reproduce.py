@@ -19,11 +19,13 @@ from specverify.checks.check import case_of_program
 from specverify.engines import Reproducer
 from specverify.laws.enumeration import program_law
 from specverify.run.catalogue import reproducer_of, written_as_scripts
-from specverify.run.faults import FAULTS, FEW_CALLS
+from specverify.run.faults import FAULTS, FEW_CALLS, is_certain
 from specverify.subjects.fault import FEWEST_CALLS, MOST_CALLS, Fault, NoScript
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
+ORDINARY, LARGEST = 0.5, 1.0
+"""Values that every uniform may be given; 1 stands for the largest float below."""
 SECONDS = 10.0
 """For the search of a smaller setting: with it, what is found is written and run within half a minute."""
 
@@ -172,18 +174,30 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 
 
 def _error(program: EngineProgram) -> Fault | None:
-    """Return what a program raises, or None if it does not, or raises without speculation too."""
+    """Return what a program raises, or None if it does not, or raises without speculation too.
+
+    What ordinary uniforms do not show, and the largest do, is shown by these: a sample would never come to it.
+    """
     if program.plain is None:
         return None
     with program.plain() as run:
         program_law(run, DEFAULTS.runs)
+    fault = _raised(program, None)
+    if fault is None or fault.calls == 1 or _raised(program, ORDINARY) is not None:
+        return fault
+    at_the_largest = _raised(program, LARGEST)
+    return fault if at_the_largest is None else at_the_largest._replace(uniform=LARGEST, calls=10 * FEWEST_CALLS)
+
+
+def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
+    """Return what a program raises, with every uniform the same where it is given."""
     try:
-        with program.open() as run:
+        with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)
     except SettingRefused as error:
         raise NoScript(f"the engine refuses it, and says so: {error}") from error
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         kind = type(error).__name__
         frames = tuple((at.filename, at.lineno or 0, at.line or "") for at in extract_tb(error.__traceback__))
-        return Fault(f"{kind}: {error}", calls=FEWEST_CALLS, error=kind, frames=frames)
+        return Fault(f"{kind}: {error}", calls=1 if is_certain(program) else FEWEST_CALLS, error=kind, frames=frames)
     return None

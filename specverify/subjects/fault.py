@@ -46,7 +46,8 @@ class Fault(NamedTuple):
     changed: tuple[str, ...] = ()
     """Else what of the caller's the call changes, as ``Observed.changed`` names it."""
     cache: str = ""
-    """Else what is wrong with the cache before a forward pass: ``fed`` other tokens than it lacks, or ``held``."""
+    """Else what is wrong about the cache of a forward pass: ``fed`` other tokens than it lacks, ``held``, or ``shown``,
+    where logits processors are shown other tokens than it has read."""
     drafted: Drafted | None = None
     """Else a draft that should be emitted with probability ``expected``, where one is reached, and is with ``got``."""
     frames: tuple[tuple[str, int, str], ...] = ()

@@ -1,10 +1,11 @@
 """LitGPT 0.5.13: with a draft model, the first token is not returned, and ``temperature=0`` is not greedy.
 
-    python litgpt_greedy_draft.py
+    python litgpt_greedy_draft.py [SEED]
 
-Status 0 fixed, 1 present, 125 cannot be tested. At ``temperature=0`` nothing may be random: the text with a draft must
-be the text without. ``generate`` begins its list of tokens behind the one that the target gives after the prompt
-(upstream #2307), and ``speculative_decoding`` accepts an argmax of the draft by its ratio of softmax probabilities.
+SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. At ``temperature=0`` nothing may be random: the text
+with a draft must be the text without. ``generate`` begins its list of tokens behind the one that the target gives after
+the prompt (upstream #2307), and ``speculative_decoding`` accepts an argmax of the draft by its ratio of softmax
+probabilities.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def present() -> bool:
     alone = generate(network(1), target, prompt, LENGTH, speculative_k=2, **given)[0].tolist()
     print(f"expected {expected}, from the target as its own draft {alone}")
     texts = set()
-    for seed in range(20):
+    for seed in range(first := int(*sys.argv[1:]), first + 20):
         torch.manual_seed(seed)
         texts.add(tuple(generate(draft, target, prompt, LENGTH, speculative_k=2, **given)[0].tolist()[: len(expected)]))
     print(f"another draft, twenty seeds at temperature 0: {len(texts)} texts, expected 1; such as {list(min(texts))}")

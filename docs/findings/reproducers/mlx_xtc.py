@@ -1,10 +1,11 @@
 """mlx-lm 0.32.2: with a draft model, XTC draws one random number for all tokens of a round.
 
-    python mlx_xtc.py
+    python mlx_xtc.py [SEED]
 
-Status 0 fixed, 1 present, 125 cannot be tested. The sampler that ``make_sampler`` makes is shown eight rows of the same
-logits, as it is when eight tokens are verified, at a temperature near 0: XTC excludes the likeliest token of half the
-rows, each by itself. Without speculation, one row at a time, the eight decisions differ; shown together they are one.
+SEED is a seed. Status 0 fixed, 1 present, 125 cannot be tested. The sampler that ``make_sampler`` makes is shown eight
+rows of the same logits, as it is when eight tokens are verified, at a temperature near 0: XTC excludes the likeliest
+token of half the rows, each by itself. Without speculation, one row at a time, the eight decisions differ; shown
+together they are one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def present() -> bool:
     mx.set_default_device(mx.cpu)
     logits = mx.log(mx.array([[0.5, 0.3, 0.15, 0.05]]))
     sampler = make_sampler(temp=0.01, xtc_probability=0.5, xtc_threshold=0.1)
-    mx.random.seed(1)
+    mx.random.seed(int(*sys.argv[1:]))
     alone = [[int(sampler(logits).item()) for _ in range(ROWS)] for _ in range(CALLS)]
     together = [sampler(mx.repeat(logits, ROWS, axis=0)).tolist() for _ in range(CALLS)]
     mixed, got = (sum(len(set(tokens)) > 1 for tokens in each) for each in (alone, together))

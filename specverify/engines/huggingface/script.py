@@ -33,6 +33,10 @@ from specverify.engines.huggingface.script_tokenizers import imports_code, token
 from specverify.subjects.fault import Fault, NoScript
 
 NAMES = ("target", "assistant")
+NO_GRADIENTS = "torch.set_grad_enabled(False)"
+"""Weights that ask for none are multiplied by another kernel, which rounds otherwise than in most calls."""
+SHOW = object()
+"""Stands for the function of a script that notes what processors are shown."""
 
 
 class Caught(NamedTuple):
@@ -60,8 +64,8 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
     for model in engine.models:
         if not type(model).__module__.startswith("transformers."):
             raise NoScript(f"the model {type(model).__name__} is not the library's, so no script can be without it")
-    extra = _asked(fault.returned)
-    written, names = Written({"GenerationConfig"}, set(), [], {}, {}), NAMES[: len(engine.models)]
+    extra = _asked(fault)
+    written, names = Written({"GenerationConfig"}, set(), [], {id(SHOW): "show"}, {}), NAMES[: len(engine.models)]
     written.imports.update({"DynamicCache"} if fault.cache == "held" else ())
     named = list(zip(engine.models, names, strict=True))
     models = [model_code(model, name, engine.target, written) for model, name in named]
@@ -138,16 +142,21 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
     return True
 
 
-def _asked(returned: str) -> dict[str, Any]:
-    """Return what the call is given beside, to return the value; processors are the instrument's own there."""
-    return {"return_dict_in_generate": True, f"output_{returned}": True, "logits_processor": None} if returned else {}
+def _asked(fault: Fault) -> dict[str, Any]:
+    """Return what the call is given beside, to return the value, or to be told what processors are shown."""
+    if fault.cache == "shown":
+        return {"logits_processor": [SHOW]}
+    returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}
+    return returned if fault.returned else {}
 
 
 def _head(fault: Fault, cause: str) -> str:
-    said = "\n".join(textwrap.wrap(f'"""{fault.said}', WIDTH))
+    said = "\n".join(textwrap.wrap(textwrap.shorten(f'"""{fault.said}', 2 * WIDTH - 10, placeholder=" ..."), WIDTH))
     cause = "\n".join(textwrap.wrap(f"Cause: {cause}", WIDTH)) + "\n" if cause else ""
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}, on the CPU."
-    return f'{said}\n\n{cause}{versions} Exit status: 0 fixed, 1 present, 125 if anything else is raised.\n"""'
+    status = "Status 0 fixed, 1 present, 125 cannot be tested."
+    seed = " Argument: a seed." if fault.calls > 1 else ""
+    return f'{said}\n\n{cause}{versions} {status}{seed}\n"""'
 
 
 def _imports(written: Written, pieces: list[str]) -> list[str]:
@@ -158,4 +167,4 @@ def _imports(written: Written, pieces: list[str]) -> list[str]:
     listed = f"from transformers import {', '.join(names)}"
     if len(listed) > WIDTH:
         listed = "from transformers import (\n" + indented(",\n".join(packed(names, WIDTH - 4))) + ",\n)"
-    return ["\n".join(modules), UNTESTED, "import torch", *imports_code("\n".join(pieces)), listed]
+    return ["\n".join(modules), UNTESTED, "import torch", *imports_code("\n".join(pieces)), listed, NO_GRADIENTS]

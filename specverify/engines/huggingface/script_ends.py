@@ -21,6 +21,8 @@ from specverify.engines.huggingface.script_evidence import (
     NOTED,
     RETURNED,
     RETURNED_IN_SEVERAL,
+    SHOW,
+    SHOWN,
     UNIFORM,
     WITH_SEEDS,
 )
@@ -39,6 +41,13 @@ OWNED = {
     }}""",
 }
 """What an object of the caller's holds, by the name it has where it is said to have changed."""
+
+
+RIGHT = {
+    "fed": "every forward pass is fed what its cache lacks",
+    "held": "before every forward pass the cache is that of the text",
+    "shown": "processors are shown what the target has read",
+}
 
 
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
@@ -62,7 +71,8 @@ def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
     ids = "decoder_input_ids" if engine.target.config.is_encoder_decoder else "input_ids"
-    return NOTE.format(ids=ids, skip=drafts, noted=NOTED[fault.cache].format(start=len(engine.start)))
+    noted = NOTE.format(ids=ids, skip=drafts, noted=NOTED[fault.cache].format(start=len(engine.start)))
+    return f"{noted}{SHOW}" if fault.cache == "shown" else noted
 
 
 def _passes_code(fault: Fault, start: int) -> str:
@@ -78,8 +88,8 @@ def _passes_code(fault: Fault, start: int) -> str:
         }
         apart = abs(fault.got - fault.expected)
         return DRAFTED.format(**found, rounds=[*rounds], before=[*before], apart=apart, start=start, calls=fault.calls)
-    compared = {"fed": FED, "held": HELD}[fault.cache].format(start=start).strip("\n")
-    right = 'print("before every forward pass the cache is that of the text")\n'
+    compared = {"fed": FED, "held": HELD, "shown": SHOWN}[fault.cache].format(start=start).strip("\n")
+    right = f'print("{RIGHT[fault.cache]}")\n'
     if fault.calls == 1:
         return f"text = got[0].tolist()\n{compared}\n{right}"
     return f"{WITH_SEEDS.format(calls=fault.calls)}{indented(compared)}\n{right}"

@@ -4,11 +4,9 @@ LAW = """
 WRONG = {wrong}
 EXPECTED, FOUND, CALLS = {expected:.6g}, {got:.6g}, {calls}  # the probability of WRONG, by enumeration
 
-
 def share(call):
-    torch.manual_seed(0)
+    torch.manual_seed(int(*sys.argv[1:]))
     return sum(tuple(call()[0, {start}:].tolist()) in WRONG for _ in range(CALLS)) / CALLS
-
 
 without, got = share(plain), share(speculative)
 print(f"new tokens {{WRONG}} in {{CALLS}} calls: expected {{EXPECTED:.4f}}, got {{got:.4f}} ({{without:.4f}} plain)")
@@ -18,7 +16,7 @@ sys.exit(125 if without > middle else 1 if got > middle else 0)
 
 IMPOSSIBLE = """
 WRONG = {wrong}  # without speculation never, with it in {got:.4g} of all calls: both by enumeration
-for seed in range({calls}):
+for seed in range(first := int(*sys.argv[1:]), first + {calls}):
     torch.manual_seed(seed)
     if tuple(plain()[0, {start}:].tolist()) in WRONG:
         raise ValueError("without speculation it comes out here too")
@@ -33,12 +31,10 @@ print("expected and got none of them in {calls} calls")
 NOTE = """
 passes = []
 
-
 def note(model, given, named):
     {skip}cache, fed = named.get("past_key_values"), named["{ids}"][0].tolist()
     held = 0 if cache is None else cache.get_seq_length()
     passes.append({noted})
-
 
 target.register_forward_pre_hook(note, with_kwargs=True)
 """
@@ -65,8 +61,21 @@ for number, (held, layers) in enumerate(passes, start=1):
                 sys.exit(1)
 """
 
+SHOW = "show = lambda ids, scores: (passes and passes[-1][-1].append(ids[0].tolist()), scores)[1]"
+
+SHOWN = """
+for number, (held, fed, rows, shown) in enumerate(passes, start=1):
+    read = text[:held] + fed
+    for row, got in enumerate(shown[:rows]):
+        expected = read[: len(read) - rows + row + 1]
+        if got != expected:
+            print(f"pass {{number}}, row {{row}}: the cache holds {{text[:held]}} and is fed {{fed}}")
+            print(f"expected processors to be shown the same, {{expected}}, got {{got}}")
+            sys.exit(1)
+"""
+
 WITH_SEEDS = """
-for seed in range({calls}):
+for seed in range(first := int(*sys.argv[1:]), first + {calls}):
     passes.clear()
     torch.manual_seed(seed)
     text = speculative()[0].tolist()
@@ -74,15 +83,17 @@ for seed in range({calls}):
 
 NOTED = {
     "fed": "(held, fed)",
+    "shown": '(held, fed, named.get("logits_to_keep", 1), [])',
     "held": "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])",
     "": "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])",
 }
-"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, or where it began and its drafts."""
+"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, and what
+processors are shown behind it, or where it began and its drafts."""
 
 DRAFTED = """
 ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}
 P, APART = {p:.6g}, {apart:.6g}  # by enumeration: p of DRAFT behind BEFORE, and how far it was found from min(P, q)
-torch.manual_seed(0)
+torch.manual_seed(int(*sys.argv[1:]))
 texts = [plain()[0, {start}:].tolist() for _ in range(CALLS)]
 behind = [new[{place} : {place} + 1] for new in texts if new[:{place}] == BEFORE]
 p, reached = behind.count([DRAFT]) / len(behind), []
@@ -128,8 +139,7 @@ def returned(call):
     new = tuple(found.sequences[0, {start}:].tolist())
     return {{new[:position]: entry for position, entry in enumerate(found["{name}"])}}
 
-
-torch.manual_seed(0)
+torch.manual_seed(int(*sys.argv[1:]))
 expected = {{new: entry for _ in range({calls}) for new, entry in returned(plain).items()}}
 for got in (returned(speculative) for _ in range({calls})):
     for new, {part}, right, found in [
@@ -152,7 +162,7 @@ COMPARED = """
 
 ERROR = """
 expected = plain()[0, {start}:].tolist()
-for seed in range({calls}):
+for seed in range(first := int(*sys.argv[1:]), first + {calls}):
     torch.manual_seed(seed)
     try:
         speculative()
@@ -165,7 +175,6 @@ print("expected and got new tokens, with {calls} seeds")
 CONTENTS = """
 def contents():
     return {contents}
-
 
 before = contents()
 """

@@ -25,22 +25,19 @@ _library: Any = transformers
 _config: Any = GenerationConfig  # its constructor is not annotated
 TARGET = "target"
 
-FILL = '''
+FILL = """
 def fill(model, seed, scale):
-    """Make every matrix normal; a vector is {vectors}."""
-    generator = torch.Generator().manual_seed(seed)
-    for name, weights in sorted(model.requires_grad_(False).named_parameters()):
-        weights.fill_({vectors})
-        if weights.ndim > 1:
-            weights.normal_(0, scale, generator=generator)
+    seeded = torch.Generator().manual_seed(seed)
+    for name, each in sorted(model.named_parameters()):
+        each.normal_(0, scale, generator=seeded) if each.ndim > 1 else each.fill_({vectors})
     return model.eval()
-'''
+"""
 
 STORED = '''
 def stored(model, text):
     """Give the model the weights in ``text``."""
     model.load_state_dict(torch.load(io.BytesIO(zlib.decompress(base64.b64decode(text)))))
-    return model.eval().requires_grad_(False)
+    return model.eval()
 '''
 
 REUSE = '''

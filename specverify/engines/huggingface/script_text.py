@@ -85,10 +85,10 @@ def once(listed: list[str], item: str) -> None:
 
 
 def joined(pieces: Iterable[str]) -> str:
-    """Return the pieces one after the other, two empty lines about every definition."""
+    """Return the pieces one after the other, an empty line about every definition."""
     text, block = "", False
     for piece in (piece.strip("\n") for piece in pieces):
         defines = piece.startswith(("def ", "class ", "@"))
-        text += ("\n\n\n" if defines or block else "\n") + piece if text else piece
+        text += ("\n\n" if defines or block else "\n") + piece if text else piece
         block = piece.rpartition("\n")[2].startswith(" ") and defines
     return text + "\n"

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from specverify.engines.huggingface import situations
+from specverify.engines.huggingface.architectures import fill
 from specverify.engines.huggingface.generation import Build, GenerateCall
-from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting
 from specverify.engines.huggingface.situations import LETTERS, letters_tokenizer
 from specverify.laws.rounding import saw
 
@@ -52,11 +53,12 @@ def at_the_last_position(build: Build) -> Build:
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
-        for model in engine.models:
+        for model, seed in zip(engine.models, (TARGET_SEED, ASSISTANT_SEED), strict=False):
             positions, table = len(setting.prompt) + setting.horizon, model.transformer.wpe
             model.config.n_positions = positions
             table.weight.data = table.weight.data[:positions].clone()
             table.num_embeddings = positions
+            fill(model, seed)
         return engine
 
     return built
