@@ -245,6 +245,17 @@ def test_an_empty_residual_falls_back_to_the_target():
     assert last_draw(p, q, uniform=0.9) == (1, 0)
 
 
+def test_an_empty_residual_is_that_of_its_own_row():
+    """Beside it one is rejected that has something left."""
+    p, q = np.array([[[0.25, 0.75]] * 2, [[0.25, 0.75]] * 2]), np.array([[[0.5, 0.75]], [[0.75, 0.25]]])
+    for order in ([0, 1], [1, 0]):
+        batch = verify_batched(
+            p[order], q[order], np.zeros((2, 1), int), np.ones(2, int), np.full((2, 1), 0.9), np.full(2, 0.1)
+        )
+        assert batch.accepted.tolist() == [0, 0]
+        assert batch.emitted[:, 0].tolist() == [[0, 1][row] for row in order]
+
+
 def test_a_row_without_mass_emits_no_token():
     assert inverse_cdf_batched(np.zeros((2, 3)), np.array([0.0, 0.5])).tolist() == [NOTHING, NOTHING]
 

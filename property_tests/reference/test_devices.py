@@ -17,6 +17,8 @@ from reference.kv_cache import keep_path  # noqa: E402
 
 META = torch.device("meta")
 B, GAMMA, V = 2, 3, 5
+LONG = 1025
+"""Tokens of a row that is cut into blocks, and filled up."""
 
 
 class Devices(TorchFunctionMode):
@@ -56,9 +58,10 @@ def integers(*shape):
         ),
         lambda: greedy_batched(floats(B, GAMMA + 1, V), integers(B, GAMMA), integers(B)).emitted,
         lambda: inverse_cdf_batched(floats(B, V), floats(B)),
+        lambda: inverse_cdf_batched(floats(B, LONG), floats(B)),
         lambda: keep_path(floats(1, 2, 7, 4), 3, (0, 2)),
     ],
-    ids=["sampled", "greedy", "inverse cdf", "path"],
+    ids=["sampled", "greedy", "inverse cdf", "blocks", "path"],
 )
 def test_everything_made_stands_on_the_device_of_the_inputs(call):
     with Devices() as devices:
