@@ -246,7 +246,8 @@ def test_weights_without_a_recipe_are_stored_in_the_script():
     script = script_of(lambda: engine, Fault("stored"))
     head = script.partition("def plain")[0]
     namespace = {}
-    exec(re.sub(r"^sys\.excepthook.*$", "", head, flags=re.MULTILINE), namespace)
+    with torch.set_grad_enabled(True):  # the script asks for no gradients: afterwards it is as it was
+        exec(re.sub(r"^sys\.excepthook.*$", "", head, flags=re.MULTILINE), namespace)
     assert "load_state_dict" in head
     for name, model in zip(("target", "assistant"), engine.models, strict=True):
         rebuilt = namespace[name]
