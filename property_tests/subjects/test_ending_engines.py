@@ -12,7 +12,8 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, law_of_all
+from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, law_of_all, served
+from specverify.subjects.subject import UnusableSubject
 
 GAMMA = 3
 
@@ -140,6 +141,11 @@ def test_padding_is_told_from_text():
     assert verdict.status is Status.UNUSABLE
     assert "times the token 0 behind its end, as padding has" in verdict.statement
     assert "cut it off behind scenario.eos" in verdict.statement
+
+
+def test_rows_that_are_no_tokens_are_said_to_be_none():
+    with pytest.raises(UnusableSubject, match="it returned None, expected a sequence of new token ids"):
+        served(ENDING_AT_ONCE[0], lambda prompts: [None for _ in prompts], batched=True)
 
 
 def test_certain_texts_end_at_every_place_of_a_block():

@@ -166,17 +166,18 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -
     prompts = [each.prompt for each in requests.each]
     if requests.at_once:
         rows = rows_of(decode(prompts), len(prompts))
-        _refuse_padding(rows, requests.scenario.eos)
     else:
         rows = [rows_of(decode([prompt]), 1)[0] if batched else decode(prompt) for prompt in prompts]
-    return tuple(token for row in rows for token in tokens_of(row)[: requests.scenario.horizon])
+    texts = [tokens_of(row) for row in rows]
+    _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
+    return tuple(token for text in texts for token in text[: requests.scenario.horizon])
 
 
-def _refuse_padding(rows: list[Any], eos: Tokens) -> None:
+def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
     """Raise ``UnusableSubject`` where rows of one length go on behind an end with one token alone."""
-    for place, row in enumerate(map(list, rows) if len({len(row) for row in rows}) == 1 else ()):
-        behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), [])
-        if behind and len(set(behind)) == 1:
+    for place, row in enumerate(rows if len(set(map(len, rows))) == 1 else ()):
+        behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
+        if len(set(behind)) == 1:
             raise UnusableSubject(
                 f"row {place + 1} of its answer has {len(behind)} times the token {behind[0]} behind its end, as "
                 "padding has, expected each row up to its end: cut it off behind scenario.eos"
