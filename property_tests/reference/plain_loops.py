@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 from rational import law_of
 
-from reference import Task
+from reference import ALGORITHMS, Task
 from specverify.laws.tables import table_pair
 
+ROWS = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 PROMPT = (0,)
 
 

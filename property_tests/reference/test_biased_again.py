@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 from plain_loops import (
+    ROWS,
     TASKS,
     algorithm_1,
     best,
@@ -25,10 +26,7 @@ from plain_loops import (
     tasks_of,
 )
 
-from reference import ALGORITHMS
-
 F = Fraction
-ROWS = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 
 
 def chain(task, count, keeps, replaced, bonus=list):

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 from plain_loops import (
+    ROWS,
     TASKS,
     algorithm_1,
     best,
@@ -22,10 +23,7 @@ from plain_loops import (
     tasks_of,
 )
 
-from reference import ALGORITHMS
-
 F = Fraction
-ROWS = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 
 
 def entropy(row):

@@ -6,12 +6,9 @@ import math
 from fractions import Fraction
 
 import pytest
-from plain_loops import algorithm_1, best, drafts_of, drawn, greedily, point, rounds_of, rounds_of_loop, tasks_of
-
-from reference import ALGORITHMS
+from plain_loops import ROWS, algorithm_1, best, drafts_of, drawn, greedily, point, rounds_of, rounds_of_loop, tasks_of
 
 F = Fraction
-ROWS = {algorithm.name: algorithm for algorithm in ALGORITHMS}
 
 
 def ahead(q, text, places):
