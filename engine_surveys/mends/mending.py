@@ -44,7 +44,7 @@ def mended(changes: tuple[Change, ...]) -> Iterator[None]:
 @contextmanager
 def _function(where: str, changes: list[Change]) -> Iterator[None]:
     owner, name = _found(where)
-    before = vars(owner)[name]
+    before, inherited = getattr(owner, name), name not in vars(owner)
     after = before
     edits = [change for change in changes if isinstance(change, Edit)]
     if edits:
@@ -56,7 +56,10 @@ def _function(where: str, changes: list[Change]) -> Iterator[None]:
     try:
         yield
     finally:
-        setattr(owner, name, before)
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
 
 
 def _found(where: str) -> tuple[Any, str]:

@@ -53,24 +53,32 @@ FED = (
     ),
 )
 """What the cache lacks is fed."""
-REWOUND = (
-    Edit(CHOICE, "    different_tokenizers = all(", "    logits_processor = copy.deepcopy(logits_processor)\n    different_tokenizers = all("),
-    Edit(LOOP, "        new_logits = outputs.logits[", "        seen = []\n        new_logits = outputs.logits["),
+ONE_BY_ONE = (
+    Edit(CHOICE, "    different_tokenizers = all(", "    logits_processor = LogitsProcessorList()\n    different_tokenizers = all("),
+    Edit(LOOP, "for i in range(candidate_length + 1):", "for i in range(0):"),
     Edit(
         LOOP,
-        "                new_logits[:, i, :] = logits_processor(candidate_input_ids[:, : cur_len + i], new_logits[:, i, :])\n",
-        "                new_logits[:, i, :] = logits_processor(candidate_input_ids[:, : cur_len + i], new_logits[:, i, :])\n"
-        "                seen.append([copy.deepcopy(vars(each)) for each in logits_processor])\n",
-    ),
-    Edit(
-        LOOP,
-        "        input_ids = torch.cat((input_ids, valid_tokens), dim=-1)\n",
-        "        for each, then in zip(logits_processor, seen[n_matches] if seen else ()):\n"
-        "            vars(each).update(then)\n"
-        "        input_ids = torch.cat((input_ids, valid_tokens), dim=-1)\n",
+        "        if do_sample and candidate_logits is not None:\n",
+        "        valid_tokens = input_ids[:, :0]\n"
+        "        for i in range(candidate_length + 1):\n"
+        "            until = candidate_input_ids[:, : cur_len + i + 1]\n"
+        "            new_logits[:, i, :] = logits_processor(until[:, : cur_len + i], new_logits[:, i, :])\n"
+        "            if do_sample and candidate_logits is not None and i < candidate_length:\n"
+        "                two = new_logits[:, i : i + 2]\n"
+        "                token = _speculative_sampling(until, candidate_logits[:, i : i + 1], 1, two)[0][:, :1]\n"
+        "            elif do_sample:\n"
+        "                token = torch.multinomial(new_logits[:, i].softmax(dim=-1), num_samples=1)\n"
+        "            else:\n"
+        "                token = new_logits[:, i].argmax(dim=-1, keepdim=True)\n"
+        "            valid_tokens = torch.cat((valid_tokens, token), dim=-1)\n"
+        "            if i == candidate_length or token != until[:, -1:]:\n"
+        "                break\n"
+        "        if len(logits_processor) >= 0:\n"
+        "            n_matches = valid_tokens.shape[1] - 1\n"
+        "        elif do_sample and candidate_logits is not None:\n",
     ),
 )
-"""Processors are rewound to the last token kept, and drafts are made with copies of them."""
+"""Drafts are decided one after the other: processors are called once for each token kept, and drafts made without them."""
 ENDS = (
     Edit(
         LOOP,
@@ -204,6 +212,17 @@ def cropped(library: Any) -> Any:
     return crop
 
 
+CROPPED = (Ours("transformers.cache_utils:Fp8QuantizedLayer.crop", cropped),)
+PROMPT_ALONE = (
+    Edit(
+        LOOP,
+        "        candidate_length = candidate_input_ids.shape[1] - input_ids.shape[1]\n",
+        "        if is_first_iteration:\n"
+        "            candidate_input_ids, candidate_logits = input_ids, None\n"
+        "        candidate_length = candidate_input_ids.shape[1] - input_ids.shape[1]\n",
+    ),
+)
+"""The scale of a cache in eight bits is that of what it holds first: of the prompt, and of no drafts."""
 LAST_POSITION = (
     Edit(
         f"{DRAFTERS}:PromptLookupCandidateGenerator.get_candidates",
@@ -217,22 +236,104 @@ IMAGES = (
     Edit(
         "transformers.models.llava.modeling_llava:LlavaModel.get_placeholder_mask",
         "n_image_tokens = special_image_mask.sum()",
-        "special_image_mask &= special_image_mask.cumsum(-1) <= image_features.shape[0] * image_features.shape[1]\n"
+        "special_image_mask &= special_image_mask.cumsum(-1) <= image_features.numel() // inputs_embeds.shape[-1]\n"
         "    n_image_tokens = special_image_mask.sum()",
     ),
     Edit(
         "transformers.models.qwen2_vl.modeling_qwen2_vl:Qwen2VLModel.get_placeholder_mask",
         "n_image_tokens = special_image_mask.sum()",
         "if image_features is not None:\n"
-        "        special_image_mask &= special_image_mask.cumsum(-1) <= image_features.shape[0]\n"
+        "        special_image_mask &= special_image_mask.cumsum(-1) <= image_features.numel() // inputs_embeds.shape[-1]\n"
         "    n_image_tokens = special_image_mask.sum()",
     ),
 )
 """The first tokens of an image are those of the prompt."""
+DRAFTED_ALONE = (
+    Edit(
+        f"{DRAFTERS}:UniversalSpeculativeDecodingGenerator.get_candidates",
+        "self._prev_assistant_ids, assistant_candidate_logits = self._generate_candidates(generation_args)\n",
+        "candidate_ids, assistant_candidate_logits = self._generate_candidates(generation_args)\n"
+        "    drafted = candidate_ids[:, -assistant_candidate_logits.shape[1] :]\n"
+        "    self._prev_assistant_ids = torch.cat([assistant_input_ids, drafted], dim=-1)\n",
+    ),
+)
+"""The start that a decoder's ``generate`` puts in front is no draft."""
+CHUNKS = (
+    Edit(
+        LOOP,
+        "    n_matches = 0\n",
+        "    n_matches = 0\n"
+        "    chunk = generation_config.prefill_chunk_size\n"
+        "    if chunk and cur_len > chunk:\n"
+        "        read = (cur_len - 1) // chunk * chunk\n"
+        "        until = _prepare_attention_mask({**model_kwargs}, read, self.config.is_encoder_decoder)\n"
+        "        self._prefill(input_ids[:, :read], generation_config, until)\n",
+    ),
+)
+"""All chunks but the last are read as without drafts."""
+RENORMALISED = (
+    Edit(
+        f"{PROCESSORS}:TopHLogitsWarper.__call__",
+        "torch.cumsum(entropy_terms, dim=-1)",
+        "torch.cumsum(entropy_terms, dim=-1) / probs.cumsum(-1) + probs.cumsum(-1).log()",
+    ),
+)
+NO_END_SPARED = (
+    Edit(
+        f"{PROCESSORS}:NoBadWordsLogitsProcessor.__init__",
+        "all(bad_token_seq != [i] for i in eos_token_id_list)",
+        "True",
+    ),
+)
+
+
+def padding_left_out(library: Any) -> Any:
+    """Return the processors, those that take padding for text shown each row without it."""
+
+    def processors(self, *given, model_kwargs=None, **named):
+        from transformers import (
+            EncoderRepetitionPenaltyLogitsProcessor,
+            LogitsProcessorList,
+            MinLengthLogitsProcessor,
+            NoRepeatNGramLogitsProcessor,
+        )
+
+        kinds = (EncoderRepetitionPenaltyLogitsProcessor, MinLengthLogitsProcessor, NoRepeatNGramLogitsProcessor)
+        found = library(self, *given, model_kwargs=model_kwargs, **named)
+        mask = (model_kwargs or {}).get("attention_mask")
+        if mask is None:
+            return found
+        lengths = (mask != 0).int().argmax(dim=1).tolist()
+        return LogitsProcessorList([_of_rows(each, lengths) if isinstance(each, kinds) else each for each in found])
+
+    return processors
+
+
+def _of_rows(processor: Any, lengths: list[int]) -> Any:
+    import copy
+
+    import torch
+
+    def process(ids, scores):
+        rows = []
+        for row, padding in enumerate(lengths):
+            of_row = copy.copy(processor)
+            if hasattr(processor, "encoder_input_ids"):
+                of_row.encoder_input_ids = processor.encoder_input_ids[row : row + 1, padding:]
+            rows.append(of_row(ids[row : row + 1, padding:], scores[row : row + 1]))
+        return torch.cat(rows)
+
+    return process
+
+
+PADDING = (
+    Edit(f"{UTILS}:GenerationMixin._get_logits_processor", "if mask is not None else None", "if mask is not None and input_ids_seq_length else None"),
+    Ours(f"{UTILS}:GenerationMixin._get_logits_processor", padding_left_out),
+)
 OF_CAUSE: dict[str, tuple[tuple[Change, ...], ...]] = {
     "a cache that is passed in is fed the whole prompt again": (FED, FIRST_ROUND),
     "the same, as logits processors see it": (FED,),
-    "a processor that counts its calls is called for rejected drafts": (REWOUND,),
+    "a processor that counts its calls is called for rejected drafts": (ONE_BY_ONE,),
     "a criterion of the last token misses one inside a block": (ENDS,),
     "stop strings are looked for at the end of a block only": (ENDS,),
     "guidance keeps a cache that is not cropped": (GUIDANCE,),
@@ -246,16 +347,18 @@ OF_CAUSE: dict[str, tuple[tuple[Change, ...], ...]] = {
     "the call after one that was broken off runs fewer layers": (FINALLY, FIRST_ROUND),
     "two tokenizers: the assistant is left with a pruned head and wrapped embeddings": (COPIED,),
     "attentions of drafts are cut to the length of the text where a layer has a window": (FIRST_ROUND, WINDOWS),
-    "a prompt is not prefilled in chunks where it is drafted, so that more is returned for it": (FED, FIRST_ROUND),
+    "a prompt is not prefilled in chunks where it is drafted, so that more is returned for it": (CHUNKS, FED, FIRST_ROUND),
     "a prompt of embeddings with drafts of a model: the drafter has no ids": (NO_IDS,),
     "stop strings: the inner call has no tokenizer": (inner("stop_strings"), ENDS, FIRST_ROUND),
     "healed prompts: the inner call has no tokenizer": (inner("token_healing"),),
     "`cache_implementation=\"dynamic\"` reaches the inner call": (inner("cache_implementation"), FIRST_ROUND),
-    "a cache in eight bits cannot be cropped": ((Ours("transformers.cache_utils:Fp8QuantizedLayer.crop", cropped),),),
+    "a cache in eight bits cannot be cropped": (CROPPED, PROMPT_ALONE, inner("cache_implementation")),
     "prompt lookup drafts past the last position": (LAST_POSITION, FIRST_ROUND),
     "a copy as assistant: the residual is 0/0": (EMPTY,),
     "an image's token in a draft is counted as an image": (IMAGES,),
-    "T5 with two tokenizers: ids beyond the mapped embeddings": (IN_ORDER,),
+    "T5 with two tokenizers: ids beyond the mapped embeddings": (DRAFTED_ALONE,),
+    "`top_h` bounds another sum; a forbidden word that is an end is allowed": (RENORMALISED, NO_END_SPARED),
+    "options that take padding for text": (PADDING,),
     "hidden states and attentions of the first round are those of the prompt's beginning": (FIRST_ROUND,),
 }
 """Cause -> its mend first, then those of other causes that share its cells."""

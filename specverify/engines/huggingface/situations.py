@@ -37,7 +37,10 @@ def with_arguments(
         engine = build(setting)
 
         def generate(speculative: bool = True, **extra: Any) -> Any:
-            return engine.generate(speculative, **{**inputs, **arguments(engine), **extra})
+            given = {**inputs, **arguments(engine)}
+            if {"logits_processor"} <= given.keys() & extra.keys():  # whoever looks on does not replace what is looked at
+                extra["logits_processor"] = [*given["logits_processor"], *extra["logits_processor"]]
+            return engine.generate(speculative, **{**given, **extra})
 
         inputs = dict.fromkeys(engine.inputs) if prompt else {}
         held = arguments(engine) if prompt else engine.inputs
