@@ -155,7 +155,7 @@ def page(work: Path) -> str:
         if cause.page != last:
             text += f"{'' if not last else chr(10)}## {cause.page}\n\n{TABLE}"
             last = cause.page
-        file = work / f"{_named(cause)}.json"
+        file = work / f"{named(cause)}.json"
         text += _row(cause, cells, json.loads(file.read_text("utf-8")) if file.exists() else None)
     return text
 
@@ -173,7 +173,8 @@ def _row(cause: Cause, cells: int, found: dict[str, Any] | None) -> str:
     return f"| {cause.cause} | {cells} | {command} | {times} | {made} | {found['run']:.0f} | {said} |\n"
 
 
-def _named(cause: Cause) -> str:
+def named(cause: Cause) -> str:
+    """Return the name of the file that keeps what was run."""
     return "".join(letter if letter.isalnum() else "_" for letter in cause.reproducer)
 
 
@@ -188,7 +189,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     pythons = dict(item.split("=", 1) for item in given.python)
     for cause in causes():
-        file = given.work / f"{_named(cause)}.json"
+        file = given.work / f"{named(cause)}.json"
         python = next((path for start, path in pythons.items() if cause.reproducer.startswith(start)), None)
         if python is not None and given.only in cause.reproducer and not file.exists():
             found = run(cause, python)

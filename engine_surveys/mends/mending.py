@@ -43,23 +43,27 @@ def mended(changes: tuple[Change, ...]) -> Iterator[None]:
 
 @contextmanager
 def _function(where: str, changes: list[Change]) -> Iterator[None]:
+    """Have one function changed: its own code where words are edited, so that whoever holds it has it changed."""
     owner, name = _found(where)
-    before, inherited = getattr(owner, name), name not in vars(owner)
-    after = before
-    edits = [change for change in changes if isinstance(change, Edit)]
+    library, inherited = getattr(owner, name), name not in vars(owner)
+    plain, edits = inspect.unwrap(library), [change for change in changes if isinstance(change, Edit)]
+    theirs = (plain.__code__, plain.__defaults__) if edits else ()
     if edits:
-        after = _edited(owner, name, before, edits)
+        plain.__code__, plain.__defaults__ = _edited(plain, edits)
+    ours = library
     for change in changes:
         if isinstance(change, Ours):
-            after = change.make(after)
-    setattr(owner, name, after)
+            ours = change.make(ours)
+    setattr(owner, name, ours)
     try:
         yield
     finally:
+        if edits:
+            plain.__code__, plain.__defaults__ = theirs
         if inherited:
             delattr(owner, name)
         else:
-            setattr(owner, name, before)
+            setattr(owner, name, library)
 
 
 def _found(where: str) -> tuple[Any, str]:
@@ -72,17 +76,16 @@ def _found(where: str) -> tuple[Any, str]:
     return owner, name
 
 
-def _edited(owner: Any, name: str, function: Any, edits: list[Edit]) -> Any:
-    """Return the function as its edited source defines it, in the module where it stands."""
-    plain = inspect.unwrap(function)
+def _edited(plain: Any, edits: list[Edit]) -> tuple[Any, Any]:
+    """Return code and defaults of a function as its edited source defines it."""
     source = textwrap.dedent(inspect.getsource(plain))
     for edit in edits:
         found = source.count(edit.said)
         if found != edit.times:
             raise LookupError(f"{edit.where} has {edit.said!r} {found} times, expected {edit.times}")
         source = source.replace(edit.said, edit.instead)
-    if inspect.isclass(owner):
-        source = source.replace("super()", f"super({owner.__name__}, self)")
     made: dict[str, Any] = {}
-    exec(compile(source, f"{edits[0].where}, mended", "exec", dont_inherit=True), plain.__globals__, made)
-    return made[name]
+    whole = f"def defined(__class__):\n{textwrap.indent(source, '    ')}\n    return {plain.__name__}"
+    exec(compile(whole, f"{edits[0].where}, mended", "exec", dont_inherit=True), plain.__globals__, made)
+    function = inspect.unwrap(made["defined"](None))
+    return function.__code__, function.__defaults__

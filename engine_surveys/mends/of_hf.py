@@ -330,7 +330,7 @@ PADDING = (
     Edit(f"{UTILS}:GenerationMixin._get_logits_processor", "if mask is not None else None", "if mask is not None and input_ids_seq_length else None"),
     Ours(f"{UTILS}:GenerationMixin._get_logits_processor", padding_left_out),
 )
-OF_CAUSE: dict[str, tuple[tuple[Change, ...], ...]] = {
+_PARTS: dict[str, tuple[tuple[Change, ...], ...]] = {
     "a cache that is passed in is fed the whole prompt again": (FED, FIRST_ROUND),
     "the same, as logits processors see it": (FED,),
     "a processor that counts its calls is called for rejected drafts": (ONE_BY_ONE,),
@@ -362,3 +362,4 @@ OF_CAUSE: dict[str, tuple[tuple[Change, ...], ...]] = {
     "hidden states and attentions of the first round are those of the prompt's beginning": (FIRST_ROUND,),
 }
 """Cause -> its mend first, then those of other causes that share its cells."""
+OF_CAUSE = {cause: tuple(dict.fromkeys(change for part in parts for change in part)) for cause, parts in _PARTS.items()}

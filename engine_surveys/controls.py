@@ -1,0 +1,106 @@
+"""Examine what is refuted again with the engine mended: the same cells, adapter and checks, and nothing is refuted.
+
+    python engine_surveys/controls.py --work FOLDER [--page PAGE] [--only WORD] [--fewer]
+
+A cell that stays refuted has another cause than docs/findings/causes.toml says, or a harness that is at fault. The first
+row of a cause is examined with the engine as it is besides. What came of it is kept in FOLDER, where reproducers.py reads
+it; ``--fewer`` examines that one row of each cause. Each page needs its engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mends.mending import Change, mended
+from reproducers import Cause, cause_of, causes, named, pages, refuted
+from survey import ALARM
+
+from specverify.checks import Conditions, check_named
+from specverify.run.catalogue import expanded, find_subject
+from specverify.run.verify import Checklist, verify_subject
+
+SAMPLED = ("samples_fit_law", "samples_agree")
+SECONDS = 3600.0
+PREFIXES = {
+    "llama-cpp-python": "llama",
+    "mlx-lm": "mlx",
+    "onnxruntime-genai": "onnxruntime",
+    "openvino-genai": "openvino",
+    "speculative-decoding": "lucidrains",
+    "transformers-table": "hf",
+}
+"""Page -> what its subjects begin with, and its mends: ``mends.of_PREFIX``."""
+
+
+def mends_of(prefix: str) -> Mapping[str, tuple[Change, ...]]:
+    """Return cause -> its mend, and those of other causes that share its cells."""
+    found: Mapping[str, tuple[Change, ...]] = import_module(f"mends.of_{prefix}").OF_CAUSE
+    return found
+
+
+def cells_of(page: str) -> dict[Cause, dict[str, list[str]]]:
+    """Return cause -> row -> what is refuted of it, in the order of the page."""
+    listed = [cause for cause in causes() if cause.page == page]
+    found: dict[Cause, dict[str, list[str]]] = {cause: {} for cause in listed}
+    for cell in refuted(pages()[page]):
+        what, _, row = cell.rpartition(" at ")
+        cause = cause_of(cell, listed)
+        if cause is not None:
+            found[cause].setdefault(row, []).append(what)
+    return found
+
+
+def examined(prefix: str, row: str, checks: Iterable[str]) -> dict[str, str]:
+    """Return cell -> its status, or the worst of them where a row of samples is one cell."""
+    exact = [what for what in checks if what]
+    name = f"{prefix}:{row}" if row.startswith("alone/") else f"{prefix}:all/{row}"
+    wanted = tuple(check_named(what.replace(" ", "_")) for what in exact or SAMPLED)
+    conditions = Conditions() if exact else Conditions(false_alarm=ALARM / len(expanded(f"{prefix}:all")))
+    verdicts = list(verify_subject(find_subject(name), Checklist(wanted, conditions, SECONDS)))
+    for verdict in verdicts:
+        if verdict.status.value not in {"holds", "not applicable"}:
+            print(f"  {verdict.check}: {verdict.status.value}: {verdict.statement[:300]}", flush=True)
+    if exact:
+        found = {verdict.check: verdict.status.value for verdict in verdicts}
+        return {f"{what} at {row}": found[what.replace(" ", "_")] for what in exact}
+    statuses = [verdict.status.value for verdict in verdicts if verdict.status.value != "not applicable"]
+    return {row: next((status for status in statuses if status != "holds"), "holds")}
+
+
+def run(page: str, cause: Cause, rows: Mapping[str, list[str]], *, fewer: bool) -> dict[str, Any]:
+    """Examine the first row as the engine is, and the rows with it mended."""
+    prefix = PREFIXES[page]
+    first = next(iter(rows))
+    as_it_is = examined(prefix, first, rows[first])
+    print(f"as it is: {as_it_is}", flush=True)
+    found: dict[str, str] = {}
+    with mended(mends_of(prefix)[cause.cause]):
+        for row in [first] if fewer else rows:
+            found |= examined(prefix, row, rows[row])
+    return {"as it is": as_it_is, "mended": found}
+
+
+def main() -> None:
+    """Run what has not been run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--page", choices=PREFIXES, default="transformers-table")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--fewer", action="store_true")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    for cause, rows in cells_of(given.page).items():
+        file = given.work / f"mended_{named(cause)}.json"
+        if given.only in cause.cause and rows and not file.exists():
+            found = run(given.page, cause, rows, fewer=given.fewer)
+            print(f"{cause.cause}: {list(found['mended'].values())}", flush=True)
+            file.write_text(json.dumps(found, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
