@@ -1,0 +1,15 @@
+"""What mends the cause in speculative-decoding of lucidrains."""
+
+from __future__ import annotations
+
+from mends.mending import Change, Edit
+
+OF_CAUSE: dict[str, tuple[Change, ...]] = {
+    "rows of a batch read padding": (
+        Edit(
+            "speculative_decoding.speculative_decoding:Decoder.forward",
+            " attn(x, rotary_emb",
+            " attn(x, context_mask = self_attn_kv_mask, rotary_emb",
+        ),
+    ),
+}
