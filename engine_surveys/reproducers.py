@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,8 +35,19 @@ that the fault is there; one that samples was run with three seeds. *made* and *
 find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What was *not
 run* for this page says so; a session of nox examines the project's functions as they stand, with a control beside.
 
+That the harness is innocent, two controls say. *Without speculation*: how many of the same options hold in the page
+of the engine where nothing is drafted; rows of transformers are compared with that very call. *Mended*: how many of the
+cells hold, through the same adapter and by the same checks, with the smallest change of the engine that was found
+(`engine_surveys/mends`; where cells have several causes, with all of them mended), or with a right engine of ours in
+the place of one that is compiled. `nox -s controls` examines them again, and the first row of each cause with the
+engine as it is. Of a function that is shipped the control is a row of its page: the same with one thing changed, or
+another function in the same adapter.
+
 """
-TABLE = "| cause | cells | reproducer | status 1 | made | run | it prints |\n|---|---:|---|---:|---:|---:|---|\n"
+TABLE = (
+    "| cause | cells | reproducer | status 1 | made | run | it prints | without speculation | mended |\n"
+    "|---|---:|---|---:|---:|---:|---|---|---|\n"
+)
 
 
 class Cause(NamedTuple):
@@ -47,6 +58,8 @@ class Cause(NamedTuple):
     cause: str
     reproducer: str
     cells: tuple[str, ...]
+    control: str = ""
+    """A row of the page that holds where those of the cause are refuted."""
 
 
 def causes() -> list[Cause]:
@@ -94,20 +107,50 @@ def _refuted_in(head: list[str], row: list[str]) -> Iterator[str]:
         yield f"{name} at {told['where']}"
 
 
+def plain_of(cell: str) -> list[str]:
+    """Return what the row of an engine's page may be called that is the same without speculation."""
+    way, _, name = cell.partition("/")
+    return [f"plain{way[len(way.partition(',')[0]) :]}/{name}", f"plain/{name}"]
+
+
+def without_speculation(cells: Sequence[str], text: str) -> str:
+    """Return how many rows of a page hold in which the options of refuted ones are decoded without speculation."""
+    if all(" at " in cell for cell in cells):
+        return "itself plain" if " at alone/" in cells[0] else "what it is compared with" if "hf:" in text else ""
+    if any(cell.startswith("plain") for cell in cells):
+        return "itself plain"
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| plain")]
+    held = {name.strip() for name, verdict, *_ in rows if verdict.strip() == "holds"}
+    return f"{sum(any(name in held for name in plain_of(cell)) for cell in cells)} of {len(cells)} hold"
+
+
+def mended_of(cause: Cause, work: Path) -> str:
+    """Return what the control of a cause came to: cells of a mended engine, or a row of the page."""
+    file = work / f"mended_{named(cause)}.json"
+    if cause.control or not file.exists():
+        return f"{cause.control} holds" if cause.control else "none"
+    statuses = list(json.loads(file.read_text("utf-8"))["mended"].values())
+    others = sorted(set(statuses) - {"holds"})
+    return "; ".join(
+        f"{statuses.count(status)} of {len(statuses)} {status.replace('holds', 'hold')}"
+        for status in ("holds", *others)
+    )
+
+
 def cause_of(cell: str, listed: list[Cause]) -> Cause | None:
     """Return the first cause that fits a cell."""
     return next((cause for cause in listed if any(fnmatchcase(cell, pattern) for pattern in cause.cells)), None)
 
 
-def counted() -> Mapping[Cause, int]:
-    """Return how many cells each cause has."""
+def cells_of() -> Mapping[Cause, list[str]]:
+    """Return the cells of each cause."""
     listed = causes()
-    found = dict.fromkeys(listed, 0)
+    found: dict[Cause, list[str]] = {cause: [] for cause in listed}
     for page, text in pages().items():
         for cell in refuted(text):
             cause = cause_of(cell, [each for each in listed if each.page == page])
             if cause is not None:
-                found[cause] += 1
+                found[cause].append(cell)
     return found
 
 
@@ -150,27 +193,28 @@ def _ended(command: list[str], folder: str | None) -> tuple[int, str, float]:
 
 def page(work: Path) -> str:
     """Return the page of what is kept in a folder."""
-    text, last = HEAD, ""
-    for cause, cells in counted().items():
+    text, last, told = HEAD, "", pages()
+    for cause, cells in cells_of().items():
         if cause.page != last:
             text += f"{'' if not last else chr(10)}## {cause.page}\n\n{TABLE}"
             last = cause.page
         file = work / f"{named(cause)}.json"
-        text += _row(cause, cells, json.loads(file.read_text("utf-8")) if file.exists() else None)
+        controls = f"{without_speculation(cells, told[cause.page])} | {mended_of(cause, work)}"
+        text += _row(cause, len(cells), json.loads(file.read_text("utf-8")) if file.exists() else None, controls)
     return text
 
 
-def _row(cause: Cause, cells: int, found: dict[str, Any] | None) -> str:
+def _row(cause: Cause, cells: int, found: dict[str, Any] | None, controls: str) -> str:
     command = (
         f"`specverify reproduce {cause.reproducer}`" if cause.reproducer.startswith("hf:") else f"`{cause.reproducer}`"
     )
     if found is None:
-        return f"| {cause.cause} | {cells} | {command} | not run |  |  |  |\n"
+        return f"| {cause.cause} | {cells} | {command} | not run |  |  |  | {controls} |\n"
     times = f"{found['statuses'].count(1)} of {len(found['statuses'])}"
     made = f"{found['made']:.0f}" if found["made"] else ""
     said = found["said"].replace("|", "/")
     said = said if len(said) <= 160 else f"{said[:157]}..."
-    return f"| {cause.cause} | {cells} | {command} | {times} | {made} | {found['run']:.0f} | {said} |\n"
+    return f"| {cause.cause} | {cells} | {command} | {times} | {made} | {found['run']:.0f} | {said} | {controls} |\n"
 
 
 def named(cause: Cause) -> str:

@@ -1,4 +1,4 @@
-"""A right engine in the place of onnxruntime-genai, which is compiled: its model, run by ONNX Runtime, our own decoding."""
+"""A right engine in the place of onnxruntime-genai, which is compiled: its model in ONNX Runtime, our decoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADAPTER = "specverify.engines.onnxruntime.adapter"
 class Parameters:
     """What ``GeneratorParams`` is told."""
 
-    def __init__(self, ends):
+    def __init__(self, ends) -> None:
         """Nothing is asked for yet."""
         self.ends, self.search, self.drafts = ends, {}, {}
 
@@ -33,7 +33,7 @@ class Parameters:
 class Generator:
     """Answers calls as the library's ``Generator`` does: all tokens, and those that a round has decided beforehand."""
 
-    def __init__(self, ends, parameters):
+    def __init__(self, ends, parameters) -> None:
         """Begin without a text."""
         self.ends, self.search, self.drafts = ends, parameters.search, parameters.drafts
         self.tokens, self.decided, self.ended = (), [], False
@@ -108,7 +108,11 @@ def logits(tokens: Tokens) -> Any:
     empty = np.zeros((1, sizes.kv_heads, 0, sizes.head_width), dtype=np.float32)
     given = {each.name: empty for each in session().get_inputs() if each.name.startswith("past")}
     ids = np.array([tokens])
-    return session().run(["logits"], {**given, "input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0, -1].astype(float)
+    return (
+        session()
+        .run(["logits"], {**given, "input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0, -1]
+        .astype(float)
+    )
 
 
 RIGHT = (

@@ -1,4 +1,4 @@
-"""A right engine in the place of openvino-genai, which is compiled: its models, run by OpenVINO, and our own decoding."""
+"""A right engine in the place of openvino-genai, which is compiled: its models in OpenVINO, our decoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
 class Pipeline:
     """Answers calls as ``LLMPipeline`` with a draft model does."""
 
-    def __init__(self, target, draft):
+    def __init__(self, target, draft) -> None:
         """Hold the logits of both models after tokens."""
         self.models = (target, draft)
 
@@ -51,7 +51,9 @@ def logits_of(folder: str) -> Any:
     import openvino
 
     network = openvino.Core().compile_model(
-        str(Path(folder) / "openvino_model.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+        str(Path(folder) / "openvino_model.xml"),
+        "CPU",
+        {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"},
     )
     request = network.create_infer_request()
 
