@@ -60,6 +60,8 @@ class Cause(NamedTuple):
     cells: tuple[str, ...]
     control: str = ""
     """A row of the page that holds where those of the cause are refuted."""
+    uncontrolled: str = ""
+    """Why there is neither that nor an engine that was mended."""
 
 
 def causes() -> list[Cause]:
@@ -127,8 +129,10 @@ def without_speculation(cells: Sequence[str], text: str) -> str:
 def mended_of(cause: Cause, work: Path) -> str:
     """Return what the control of a cause came to: cells of a mended engine, or a row of the page."""
     file = work / f"mended_{named(cause)}.json"
-    if cause.control or not file.exists():
-        return f"{cause.control} holds" if cause.control else "none"
+    if cause.control:
+        return f"{cause.control} holds"
+    if not file.exists():
+        return f"none: {cause.uncontrolled or 'not run'}"
     statuses = list(json.loads(file.read_text("utf-8"))["mended"].values())
     others = sorted(set(statuses) - {"holds"})
     return "; ".join(

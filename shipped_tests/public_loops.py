@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,18 +14,23 @@ import numpy as np
 import torch
 from networks import Cached, Positions, Tables, Uncached, logits_of
 from shipped import BOUNDARY, LAW, REUSE, STOPS, Shipped
-from sources import functions_of
+from sources import Mend, functions_of, replaced_once
 
 from specverify.testing import EngineScenario, Made
 
 LITGPT = "litgpt/generate/speculative_decoding.py"
 FIRST_TOKEN = ("    tokens = []\n    total_generated", "    tokens = list(token)\n    total_generated")
 """What LitGPT leaves out: the token that the target gives after the prompt."""
+POINT_MASS = (
+    "keepdim=True), F.softmax(logits, dim=-1)",
+    "keepdim=True), F.one_hot(logits.argmax(), len(logits)).float()",
+)
+"""What LitGPT says of an argmax, that it was drawn from a softmax, and what is so."""
 CONTEXT = ("list(prompt_tokens) + generated + draft_tokens[:i]", "list(prompt_tokens) + generated")
 """Where a row of p is asked for after the drafts that were accepted twice over, and where it belongs."""
 
 
-def litgpt(scenario: EngineScenario, *, mended: tuple[str, str] | None = None, **options: Any) -> Any:
+def litgpt(scenario: EngineScenario, *, mended: tuple[str, str] | Mend | None = None, **options: Any) -> Any:
     """``generate`` of LitGPT with a draft model, gamma 1; its networks remember the tokens of the positions fed."""
     names = ("multinomial_num_samples_1", "sample_top_p", "sample", "next_token")
     own = functions_of("litgpt", "litgpt/generate/base.py", *names, torch=torch)
@@ -57,8 +62,8 @@ def litgpt(scenario: EngineScenario, *, mended: tuple[str, str] | None = None, *
     return speculative
 
 
-def litgpt_greedy(scenario: EngineScenario) -> Any:
-    """LitGPT at ``temperature=0`` with its first token, beside its own decoding without a draft."""
+def litgpt_greedy(scenario: EngineScenario, more: tuple[tuple[str, str], ...] = ()) -> Any:
+    """LitGPT at ``temperature=0`` with its first token and ``more`` mended, beside its own decoding without a draft."""
     functions = functions_of("litgpt", "litgpt/generate/base.py", "sample", torch=torch)
 
     def plain() -> list[int]:
@@ -67,7 +72,10 @@ def litgpt_greedy(scenario: EngineScenario) -> Any:
             text.append(int(functions.sample(logits_of(scenario.target, [text]), temperature=0.0)))
         return text[len(scenario.prompt) :]
 
-    return Made(litgpt(scenario, mended=FIRST_TOKEN, temperature=0.0), plain)
+    def mended(text: str) -> str:
+        return reduce(lambda before, words: replaced_once(*words, before), (FIRST_TOKEN, *more), text)
+
+    return Made(litgpt(scenario, mended=mended, temperature=0.0), plain)
 
 
 def llama_ssp(scenario: EngineScenario) -> Any:
@@ -184,6 +192,12 @@ ROWS = (
         lambda: litgpt_greedy,
         litgpt_greedy,
         expected=frozenset({LAW, BOUNDARY}),
+        engine=True,
+    ),
+    Shipped(
+        "the same with its argmaxes as point masses, `temperature=0`",
+        lambda: partial(litgpt_greedy, more=(POINT_MASS,)),
+        litgpt_greedy,
         engine=True,
     ),
     Shipped("llama-ssp, `ssp`", lambda: llama_ssp, llama_ssp, engine=True),

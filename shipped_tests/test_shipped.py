@@ -39,10 +39,20 @@ def _tree(drafts: str, **options: Any) -> dict[str, Any]:
 SHIPPED = (
     Shipped(
         "transformers, `_speculative_sampling`",
-        lambda: chains.transformers_sampling,
+        chains.transformers_sampling,
         chains.transformers_sampling,
         dict(form="row"),
         frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "the same with `<` for `<=`, and p where the residual is empty",
+        partial(
+            chains.transformers_sampling,
+            ("r_i <= ", "r_i < "),
+            ("p_prime.div_(p_prime_sum)", "p_prime = p_prime / p_prime_sum if p_prime_sum > 0 else p_n_plus_1"),
+        ),
+        chains.transformers_sampling,
+        dict(form="row"),
     ),
     Shipped("DeepSpec, `verify_draft_tokens`", chains.deepspec, chains.deepspec, dict(form="row")),
     Shipped(
