@@ -118,6 +118,21 @@ def engines(session: nox.Session) -> None:
 
 
 @nox.session
+def controls(session: nox.Session) -> None:
+    """Examine what is refuted of transformers, or of engines named behind --, again with the engine mended."""
+    for name in session.posargs or ["hf"]:
+        if name not in {"hf", *PAGES}:
+            session.error(f"there is no engine {name!r}, expected hf or one of {', '.join(PAGES)}")
+        if name == "hf":
+            install(session, "hf")
+        else:
+            session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".")
+        page = "transformers-table" if name == "hf" else PAGES[name].rpartition("-")[0]
+        kept = ("--work", str(Path(session.create_tmp()) / name), "--page", page)
+        session.run("python", "engine_surveys/controls.py", *kept, env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session
 def kills(session: nox.Session) -> None:
     """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""
     install(session, "hf")
