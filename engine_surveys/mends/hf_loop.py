@@ -36,11 +36,14 @@ WINDOWS = (
     Edit(SPLIT, "i, 1)[..., :", "i, 1)[..., first_dim:"),
     Edit(
         LOOP,
-        "is_decoder_attention=True",
-        "is_decoder_attention=True, windows=[getattr(layer, 'sliding_window', 0) for layer in cache.layers]"
-        " if hasattr(cache, 'layers') else ()",
-        2,
+        "    do_sample = generation_config.do_sample\n",
+        "    do_sample = generation_config.do_sample\n"
+        "    said = self.config.get_text_config()\n"
+        "    kinds = getattr(said, 'layer_types', None) or ['sliding_attention'] * said.num_hidden_layers\n"
+        "    window = getattr(said, 'sliding_window', None) or 0\n"
+        "    windows = [window if kind == 'sliding_attention' else 0 for kind in kinds]\n",
     ),
+    Edit(LOOP, "is_decoder_attention=True", "is_decoder_attention=True, windows=windows", 2),
 )
 """The keys of a row end with its own; where its layer has a window they begin with it."""
 FED = (

@@ -15,7 +15,7 @@ from specverify.engines.huggingface.rows import BASE, rows
 from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.script_causes import CAUSES, cause_of
 from specverify.engines.huggingface.script_models import fill_code
-from specverify.engines.huggingface.script_text import Written, call_code, list_code
+from specverify.engines.huggingface.script_text import Written, call_code, list_code, texts_code
 from specverify.engines.huggingface.script_tokenizers import tokenizers_code
 from specverify.engines.huggingface.situations import letters_tokenizer
 from specverify.engines.huggingface.smaller import HOT, clearer_settings
@@ -111,6 +111,17 @@ def test_a_long_call_takes_several_lines_and_none_is_too_long():
     assert call_code("f", {"": "**same", "a": "1"}) == "f(**same, a=1)"
     assert max(map(len, list_code(["(0, 1, 2)"] * 40).splitlines())) <= 120
     assert list_code(["(0,)"]) == "[(0,)]"
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines"),
+    [([(0, 1)], 1), ([(token, 9 - token, 3) for token in range(10)] * 5, 4), ([(10, 2, 3)] * 50, 8), ([()], 1)],
+)
+def test_texts_are_said_in_few_lines_and_are_what_they_were(texts, lines):
+    made = texts_code(texts)
+    assert eval(made) == texts
+    assert len(made.splitlines()) == lines
+    assert max(map(len, made.splitlines())) <= 120
 
 
 def test_what_may_show_more_is_hotter_or_after_another_prompt():

@@ -26,7 +26,7 @@ from specverify.engines.huggingface.script_evidence import (
     UNIFORM,
     WITH_SEEDS,
 )
-from specverify.engines.huggingface.script_text import code, indented, list_code
+from specverify.engines.huggingface.script_text import indented, texts_code
 from specverify.subjects.fault import Fault, NoScript
 
 BROKEN = "after a call that was broken off"
@@ -96,7 +96,7 @@ def _passes_code(fault: Fault, start: int) -> str:
 
 
 def _sampled_code(fault: Fault, start: int) -> str:
-    found = {"wrong": list_code([code(tuple(new)) for new in fault.wrong]), "got": fault.got, "calls": fault.calls}
+    found = {"wrong": texts_code(fault.wrong), "got": fault.got, "calls": fault.calls}
     return (LAW if fault.expected else IMPOSSIBLE).format(**found, expected=fault.expected, start=start)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 WIDTH = 120
@@ -76,6 +76,17 @@ def list_code(items: list[str]) -> str:
     """Return a list, over several lines where it is long."""
     line = f"[{', '.join(items)}]"
     return line if len(line) < WIDTH // 2 else "[\n" + indented(",\n".join(packed(items, WIDTH - 4))) + ",\n]"
+
+
+def texts_code(texts: Sequence[Sequence[int]]) -> str:
+    """Return a list of texts; where it is long and every token has one digit, a text is a word of digits."""
+    found = list_code([code(tuple(text)) for text in texts])
+    if "\n" not in found or any(token not in range(10) for text in texts for token in text):
+        return found
+    words = [f"{''.join(map(str, text))} " for text in texts]
+    wide = (WIDTH - 6) // max(map(len, words))
+    lines = "\n".join(f'    "{"".join(words[at : at + wide])}"' for at in range(0, len(words), wide))
+    return f"[tuple(map(int, text)) for text in (\n{lines}\n).split()]"
 
 
 def once(listed: list[str], item: str) -> None:

@@ -38,7 +38,9 @@ def with_arguments(
 
         def generate(speculative: bool = True, **extra: Any) -> Any:
             given = {**inputs, **arguments(engine)}
-            if {"logits_processor"} <= given.keys() & extra.keys():  # whoever looks on does not replace what is looked at
+            if {
+                "logits_processor"
+            } <= given.keys() & extra.keys():  # whoever looks on does not replace what is looked at
                 extra["logits_processor"] = [*given["logits_processor"], *extra["logits_processor"]]
             return engine.generate(speculative, **{**given, **extra})
 
