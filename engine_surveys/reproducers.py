@@ -126,14 +126,15 @@ def without_speculation(cells: Sequence[str], text: str) -> str:
     return f"{sum(any(name in held for name in plain_of(cell)) for cell in cells)} of {len(cells)} hold"
 
 
-def mended_of(cause: Cause, work: Path) -> str:
+def mended_of(cause: Cause, cells: Sequence[str], work: Path) -> str:
     """Return what the control of a cause came to: cells of a mended engine, or a row of the page."""
     file = work / f"mended_{named(cause)}.json"
     if cause.control:
         return f"{cause.control} holds"
     if not file.exists():
         return f"none: {cause.uncontrolled or 'not run'}"
-    statuses = list(json.loads(file.read_text("utf-8"))["mended"].values())
+    found = json.loads(file.read_text("utf-8"))["mended"]
+    statuses = [found.get(cell, "not examined") for cell in cells]
     others = sorted(set(statuses) - {"holds"})
     return "; ".join(
         f"{statuses.count(status)} of {len(statuses)} {status.replace('holds', 'hold')}"
@@ -203,7 +204,7 @@ def page(work: Path) -> str:
             text += f"{'' if not last else chr(10)}## {cause.page}\n\n{TABLE}"
             last = cause.page
         file = work / f"{named(cause)}.json"
-        controls = f"{without_speculation(cells, told[cause.page])} | {mended_of(cause, work)}"
+        controls = f"{without_speculation(cells, told[cause.page])} | {mended_of(cause, cells, work)}"
         text += _row(cause, len(cells), json.loads(file.read_text("utf-8")) if file.exists() else None, controls)
     return text
 

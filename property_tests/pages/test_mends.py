@@ -119,17 +119,22 @@ def test_every_other_cause_has_a_row_that_holds_or_a_reason_why_not():
 
 def test_a_cell_that_stays_refuted_ends_with_status_1_and_is_told(tmp_path, monkeypatch):
     controls = importlib.import_module("controls")
-    statuses = iter(({"a at x": "refuted"}, {"a at x": "refuted", "b at x": "holds"}))
+    statuses = iter(({"a at x": "refuted"}, {"a at x": "refuted", "b at x": "holds"}, {"c at y": "holds"}))
+    cells = ["a at x", "b at x", "c at y"]
     cause = importlib.import_module("reproducers").Cause("mlx-lm", "penalties forget the prompt", "x.py", ("*",))
-    monkeypatch.setattr(controls, "cells_of", lambda: {cause: ["a at x", "b at x"]})
+    monkeypatch.setattr(controls, "cells_of", lambda: {cause: cells})
     monkeypatch.setattr(controls, "mends_of", lambda prefix: {cause.cause: ()})
     monkeypatch.setattr(controls, "examined", lambda prefix, row, checks: next(statuses))
-    monkeypatch.setattr(sys, "argv", ["controls.py", "--work", str(tmp_path), "--page", "mlx-lm"])
-    with pytest.raises(SystemExit) as ended:
-        controls.main()
-    assert str(ended.value).endswith(": a at x")
-    told = importlib.import_module("reproducers").mended_of(cause, tmp_path)
-    assert told == "1 of 2 hold; 1 of 2 refuted"
+    for more, told in (
+        (["--fewer"], "1 of 3 hold; 1 of 3 not examined; 1 of 3 refuted"),
+        ([], "2 of 3 hold; 1 of 3 refuted"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["controls.py", "--work", str(tmp_path), "--page", "mlx-lm", *more])
+        with pytest.raises(SystemExit) as ended:
+            controls.main()
+        assert str(ended.value).endswith(": a at x")
+        assert importlib.import_module("reproducers").mended_of(cause, cells, tmp_path) == told
+    assert not list(statuses)
 
 
 def test_rows_are_looked_for_without_speculation():
