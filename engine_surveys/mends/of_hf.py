@@ -49,7 +49,7 @@ _PARTS: dict[str, tuple[tuple[Change, ...], ...]] = {
         FIRST_ROUND,
     ),
     "a prompt of embeddings with drafts of a model: the drafter has no ids": (NO_IDS,),
-    "stop strings: the inner call has no tokenizer": (inner("stop_strings"), ENDS, FIRST_ROUND),
+    "stop strings: the inner call has no tokenizer": (inner("stop_strings"), ENDS, FIRST_ROUND, FINALLY),
     "healed prompts: the inner call has no tokenizer": (inner("token_healing"),),
     '`cache_implementation="dynamic"` reaches the inner call': (inner("cache_implementation"), FIRST_ROUND),
     "a cache in eight bits cannot be cropped": (CROPPED, PROMPT_ALONE, inner("cache_implementation")),
