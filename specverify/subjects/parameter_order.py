@@ -27,8 +27,8 @@ def check_order(verify: Callable[..., Any], name: str) -> None:
     if set(roles) == set(ORDER) and roles != ORDER:
         taken = ", ".join(ORDER[ORDER.index(role)] for role in roles)
         raise UnusableSubject(
-            f"{name} takes {signature}, expected the target's rows, the draft's rows and the drafts in this order: hand "
-            f"over lambda p, q, draft_tokens: verify({taken})"
+            f"{name} takes {signature}, expected the target's rows, the draft's rows and the drafts in this order: "
+            f"hand over lambda p, q, draft_tokens: verify({taken})"
         )
 
 
