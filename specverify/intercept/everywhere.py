@@ -22,8 +22,8 @@ from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 
-_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int")
-"""What is said by those who take nothing but a float, or an int."""
+_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references")
+"""What is said by those who take nothing but a float, or an int, or arrays of them."""
 
 
 @contextmanager
