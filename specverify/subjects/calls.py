@@ -79,7 +79,7 @@ def _invoked(invoke: Callable[..., Any], arrays: tuple[Any, ...], given: Given) 
 
 
 def given_when_raised(error: BaseException) -> str:
-    """Return the arguments of the call that raised the error, if it was one of a verifier: of many the numbers alone."""
+    """Return the arguments of the call that raised the error, if it was one of a verifier; of many numbers few."""
     given: Given = getattr(error, "raised_at", {})
     if sum(np.size(array) for array in given.values()) > MOST_TOLD:
         given = {name: value for name, value in given.items() if not np.ndim(value)}

@@ -32,7 +32,6 @@ from specverify.testing.plans import (
     subject_plan,
 )
 
-
 ANSWERS = 16
 """Texts that are looked at for the prompt, where an engine fails."""
 
