@@ -80,3 +80,27 @@ def test_a_comparison_of_one_of_many_numbers_is_one_branch_and_an_index_is_each_
     hundred = dict.fromkeys([(2 * number,) for number in range(100)], pytest.approx(0.01))
     assert law(lambda: torch.arange(0, 200, 2)[torch.randint(0, 100, (1,))]) == hundred
     assert law(lambda: torch.randint(0, 128, (1,)) % 2) == pytest.approx({(0,): 0.5, (1,): 0.5})
+
+
+@pytest.mark.parametrize("floor", [lambda x: x.floor(), lambda x: x.long(), torch.trunc])
+def test_a_whole_part_that_is_likely_to_be_small_is_not_followed_to_its_end(floor):
+    """The logarithm of a uniform that is kept from 0 has 1986 whole parts, as a ``Geometric`` of torch computes it."""
+    runs = []
+
+    def failures():
+        runs.append(uniforms().clamp(min=1e-308).log() / torch.tensor(-KEEP, dtype=torch.float64).log1p())
+        return floor(runs[-1]) < 2
+
+    assert law(failures) == {(0,): pytest.approx((1 - KEEP) ** 2), (1,): pytest.approx(1 - (1 - KEEP) ** 2)}
+    assert len(runs) == 2
+
+
+def test_an_outcome_that_is_certain_is_no_draw_from_the_state_behind_which_the_generator_stands_still():
+    """A binomial number of probability 1 moves no generator."""
+    weights = torch.tensor([1 - KEEP, KEEP], dtype=torch.float64)
+
+    def both():
+        one = torch.tensor(1.0)
+        return torch.distributions.Binomial(1, one).sample() + torch.multinomial(weights, 1)
+
+    assert law(both) == {(1,): pytest.approx(1 - KEEP), (2,): pytest.approx(KEEP)}

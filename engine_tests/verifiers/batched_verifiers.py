@@ -80,6 +80,25 @@ def shared_noise(p, q, draft_tokens):
     return found
 
 
+def moved_up(p, q, draft_tokens):
+    """Wrong: the coins of the rows that go on are as many as those are, and are read at the old places where they can.
+
+    The last two of three go on behind a first one that is rejected, and take the second coin both.
+    """
+    rng = np.random.default_rng()
+    found, on = [[] for _ in p], list(range(len(p)))
+    for i in range(draft_tokens.shape[1]):
+        coins = rng.random(len(on))
+        for row in list(on):
+            token, coin = draft_tokens[row, i], coins[min(row, len(coins) - 1)]
+            kept = coin * q[row, i, token] < p[row, i, token]
+            residual = np.maximum(p[row, i] - q[row, i], 0) if (p[row, i] > q[row, i]).any() else p[row, i]
+            found[row].append(token if kept else rng.choice(len(residual), p=residual / residual.sum()))
+            if not kept:
+                on.remove(row)
+    return [[*text, rng.choice(p.shape[2], p=p[row, -1])] if row in on else text for row, text in enumerate(found)]
+
+
 def first_residual(p, q, draft_tokens):
     """Wrong: what replaces a rejected draft comes from the residual of the first row."""
     rng = np.random.default_rng()

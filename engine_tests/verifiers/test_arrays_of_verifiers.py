@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from functools import partial, wraps
@@ -267,3 +268,15 @@ def test_a_verifier_that_begins_otherwise_is_unknown():
     verdicts = check_verifier(lenient(3, False), checks=["program_is_its_draws"], on_fail=None)
     assert [verdict.status for verdict in verdicts] == [Status.UNKNOWN]
     assert "its first calls answer something else" in verdicts[0].statement
+
+
+def test_a_number_whose_bits_are_cut_out_is_named():
+    def of_low_bits(p, q, draft_tokens):
+        coin = (random.getrandbits(64) & (2**53 - 1)) / 2**53
+        return [*draft_tokens, 0] if coin * q[0, draft_tokens[0]] < p[0, draft_tokens[0]] else [0]
+
+    (found,) = check_verifier(of_low_bits, gammas=(1,), checks=["program_is_its_draws"], on_fail=None)
+    assert found.status is Status.UNKNOWN
+    assert "a number of 18446744073709551616 outcomes at test_arrays_of_verifiers.py:" in found.statement
+    assert "(its bits, say) is not followed: compare it or shift it" in found.statement
+    assert "keeps something from call to call" not in found.statement

@@ -17,6 +17,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.cli import app
 from specverify.laws.draws import Tape
+from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
@@ -64,6 +65,14 @@ def test_what_rows_share_shows_in_their_joint_law_alone(verify):
     assert joint.counterexample.because
     if verify is batched_verifiers.shared_noise:
         assert checked(verify, OWN).status is Status.HOLDS
+
+
+def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
+    subject = batched_subject(batched_verifiers.moved_up, "moved_up")
+    short = Scenario("generic", 2, (0,), 3)
+    joint = run_check(subject._replace(scenarios=(short,)), check_named(JOINT), Checklist(()))
+    assert joint.status is Status.REFUTED
+    assert joint.figures["tv"] > 0.05
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from zlib import crc32
 
+import numpy as np
 import pytest
 import torch
 import verifiers
@@ -69,6 +71,40 @@ def test_a_generator_that_begins_again_in_every_call_is_named():
     found = verdict_of(verify)
     assert found.status is Status.REFUTED
     assert "draws twice from one state of its generator" in found.statement
+
+
+def seeded_by(seed_of):
+    """Return the verifier whose generator is made in each call, its seed from what the call is given."""
+
+    def verify(p, q, draft_tokens):
+        generator = np.random.default_rng(seed_of(p))
+        for i, token in enumerate(draft_tokens):
+            if generator.random() * q[i, token] >= p[i, token]:
+                rest = np.maximum(p[i] - q[i], 0)
+                return [*draft_tokens[:i], generator.choice(len(rest), p=rest / rest.sum())]
+        return [*draft_tokens, generator.choice(p.shape[1], p=p[-1])]
+
+    return verify
+
+
+RNG = np.random.default_rng(5)
+SEEDS = {
+    "of the rows": (lambda p: crc32(p.tobytes()), Status.REFUTED),
+    "drawn and of the rows": (lambda p: [int(RNG.integers(2**40)), crc32(p.tobytes())], Status.HOLDS),
+}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_seed_that_is_made_of_the_arguments_alone_leaves_nothing_random(name):
+    seed_of, status = SEEDS[name]
+    subject = verifier_subject(seeded_by(seed_of), name, (1,))
+    certain = tuple(case.situation.scenario for case in CHECK.cases(subject) if "point" in str(case.situation.scenario))
+    found = run_check(subject._replace(scenarios=certain), CHECK, Checklist((CHECK,)))
+    assert found.status is status
+    if status is Status.REFUTED:
+        place = line_of(seeded_by(seed_of), "generator.random")
+        assert f"random at {place} draws twice from one state" in found.statement
+        assert found.statement.endswith(", in two calls that are given the same")
 
 
 def test_noise_of_two_races_is_named_where_the_law_cannot_be_computed():

@@ -175,6 +175,16 @@ def test_numbers_after_one_seed_are_one_number(pair):
     assert "from one state of" in found.sentence
 
 
+def test_a_choice_by_weights_takes_the_number_that_a_coin_of_the_same_state_took():
+    def program():
+        return random.Random(3).random() < 0.5, random.Random(3).choices((0, 1), (1, 3))[0]
+
+    law = program_law(answered(program)).probabilities
+    assert dict(law) == {(True, 0): 0.25, (True, 1): 0.25, (False, 1): 0.5}
+    (found,) = reuses(program)
+    assert "from one state of" in found.sentence
+
+
 @pytest.mark.parametrize(
     "pair",
     [

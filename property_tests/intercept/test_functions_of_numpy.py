@@ -108,3 +108,16 @@ def test_a_comparison_of_one_of_many_numbers_is_one_branch_and_a_value_is_each_o
     assert law(lambda: random.randrange(100) < random.randrange(100))[True] == pytest.approx(0.495)
     assert law(lambda: random.randrange(100) + random.randrange(100) < 1)[True] == pytest.approx(1e-4)
     assert law(lambda: max(range(2), key=lambda _: random.randrange(100)))[0] == pytest.approx(0.505)
+
+
+@pytest.mark.parametrize(
+    "needs_floats",
+    [
+        lambda: np.interp(RNG.random(), [0, 1], [0, 2]) < 1,
+        lambda: [bool(u < 0.5) for u in np.nditer(RNG.random(2))],
+    ],
+    ids=["interp", "nditer"],
+)
+def test_who_takes_arrays_of_floats_alone_is_refused_by_its_line(needs_floats):
+    with pytest.raises(NeedsValue, match=r"compare the random number itself \(test_functions_of_numpy\.py:\d+\)"):
+        law(needs_floats)

@@ -83,7 +83,8 @@ def test_what_may_be_rounding_says_how_much_and_what_float64_would_leave():
     fine = rounding_bound(law_at(0, COARSE._replace(epsilon=FLOAT64)), FLOAT64)
     assert statement == (
         f"TV = 1e-06 from the target's may be rounding: that of this subject, in floats with a spacing of 0.008 at 1, "
-        f"is up to {COARSE_BOUND:.1g}; in float64 it would be {fine:.1g}"
+        f"is up to {COARSE_BOUND:.1g}; in float64 it would be {fine:.1g}. "
+        "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
     )
 
 

@@ -11,7 +11,7 @@ from specverify.checks.check import Case
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.testing import check_engine
+from specverify.testing import check_engine, check_verifier
 
 
 def found_out(*_):
@@ -45,3 +45,22 @@ def test_an_engine_that_keeps_something_from_call_to_call_is_told_what_to_do():
     assert found.status is Status.UNKNOWN
     assert "seen: nothing that draws. if it keeps something from call to call, such as numbers" in found.statement
     assert all(verdict.status is Status.HOLDS for verdict in check_engine(lambda: Engine().decode(), law))
+
+
+class Ahead:
+    """Right: the coin of the next call is drawn in this one."""
+
+    coin = 0.0
+
+    def __call__(self, p, q, draft_tokens):
+        """Decide the first draft."""
+        coin, self.coin = self.coin, random.random()
+        return [*draft_tokens, 0] if coin * q[0, draft_tokens[0]] < p[0, draft_tokens[0]] else [0]
+
+
+def test_a_verifier_that_decides_by_a_number_of_an_earlier_call_is_told_so():
+    (found,) = check_verifier(Ahead(), gammas=(1,), checks=["program_is_its_draws"], on_fail=None)
+    assert found.status is Status.UNKNOWN
+    assert "a random number that an earlier call drew (random.random at test_no_function" in found.statement
+    assert "decides in a later one" in found.statement
+    assert "make the verifier in it: lambda *given: MyVerifier()(*given)" in found.statement

@@ -21,6 +21,7 @@ import pytest
 
 from specverify.base.verdict import Examination, Status, Verdict
 from specverify.checks import CHECKS, Case, checks_named
+from specverify.foreign.guard import Guarded
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
 from specverify.intercept.caller import file_of
@@ -87,6 +88,17 @@ def test_where_the_time_went_is_told_also_of_a_check_that_was_not_asked_for(monk
     assert (grounds.check, grounds.status) == ("program_is_its_draws", Status.UNKNOWN)
     assert re.match(r"not finished after 0\.\d+ s: it was .*at test_time_limits\.py:\d+", grounds.statement), grounds
     assert asked.statement == "not reached: the 0.2 s for the subject were over in program_is_its_draws"
+
+
+@pytest.mark.parametrize(("doing", "told"), [("it was drawing, at a.py:1", True), ("it was looping, at a.py:1", False)])
+def test_a_verifier_of_too_many_paths_is_told_the_ways_out(monkeypatch, doing, told):
+    monkeypatch.setattr(verify, "guarded", lambda work, seconds: Guarded(None, out_of_time=doing))
+    subject = verifier_subject(lambda p, q, draft_tokens: [0], "it")
+    case = Case(subject, None, lambda *_: Examination("it is not run"))
+    found = verify.run_case(case, checks_named({"law_is_target"})[0], Checklist(()).conditions)
+    ways = "fewer drafts have fewer paths (gammas), a loop that draws until it is content has ever more of them"
+    assert f"{doing}{'; ' * told}" in found.statement
+    assert (ways in found.statement) is told
 
 
 def test_an_engine_that_loops_has_a_verdict_of_every_check():

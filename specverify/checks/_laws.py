@@ -22,6 +22,7 @@ from specverify.laws.paths import Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
+IN_FLOAT64 = "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
@@ -152,7 +153,7 @@ def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     return (
         f"TV = {readable(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
         f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, is up to {bound:.1g}; in float64 it would be "
-        f"{rounding_bound(fine, FLOAT64):.1g}"
+        f"{rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
     )
 
 

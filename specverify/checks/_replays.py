@@ -27,9 +27,12 @@ WAY_OUT = (
 )
 CARRIED = (
     "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
-    "make, let each call begin as the first one did (make the engine in it, or hand over make(scenario) whose call "
-    "takes the prompt, which is made anew for every run); else "
+    "make, let each call begin as the first one did ({how}); else "
 )
+BY_ENGINES = (
+    "make the engine in it, or hand over make(scenario) whose call takes the prompt, which is made anew for every run"
+)
+BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
 AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
 

@@ -66,6 +66,8 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
         return ""
     try:
         again = valued(_Outcomes(first.decisions), Boundary(0.5, values=values))
+    except _Elsewhere as other:
+        return f"with {_shown(values)} for its random numbers {other}"
     except Exception as error:  # noqa: BLE001 - whatever it raises, it did not before
         return f"with {_shown(values)} for its random numbers it raises {type(error).__name__}: {error}"
     return "" if again == outcome else f"with {_shown(values)} for its random numbers it emits {again}, not {outcome}"

@@ -3,7 +3,8 @@
 Whether the law survives is for ``law_is_target`` to say; this names the line. What counts as two decisions, and what
 cannot be seen, is in ``intercept.audit``. All rounds of a decode are followed in one block, as one stream: a verifier
 that seeds its generator anew in each call decides every round by the same numbers. The law of one round does not show
-it, and laws of several rounds are put together from those.
+it, and laws of several rounds are put together from those. One that makes its seed of what it is given has other
+numbers in other rounds, and no randomness of its own: so a round is put to it twice as well.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 SHAPES = {"generic", "point_draft"}
+ROUNDS_TWICE = 4
+"""Rounds that are put to a verifier twice, its drafts being certain."""
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -53,13 +56,19 @@ def cases(subject: Subject) -> Iterator[Case]:
         rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
         kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
         for here in in_scenarios(_several_rounds)(subject._replace(variants=kept)):
-            yield Case(subject, here, partial(examine, described(here), partial(_opened, here)))
+            twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
+            yield Case(subject, here, partial(examine, described(here), partial(_opened, here), twice=twice))
     for program in subject.programs:
         yield Case(subject, program, partial(examine, described(program), program.open))
 
 
-def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examination:
-    """Follow paths with the audit on, until something is used twice, unless a law was enumerated by the same paths."""
+def examine(
+    where: str, opened: OpenProgram, conditions: Conditions, twice: Callable[[], str] | None = None
+) -> Examination:
+    """Follow paths with the audit on, until something is used twice, unless a law was enumerated by the same paths.
+
+    ``twice()`` says what is used twice where a call is made twice, or nothing.
+    """
     for shares, draws in overheard_of(opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
@@ -71,6 +80,10 @@ def examine(where: str, opened: OpenProgram, conditions: Conditions) -> Examinat
         return Examination(found[0].sentence, failed=True, rational=False, counterexample=example, figures=figures)
     if refusal:
         raise refusal
+    if said := twice() if twice else "":
+        return Examination(
+            said, failed=True, rational=False, counterexample=Counterexample(let=(where,), then=said), figures=figures
+        )
     return _nothing_twice(runs, draws)
 
 
@@ -121,6 +134,20 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
         return state.tokens
 
     return program
+
+
+def _put_twice(here: InScenario) -> str:
+    """Return what is used twice where the first round is put to a verifier twice, given the same both times."""
+    if (intercepted := here.variant.intercepted) is None:
+        return ""
+    decoder = intercepted.build(here.task, lambda _: nullcontext())
+    with audited() as found, suppress(NeedsValue):
+        for tape in range(ROUNDS_TWICE):
+            draws = Tape(tape)
+            with intercepted.answered(draws):
+                for _ in range(2):
+                    decoder.step(draws, decoder.init(here.prompt))
+    return f"{found[0].sentence}, in two calls that are given the same" if found else ""
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:

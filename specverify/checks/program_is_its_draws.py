@@ -17,7 +17,16 @@ from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._given_calls import small_calls
-from specverify.checks._replays import CARRIED, MISS, WAY_OUT, Replays, looked_at, replayed
+from specverify.checks._replays import (
+    BY_ENGINES,
+    BY_VERIFIERS,
+    CARRIED,
+    MISS,
+    WAY_OUT,
+    Replays,
+    looked_at,
+    replayed,
+)
 from specverify.checks._valued import with_values
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.intercept.boundary import Boundary
@@ -41,7 +50,11 @@ SEEDED = (
     "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
     "decide (sampled=True)"
 )
-OF_ITSELF = "let it not ask what its numbers are made of (their type, say); or let samples decide (sampled=True)"
+OF_ITSELF = (
+    "let it not ask what its numbers are made of (their type, say), nor keep any from call to call; or let samples "
+    "decide (sampled=True)"
+)
+BITS = "what hangs on such a number (its bits, say) is not followed: compare it or shift it; else "
 REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
@@ -99,7 +112,11 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
         return whole_run(decoder, here.prompt)(draws)
 
     seed = crc32(f"{conditions.seed}/{described(here)}".encode())
-    return _said_of_values(examination, with_values(run, valued, PATHS_WITH_VALUES, seed), described(here))
+    try:
+        unlike = with_values(run, valued, PATHS_WITH_VALUES, seed)
+    except NotAFunctionOfItsDraws as fault:
+        return _said(subject, Replays(0, str(fault)), found[1], described(here))
+    return _said_of_values(examination, unlike, described(here))
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
@@ -158,7 +175,9 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     seen = ", ".join(found.unanswered or sources) or "nothing that draws"
     why = [replays.fault, f"{seen} was not answered" if found.unanswered else f"seen: {seen}"]
     what = "it is not a function of the draws that are answered"
-    way = WAY_OUT if found.unanswered or sources else CARRIED + WAY_OUT
+    how = BY_ENGINES if subject.programs else BY_VERIFIERS
+    carried = "" if found.unanswered or sources else CARRIED.format(how=how)
+    way = (BITS if replays.given else carried) + WAY_OUT
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {way}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 

@@ -27,7 +27,7 @@ from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 
-_ONE_DOUBLE = {"rand", "random", "random_sample", "uniform"}
+_ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""
 
 watched: list[tuple[Any, str]] = []

@@ -10,7 +10,7 @@ from typing import Any
 from reference import Draws, Pmf, Site
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
-from specverify.intercept.block import open_block
+from specverify.intercept.block import Block, open_block
 from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
@@ -20,9 +20,10 @@ from specverify.intercept.unknowns.lazy_arrays import lookups_at_large
 from specverify.intercept.unknowns.lazy_buffers import arrays_answer
 from specverify.intercept.unknowns.lazy_numbers import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws.draws import NotAFunctionOfItsDraws
 
-_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int")
-"""What is said by those who take nothing but a float, or an int."""
+_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references")
+"""What is said by those who take nothing but a float, or an int, or arrays of them."""
 
 
 @contextmanager
@@ -33,16 +34,17 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
-    draws, forced_uniform = Unanswered(draws), boundary_of(forced_uniform)
+    forced_uniform = boundary_of(forced_uniform)
     torch = "torch" in sys.modules
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
         open_block() as block,
-        random_answered_by(draws, forced_uniform),
-        numpy_answered_by(draws, forced_uniform),
+        nullcontext(Unanswered(draws, block)) as asked,
+        random_answered_by(asked, forced_uniform),
+        numpy_answered_by(asked, forced_uniform),
         aliases_answered(),
-        _torch_answered_by(draws, forced_uniform) if torch else nullcontext(nullcontext()) as mode,
+        _torch_answered_by(asked, forced_uniform) if torch else nullcontext(nullcontext()) as mode,
         threads_enter(block, lambda: mode),
         math_answers(),
         lookups_at_large(),
@@ -64,12 +66,15 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
 class Unanswered:
     """Draws that are asked while nobody answers: an interpreter has random numbers of its own."""
 
-    def __init__(self, draws: Draws) -> None:
-        """``draws`` are those of a program that is answered and asks for some by name as well."""
-        self._draws = draws
+    def __init__(self, draws: Draws, block: Block | None = None) -> None:
+        """``draws`` are those of a program that is answered, in a ``block``, and asks for some by name as well."""
+        self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return their answer."""
+        """Return their answer. Raises ``NotAFunctionOfItsDraws`` where a number outlives the call that drew it."""
+        if self._block is not None and self._block.over:
+            drawn = " at ".join(map(str, site[:2]))
+            raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
         with nobody_answers():
             return self._draws.categorical(pmf, site)
 

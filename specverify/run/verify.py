@@ -34,6 +34,10 @@ FOR_SAMPLES = 0.25
 """The share of a subject's time that its exact checks leave to those that sample an engine."""
 
 FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
+FEWER_OF_VERIFIERS = (
+    "; fewer drafts have fewer paths (gammas), a loop that draws until it is content has ever more of them, and "
+    "samples need none (sampled=True, or samples_fit_law)"
+)
 
 
 class Checklist(NamedTuple):
@@ -173,7 +177,9 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
     done = guarded(partial(float_calls.again, examined), seconds)
     if done.out_of_time:
         elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
-        said = f"not finished after {elapsed} s: {done.out_of_time}{FEWER if foreign and subject.programs else ''}"
+        of_verifiers = FEWER_OF_VERIFIERS if done.out_of_time.startswith("it was drawing") else ""
+        fewer = FEWER if subject.programs else of_verifiers
+        said = f"not finished after {elapsed} s: {done.out_of_time}{fewer if foreign else ''}"
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, said)
     elif done.ended or done.result is None:
         verdict = verdict_of(subject.name, check, Status.UNUSABLE, f"it {done.ended}")

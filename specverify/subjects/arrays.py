@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.block import gifts_kept
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import at_large
@@ -49,9 +50,16 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     found = _chosen(verify, attempt, begun)
     looked_at = found if found in begun else _in_tensors
     later, again = dict[Convert, list[Any]](), dict[Convert, list[Any]]()
-    for answers in (later, again):
-        _failure(verify, attempt, looked_at, answers)
-    return found if later != again or begun == {**begun, **later} else _begins_otherwise
+    with gifts_kept() as gifts:
+        for answers in (later, again):
+            _failure(verify, attempt, looked_at, answers)
+    if later != again or begun == {**begun, **later}:
+        return found
+    return partial(_needs_a_value, "; ".join(gifts)) if gifts else _begins_otherwise
+
+
+def _needs_a_value(given: str, _: Given) -> tuple[Any, ...]:
+    raise NeedsValue(f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it")
 
 
 def _begins_otherwise(_: Given) -> tuple[Any, ...]:

@@ -41,6 +41,7 @@ from specverify.subjects.batches import (
     Company,
     Row,
     emitted,
+    rejected_at_once,
     takes_lengths,
 )
 from specverify.subjects.deep import deep_of
@@ -136,6 +137,7 @@ def build(
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row in a different context.
 
+    Before them stands a row that is rejected at once: where those that go on are moved up, they are at another place.
     Paths multiply, so a vocabulary above 2 has one draft a row. The second row has one draft fewer where ``verify``
     takes lengths and there are two. The outcome is a pair of texts as long as drafts and one more; what was not emitted
     is continued by the target, so each should have its law.
@@ -143,7 +145,7 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
-    return _of_random_rows(verify, arguments, task, rows)
+    return _of_random_rows(verify, arguments, task, rows, before=(rejected_at_once(first, vocabulary),))
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
@@ -153,10 +155,14 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
 
 
 def _of_random_rows(
-    verify: BareVerifier, arguments: Arguments, task: Task, rows: Sequence[tuple[Tokens, int]]
+    verify: BareVerifier,
+    arguments: Arguments,
+    task: Task,
+    rows: Sequence[tuple[Tokens, int]],
+    before: tuple[Row, ...] = (),
 ) -> EngineProgram:
-    """Return one call that decides rows after these texts, each with so many drafts."""
-    q_of = draft_model(task)
+    """Return one call that decides rows after these texts, each with so many drafts, behind rows that are certain."""
+    q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
     def row(draws: Draws, place: int) -> Row:
         prefix, count = rows[place]
@@ -168,11 +174,15 @@ def _of_random_rows(
         return Row(*arguments.rows(task, prefix, draft), draft.tokens)
 
     def decide(draws: Draws) -> Sequence[Tokens]:
-        batch = [row(draws, place) for place in range(len(rows))]
-        return emitted(verify, batch, draws, answered_everywhere, arguments)
+        batch = [*certain, *(row(draws, place) for place in range(len(rows)))]
+        return emitted(verify, batch, draws, answered_everywhere, arguments)[len(certain) :]
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return of_rows(name, task, rows, decide)
+
+
+def _given_as(arguments: Arguments, row: Row) -> Row:
+    return row._replace(p=arguments.of_pmfs(row.p), q=arguments.of_pmfs(row.q))
 
 
 def of_rows(

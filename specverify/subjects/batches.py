@@ -137,7 +137,7 @@ def emitted(
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
     told = arguments.parameters(rows[0].p.shape[1])
-    call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows))
+    call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows), told)
     found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
     return found
 

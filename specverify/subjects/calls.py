@@ -14,6 +14,7 @@ Given = Mapping[str, Any]
 Convert = Callable[[Given], tuple[Any, ...]]
 """``convert(given)``: the arrays as the verifier takes them, in order."""
 
+NOTHING: Mapping[str, float] = {}
 MOST_TOLD = 40
 """Numbers of the arguments that are told of a call that raised."""
 
@@ -47,13 +48,22 @@ def calls_kept() -> Iterator[list[KeptCall]]:
         _KEPT.reset(token)
 
 
-def called(convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], Any]) -> Any:
-    """Return what ``read`` finds in the answer of ``invoke`` to the converted arrays."""
+def called(
+    convert: Convert,
+    given: Given,
+    invoke: Callable[..., Any],
+    read: Callable[[Any], Any],
+    named: Mapping[str, float] = NOTHING,
+) -> Any:
+    """Return what ``read`` finds in the answer of ``invoke`` to the converted arrays; ``named`` is what it knows more.
+
+    An error that is raised has both about it.
+    """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
-        return read(_invoked(invoke, arrays, given))
+        return read(_invoked(invoke, arrays, {**given, **named}))
     before = tuple(_numbers(array).copy() for array in arrays)
-    answer = _invoked(invoke, arrays, given)
+    answer = _invoked(invoke, arrays, {**given, **named})
     found = read(answer)
     calls.append(KeptCall(tuple(given), arrays, before, answer, found, read))
     return found
@@ -69,10 +79,10 @@ def _invoked(invoke: Callable[..., Any], arrays: tuple[Any, ...], given: Given) 
 
 
 def given_when_raised(error: BaseException) -> str:
-    """Return the arguments of the call that raised the error, where it was one of a verifier and they are few."""
+    """Return the arguments of the call that raised the error, if it was one of a verifier; of many numbers few."""
     given: Given = getattr(error, "raised_at", {})
-    if not given or sum(np.size(array) for array in given.values()) > MOST_TOLD:
-        return ""
+    if sum(np.size(array) for array in given.values()) > MOST_TOLD:
+        given = {name: value for name, value in given.items() if not np.ndim(value)}
     return ", ".join(f"{name} = {np.asarray(array).tolist()}" for name, array in given.items())
 
 

@@ -43,6 +43,7 @@ from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
+from specverify.subjects.parameter_order import check_order
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
 from specverify.subjects.verifier import verifier_subject
@@ -87,6 +88,7 @@ def verifier_subject_of(
     make = OF_CHAINS[word]
     if word == "row":
         _in_our_words(check_takes, verify, name, 3, "(p, q, draft_tokens)")
+    check_order(verify, name)
     full_name = name if form in {None, told} else f"{word}={name}"
     alone = told_apart(verify)
     return make(alone, full_name, gammas) if gammas else make(alone, full_name)
@@ -115,6 +117,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         return verifier_subject_of(function, name)
     shape = _shape(function, name)
     if shape is None:
+        check_order(function, name)
         return verifier_subject(told_apart(function), name)
     variant = Variant("as given", partial(shape.build, function))
     return Subject(

@@ -166,8 +166,9 @@ def build(
         if not draft.tokens:
             return drawn_row(draws, p[0])
         given, convert = _given(*logits_rows(task, state.tokens, draft), draft.tokens), arrays_of(verify, _attempt)
-        invoke, read = partial(verify, **passed(verify, setting, p.shape[1])), partial(emitted_row, drafts=len(p) - 1)
-        call = partial(called, convert, given, invoke, read)
+        told = passed(verify, setting, p.shape[1])
+        invoke, read = partial(verify, **told), partial(emitted_row, drafts=len(p) - 1)
+        call = partial(called, convert, given, invoke, read, told)
         return answer_of(draws, answered, verify, given, call, setting)
 
     return rounds(task, gamma, decide)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Unpack
 
 from reference import Claim, Tokens
@@ -15,12 +15,25 @@ from specverify.base.arguments import (
     check_rounding,
 )
 from specverify.engines import found_engines, no_passes
+from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
-from specverify.subjects.made_engine import EngineScenario, Made, made_subject
+from specverify.subjects.made_engine import SCENARIOS, EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
+from specverify.subjects.subject import Subject
 from specverify.testing.judged import judged
-from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
+from specverify.testing.plans import (
+    QUICK_SECONDS,
+    Judging,
+    Plan,
+    claiming,
+    name_of,
+    seconds_of,
+    subject_plan,
+)
+
+ANSWERS = 16
+"""Texts that are looked at for the prompt, where an engine fails."""
 
 
 @judged
@@ -73,7 +86,19 @@ def check_engine(
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled)
+    hint = str if plain is not None else cache(partial(_prompt_hint, subject, min(seconds_of(how), QUICK_SECONDS)))
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+
+
+def _prompt_hint(subject: Subject, seconds: float) -> str:
+    """Return what to say of an engine whose texts all begin with the prompt, or nothing."""
+    (setting, *_), prompt = subject.settings, SCENARIOS[-1].prompt
+    try:
+        texts = guarded(partial(setting.sample, ANSWERS, 0), seconds).result or ()
+    except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
+        return ""
+    with_prompt = texts and all(text[: len(prompt)] == prompt[: len(text)] for text in texts)
+    return "Each of its answers begins with the prompt: it is to return the new tokens alone." if with_prompt else ""
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from specverify.base.verdict import Evidence, Status, Verdict
@@ -11,6 +12,8 @@ from specverify.run.catalogue import find_subject, is_external
 from specverify.run.replays import named_by
 from specverify.subjects.subject import UnusableSubject
 
+_ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
+"""An answer of the wrong kind, as it is shown: another one in each call."""
 NO_NAME = "the command line cannot name what was examined, so specverify replay cannot show it"
 
 
@@ -28,7 +31,7 @@ def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
     """Return the verdicts, those that are unusable for one and the same reason as one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
-        reason = verdict.statement.partition(GIVEN)[0]  # checks begin with different calls
+        reason = _ANSWER.sub(r"\1", verdict.statement.partition(GIVEN)[0])  # checks begin with different calls
         same = reason if verdict.status in {Status.UNUSABLE, Status.UNKNOWN} else str(index)
         told.setdefault((verdict.status, same), []).append(verdict)
     return [first._replace(statement=f"{first.statement}{_others(len(others))}") for first, *others in told.values()]

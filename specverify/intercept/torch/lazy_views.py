@@ -26,11 +26,10 @@ from specverify.intercept.torch.lazy_tensor import (
     picked,
     view_of,
 )
-from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.algebra import applied, whole_parts_are_few
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
-from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN, Unknown
 
@@ -146,8 +145,7 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
 
 def whole_part(element: Unknown, name: str) -> Any:
     """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
-    low, high = element.ends()
-    return Deferred(lambda: applied(name, element)) if high - low <= MOST_OUTCOMES else applied(name, element)
+    return Deferred(lambda: applied(name, element)) if whole_parts_are_few(element) else applied(name, element)
 
 
 def moving(function: Any, *data: int) -> Callable[..., Any]:

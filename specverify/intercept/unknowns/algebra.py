@@ -31,12 +31,15 @@ from specverify.intercept.unknowns.arithmetic import (
 )
 from specverify.intercept.unknowns.continuous import Continuous, Extreme, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.given import EVEN
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
 from specverify.intercept.unknowns.remembered import found_before
 from specverify.intercept.unknowns.steps import FLOOR
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 LOG_2, LOG_10 = log(2), log(10)
+MOST_UNEVEN = 64
+"""Whole parts that are drawn where they are not as likely as each other: of the logarithm of a clamped uniform, say."""
 
 
 def applied(name: str, *operands: Any) -> Any:
@@ -83,10 +86,17 @@ def _clip(value: Operand, low: float, high: float) -> Operand:
     return float("nan") if isnan(low) else applied("minimum", raised, high)
 
 
+def whole_parts_are_few(value: Unknown) -> bool:
+    """Return whether a whole part is drawn. Where they are not as likely as each other, most are not worth a run."""
+    low, high = value.ends()
+    uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
+    return high - low <= (MOST_UNEVEN if uneven else MOST_OUTCOMES)
+
+
 def _floor(value: Unknown) -> Operand:
     """Return the whole part: drawn where it is one of few, else a random number that has steps."""
     low, high = value.ends()
-    if not high - low <= MOST_OUTCOMES:
+    if not whole_parts_are_few(value):
         return value.then(FLOOR)
     first, last = floor(low), max(floor(low), ceil(high) - 1)
     if high == floor(high) and value.below(high) is False:  # a clamp that is reached

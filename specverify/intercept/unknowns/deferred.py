@@ -54,7 +54,8 @@ class Categorical(Deferred):
         drawn = self.draw.shared(lambda: Deferred(lambda: draws.categorical(pmf, site)))
 
         def compute() -> Any:
-            look(self.draw)
+            if np.count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
+                look(self.draw)
             return first + drawn.value()
 
         super().__init__(compute)
@@ -136,7 +137,7 @@ def known(element: Any) -> Any:
     Refuses other random numbers that nobody has valued.
     """
     if isinstance(element, Deferred):
-        return element.value()
+        element = element.value()
     if isinstance(element, Continuous) and is_whole(element):
         return given(element)
     if isinstance(element, UNKNOWN):

@@ -23,7 +23,7 @@ FEWEST = 1_000_000
 """Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
 
 
-_EVEN = {"plus", "times", "floor"}
+EVEN = {"plus", "times", "floor"}
 """Steps after which equal numbers of outcomes are as likely as before."""
 
 
@@ -38,7 +38,7 @@ def is_whole(value: Continuous) -> bool:
 def few(value: Any) -> bool:
     """Return whether it is one of few whole numbers, all as likely as each other: it may be drawn."""
     whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
-    return whole and {step.name for step in value.steps} <= _EVEN and _outcomes(value) <= MOST_OUTCOMES
+    return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
 
 
 def drawn(value: Any) -> Any:
@@ -56,7 +56,7 @@ def given(value: Continuous) -> int:
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
-    if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= _EVEN:
+    if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= EVEN:
         raise refusal("the value of a random number is needed, and not all of its values are equally likely")
     if 2 <= number <= MOST_OUTCOMES:
         first = value.ends()[0]

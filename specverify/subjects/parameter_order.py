@@ -1,0 +1,43 @@
+"""What the names of a verifier's parameters say of their order.
+
+It is given p, q and the drafts by place. A verifier that takes q first would be examined with p for q: right code would
+be refuted, and nobody would see why.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from specverify.subjects.subject import UnusableSubject
+
+ORDER = ("p", "q", "draft_tokens")
+_TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"}
+
+
+def check_order(verify: Callable[..., Any], name: str) -> None:
+    """Raise ``UnusableSubject`` where the first three parameters are p, q and the drafts in another order."""
+    try:
+        signature = inspect.signature(verify)
+    except (TypeError, ValueError):
+        return
+    roles = tuple(map(_role, list(signature.parameters)[:3]))
+    if set(roles) == set(ORDER) and roles != ORDER:
+        taken = ", ".join(ORDER[ORDER.index(role)] for role in roles)
+        raise UnusableSubject(
+            f"{name} takes {signature}, expected the target's rows, the draft's rows and the drafts in this order: "
+            f"hand over lambda p, q, draft_tokens: verify({taken})"
+        )
+
+
+def _role(parameter: str) -> str:
+    """Return which one of p, q and the drafts a parameter is called like, or nothing."""
+    words = set(re.split(r"_+", parameter.lower()))
+    if words & _TOKENS:
+        return "draft_tokens"
+    if parameter in {"p", "q"}:
+        return parameter
+    of_models = {"p": "target" in words, "q": "draft" in words and bool(words & _ROWS)}
+    return next((role for role, named in of_models.items() if named), "")
