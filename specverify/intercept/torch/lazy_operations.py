@@ -18,7 +18,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known, single
+from specverify.intercept.unknowns.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
@@ -134,7 +134,7 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
 def _choice(condition: Any, left: Any, right: Any) -> Any:
     if not is_open(condition):
         return left if known(condition) else right
-    return Deferred(lambda: known(left if known(condition) else right))
+    return Choice(condition, left, right)
 
 
 # Comparisons

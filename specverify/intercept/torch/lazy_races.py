@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,10 +17,12 @@ from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
-from specverify.intercept.unknowns.deferred import Deferred, known
+from specverify.intercept.unknowns.deferred import Deferred, Drawn, Law, known
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
-from specverify.intercept.unknowns.races import ranked, winner
+from specverify.intercept.unknowns.races import law_of_winner, ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
+
+Answer = TypeVar("Answer")
 
 
 class Ordered(Deferred):
@@ -60,10 +62,11 @@ def extreme(*, largest: bool) -> Handler:
 
 def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
     entries = list(row)
-    return Deferred(lambda: _placed(place, lambda: _winner(entries, largest=largest, place=place, bools=bools)))
+    compute = partial(_placed, place, partial(_winner, entries, largest=largest, place=place, bools=bools))
+    return Drawn(compute, partial(_placed, place, partial(_law_of_winner, entries, largest=largest, place=place)))
 
 
-def _placed(place: str, ask: Callable[[], int]) -> int:
+def _placed(place: str, ask: Callable[[], Answer]) -> Answer:
     """Return an answer; a refusal names the line that asked, which is not the one that looks."""
     try:
         return ask()
@@ -79,6 +82,17 @@ def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> in
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
     values = [known(element) for element in row]
     return values.index(max(values) if largest else min(values))
+
+
+def _law_of_winner(row: Sequence[Any], *, largest: bool, place: str) -> Law | None:
+    row = _scores(row)
+    if not any(isinstance(element, UNKNOWN) for element in row) or any(map(_is_outcome, row)):
+        return None
+    return law_of_winner(row, largest=largest, place=place)
+
+
+def _is_outcome(element: Any) -> bool:
+    return isinstance(element, Deferred)
 
 
 def _scores(row: Sequence[Any]) -> Sequence[Any]:
