@@ -5,8 +5,9 @@ The shape is worked out by torch on an index tensor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,46 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
         if any(isinstance(value, torch.dtype) for value in args):  # the same bits, read as other numbers
             return NotImplemented
         args = tuple(in_all(look_at, value) for value in args)
-        places = torch.arange(tensor.numel()).reshape(tensor.shape)
-        found = function(places, *args, **kwargs)
+        where = _where(function, tuple(tensor.shape), args, kwargs)
         again = partial(_again, function, args, kwargs)
-        if not isinstance(found, (list, tuple)):
-            return _taken(tensor, found, again if view else None)
-        return type(found)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(found))
+        if not isinstance(where, (list, tuple)):
+            return _taken(tensor, where, again if view else None)
+        return type(where)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(where))
 
     return handler
+
+
+def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    """Return where elements are taken from: an array, or several of them."""
+    few = math.prod(shape) <= MOST_REMEMBERED
+    if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
+        return _worked_out(function, shape, args, kwargs)
+    return _where_before(function, shape, tuple(tuple(value) if type(value) is list else value for value in args))
+
+
+_PLACES = frozenset({int, type(None)})
+MOST_REMEMBERED = 1024
+"""Elements of a tensor of which it is remembered where an operation takes them from."""
+
+
+def _are_places(value: Any) -> bool:
+    return type(value) is list and all(type(item) is int for item in value)
+
+
+@lru_cache(maxsize=1 << 12)
+def _where_before(function: Any, shape: tuple[int, ...], args: Any) -> Any:
+    return _worked_out(function, shape, args, {})
+
+
+def _worked_out(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    found = function(torch.arange(math.prod(shape)).reshape(shape), *args, **kwargs)
+    return type(found)(map(_places, found)) if isinstance(found, (list, tuple)) else _places(found)
+
+
+def _places(found: torch.Tensor) -> Any:
+    places = found.numpy()
+    places.setflags(write=False)
+    return places
 
 
 def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int | None = None) -> Any:
@@ -59,8 +92,7 @@ def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int 
     return found if item is None else found[item]
 
 
-def _taken(tensor: LazyTensor, places: torch.Tensor, again: Callable[..., torch.Tensor] | None) -> LazyTensor:
-    where = places.numpy()
+def _taken(tensor: LazyTensor, where: Any, again: Callable[..., torch.Tensor] | None) -> LazyTensor:
     if again is not None:
         return view_of(View(tensor, again, where))
     return lazy_like(tensor, picked(tensor, where))
