@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy import array, broadcast_to  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_tensor import (
@@ -100,7 +101,7 @@ class Filled:
             told = [not is_open(element) for element in content.flat]
             if not any(told):
                 continue
-            decided, numbers = np.array(told), [known(element) for element in compress(content.flat, told)]
+            decided, numbers = array(told), [known(element) for element in compress(content.flat, told)]
             with nobody_answers(), torch.inference_mode():  # there it may also be written to what was made there
                 whole[torch.from_numpy(decided)] = torch.tensor(numbers, dtype=whole.dtype, device=whole.device)
             if decided.all():
@@ -150,7 +151,7 @@ def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray
     """Return elements in the shape that they are written to; torch leaves out leading dimensions of one."""
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])
-    return np.broadcast_to(elements, shape)
+    return broadcast_to(elements, shape)
 
 
 _NOISE: dict[torch.device, torch.Generator] = {}

@@ -6,13 +6,13 @@ The shape is worked out by torch on an index tensor.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import cache, lru_cache, partial, reduce
 from typing import Any
 
-import numpy as np
 import torch
-from numpy import empty  # by name: inside a block NumPy has another
+from numpy import append, concatenate, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept import float_calls
 from specverify.intercept.torch.lazy_tensor import (
@@ -69,6 +69,18 @@ MOST_REMEMBERED = 1024
 
 def _are_places(value: Any) -> bool:
     return type(value) is list and all(type(item) is int for item in value)
+
+
+def places_at(shape: tuple[int, ...], index: Any) -> Any:
+    """Return where the elements are that an index takes out of a tensor of a shape."""
+    if type(index) is tuple and all(type(value) is int for value in index) and math.prod(shape) <= MOST_REMEMBERED:
+        return _places_before(shape, index)
+    return _worked_out(operator.getitem, shape, (index,), {})
+
+
+@lru_cache(maxsize=1 << 12)
+def _places_before(shape: tuple[int, ...], index: tuple[int, ...]) -> Any:
+    return _worked_out(operator.getitem, shape, (index,), {})
 
 
 @lru_cache(maxsize=1 << 12)
@@ -199,7 +211,7 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
         for place in data:
             mine = elements_of(args[place])
             given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
-            elements = np.concatenate([elements, mine.ravel()])
+            elements = concatenate([elements, mine.ravel()])
         found = function(*given).numpy()
         template = next(item for item in args if isinstance(item, LazyTensor))
         return lazy_like(template, elements[found.ravel()].reshape(found.shape), args[0].dtype)
@@ -211,7 +223,7 @@ def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
     """Answer ``constant_pad_nd``."""
     places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
     number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
-    elements = np.append(tensor.elements.ravel(), empty(1, dtype=object))
+    elements = append(tensor.elements.ravel(), empty(1, dtype=object))
     elements[-1] = number
     return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
 

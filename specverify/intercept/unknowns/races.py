@@ -14,6 +14,7 @@ from math import inf, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import array  # by name: inside a block NumPy has another
 
 from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
@@ -60,7 +61,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
     if not contest.race.first or any(_is_known(uniform) for _, uniform, _ in contest.racing):
         return None
     if contest.plain:
-        rates = np.array([clock.rate for _, _, clock in contest.racing])
+        rates = array([clock.rate for _, _, clock in contest.racing])
         masses = zip([at for at, _, _ in contest.racing], (rates / rates.sum()).tolist(), strict=True)
     else:
         masses = enumerate(law_of_first(contest.race.clocks, first_of_ties=True).tolist())

@@ -47,7 +47,7 @@ def _found(
     high: float,
     number: float | None,
     *,
-    negative: bool,  # noqa: ARG001 - to tell what is remembered apart
+    negative: bool,
 ) -> Any:
     """Return the steps and clamps of what an operation gives, or a number; ``NotImplemented`` for what is refused."""
     value = Continuous(FRESH, steps, low, high)
