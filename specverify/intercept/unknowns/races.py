@@ -62,11 +62,11 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
         return None
     if contest.plain:
         rates = array([clock.rate for _, _, clock in contest.racing])
-        masses = zip([at for at, _, _ in contest.racing], (rates / rates.sum()).tolist(), strict=True)
+        places, masses = [at for at, _, _ in contest.racing], rates / rates.sum()
     else:
-        masses = enumerate(law_of_first(contest.race.clocks, first_of_ties=True).tolist())
+        places, masses = list(range(len(parts))), law_of_first(contest.race.clocks, first_of_ties=True)
     law: dict[int, float] = {}
-    for at, mass in masses:
+    for at, mass in zip(places, masses.tolist(), strict=True):
         law[parts[at][1]] = law.get(parts[at][1], 0.0) + mass
     return [(at, mass) for at, mass in law.items() if mass > 0]
 
