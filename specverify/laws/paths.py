@@ -121,8 +121,8 @@ def paths(
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further, or not run: ``rare`` is told its probability, and returns whether to go on. Without it ``NotAFunctionOfItsDraws`` is
-    raised where so many in a row are rare that no end is in sight.
+    further, or not run: ``rare`` is told its probability, and returns whether to go on. Without it
+    ``NotAFunctionOfItsDraws`` is raised where so many in a row are rare that no end is in sight.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
@@ -139,7 +139,7 @@ def paths(
         in_a_row = in_a_row + 1 if draws.too_rare else 0
         if in_a_row and not _goes_on(branches, rare, in_a_row):
             return
-        if rare is not None and not all([rare(weight) for weight in draws.passed_over]):
+        if rare is not None and not all(map(rare, draws.passed_over)):
             return
         if not passed and not draws.too_rare:
             if draws.failure is not None:
@@ -149,10 +149,7 @@ def paths(
             decisions = tuple([branch.decision for branch in branches])
             choices = tuple([branch.outcome for branch in branches])
             yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
-        more = _next_branch(branches, first, least)
-        while more and _is_rare(_weight(branches)):
-            more = (rare is None or rare(_weight(branches))) and _next_branch(branches, first, least)
-        if not more:
+        if not _next_branch(branches, first, least, rare):
             return
 
 
@@ -193,10 +190,19 @@ def _weight(branches: list[_Branch]) -> Any:
     return branches[-1].weight if branches else 1
 
 
-def _next_branch(branches: list[_Branch], first: tuple[int, ...], least: Callable[[], Any] | None) -> bool:
-    """Turn to the next path that weighs more than ``least``. Return whether there is one."""
+def _next_branch(
+    branches: list[_Branch],
+    first: tuple[int, ...],
+    least: Callable[[], Any] | None,
+    rare: Callable[[Any], bool] | None,
+) -> bool:
+    """Turn to the next path that weighs more than ``least`` and is not ``rare``. Return whether there is one."""
     while _advanced(branches, first):
-        if least is None or _weight(branches) > least():
+        weight = _weight(branches)
+        if _is_rare(weight):
+            if rare is not None and not rare(weight):
+                return False
+        elif least is None or weight > least():
             return True
     return False
 
