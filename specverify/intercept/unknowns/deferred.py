@@ -23,7 +23,7 @@ __all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law
 
 
 Law = list[tuple[Any, float]]
-"""Values and their probabilities."""
+"""Values and their probabilities; one value may be there several times."""
 
 
 class Deferred:

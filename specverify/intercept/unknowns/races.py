@@ -47,8 +47,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each that may be the ``winner`` and the probability of that, and draw nothing.
 
-    None where a draw tells more than who wins: something has been asked of one of the numbers before. Raises what
-    ``winner`` raises.
+    One that is the largest of several clocks is there once for each of them. None where a draw tells more than who
+    wins: something has been asked of one of the numbers before. Raises what ``winner`` raises.
     """
     if any(map(few, entries)):
         return None
@@ -65,10 +65,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
         places, masses = [at for at, _, _ in contest.racing], rates / rates.sum()
     else:
         places, masses = list(range(len(parts))), law_of_first(contest.race.clocks, first_of_ties=True)
-    law: dict[int, float] = {}
-    for at, mass in zip(places, masses.tolist(), strict=True):
-        law[parts[at][1]] = law.get(parts[at][1], 0.0) + mass
-    return [(at, mass) for at, mass in law.items() if mass > 0]
+    return [(parts[at][1], mass) for at, mass in zip(places, masses.tolist(), strict=True) if mass > 0]
 
 
 def _is_known(uniform: Uniform) -> bool:
