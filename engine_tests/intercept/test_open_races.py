@@ -46,15 +46,15 @@ def after_a_placeholder(race):
 
 
 RACES = {
-    "ratio": lambda: (WEIGHTS / noise(WEIGHTS)).argmax(),
+    "ratio": lambda: (WEIGHTS / noise(WEIGHTS)).argmax(-1),
     "in place": lambda: WEIGHTS.clone().div_(noise(WEIGHTS)).argmax(-1),
-    "smallest": lambda: (noise(WEIGHTS) / WEIGHTS).argmin(),
-    "gumbel": lambda: (WEIGHTS.log() - noise(WEIGHTS).log()).argmax(),
+    "smallest": lambda: (noise(WEIGHTS) / WEIGHTS).argmin(-1),
+    "gumbel": lambda: (WEIGHTS.log() - noise(WEIGHTS).log()).argmax(-1),
     "with the value": lambda: (WEIGHTS / noise(WEIGHTS)).max(-1)[1],
-    "softmax": lambda: (WEIGHTS.log() - noise(WEIGHTS).log()).softmax(-1).argmax(),
-    "clamped noise": lambda: clamped(WEIGHTS[[0, 2, 3]]).argmax(),
-    "one of 32 bits": lambda: (WEIGHTS / noise(WEIGHTS)).argmax().to(torch.int32),
-    "the best of two blocks": lambda: (WEIGHTS / noise(WEIGHTS)).reshape(2, 2).max(0)[0].argmax(),
+    "softmax": lambda: (WEIGHTS.log() - noise(WEIGHTS).log()).softmax(-1).argmax(-1),
+    "clamped noise": lambda: clamped(WEIGHTS[[0, 2, 3]]).argmax(-1),
+    "one of 32 bits": lambda: (WEIGHTS / noise(WEIGHTS)).argmax(-1).to(torch.int32),
+    "the best of two blocks": lambda: (WEIGHTS / noise(WEIGHTS)).reshape(2, 2).max(0)[0].argmax(-1),
 }
 
 
