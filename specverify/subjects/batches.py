@@ -153,10 +153,10 @@ def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> A
 def _read(rows: Sequence[Row], answer: Any) -> Any:
     check_rows(answer, len(rows))
     ends = [_ends(left_open(answer[place], len(row.drafts) + 1)) for place, row in enumerate(rows)]
-    last = ends.index(max(ends))
+    last = ends.index(max(ends)) if max(ends) > 1 else None
     found: dict[int, Any] = {}
     for place in sorted(range(len(rows)), key=lambda place: place == last):  # the others may tell what it ends in
-        with ends_left_open(int(place == last and ends[place] > 1)):
+        with ends_left_open(int(place == last)):
             found[place] = emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
     return _together([found[place] for place in range(len(rows))])
 
