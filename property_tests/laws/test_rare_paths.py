@@ -36,8 +36,30 @@ def test_what_is_not_followed_is_counted_and_no_more_than_that_is_lost():
     followed = sum(
         path.weight for path in paths(lambda draws: turns(0.5, draws), rare=lambda mass: not lost.append(mass))
     )
-    assert 0 < sum(lost) < RARE
+    assert 0 < sum(lost) <= RARE
     assert followed + sum(lost) == 1
+
+
+@pytest.mark.parametrize("weights", [(1e-300, 0.5, 0.5), (0.5, 1e-300, 0.5), (0.5, 0.5, 1e-300)])
+def test_an_outcome_that_is_too_rare_is_not_run_and_is_told(weights):
+    lost, seen = [], []
+
+    def program(draws):
+        seen.append(draws.categorical(np.array(weights), ("first",)))
+        return seen[-1], draws.categorical(np.array([0.25, 0.75]), ("second",))
+
+    followed = list(paths(program, rare=lambda mass: not lost.append(mass)))
+    assert lost == [1e-300]
+    assert [path.outcome[0] for path in followed] == seen
+    assert {path.outcome[0]: path.weight for path in followed[1::2]} == {
+        place: 0.375 for place, weight in enumerate(weights) if weight == 0.5
+    }
+
+
+def test_who_is_told_of_a_rare_outcome_may_end_the_enumeration():
+    first_is_rare = np.array([1e-300, 0.5, 0.5])
+    assert [path.outcome for path in paths(lambda draws: draws.categorical(first_is_rare, ("a",)), rare=bool)] == [1, 2]
+    assert not list(paths(lambda draws: draws.categorical(first_is_rare, ("a",)), rare=lambda mass: False))
 
 
 def test_many_rare_outcomes_at_once_are_said_to_be_missing():

@@ -76,6 +76,8 @@ class Enumerated:
         """What was wrong with a draw, also where the program swallowed it."""
         self.too_rare = False
         """Whether the path is not worth following, also where the program swallowed that."""
+        self.passed_over: list[Any] = []
+        """The probabilities of outcomes that were not followed, because they are too rare."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
@@ -97,11 +99,15 @@ class Enumerated:
         """Add a draw to the path. Raises ``_TooRare`` if nothing behind it shows."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
-        if self.too_rare or (isinstance(before, float) and before < RARE):
+        if self.too_rare or _is_rare(before):
             self.too_rare = True
             raise _TooRare
-        self._branches.append(_Branch(question, index, before))
-        return self._branches[-1]
+        branch = _Branch(question, index, before)
+        while not fixed and _is_rare(branch.weight) and branch.index < len(branch.possible) - 1:
+            self.passed_over.append(branch.weight)
+            branch.follow(branch.index + 1)
+        self._branches.append(branch)
+        return branch
 
 
 def paths(
@@ -115,8 +121,8 @@ def paths(
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further: ``rare`` is told its probability, and returns whether to go on. Without it ``NotAFunctionOfItsDraws`` is
-    raised where so many in a row are rare that no end is in sight.
+    further, or not run: ``rare`` is told its probability, and returns whether to go on. Without it
+    ``NotAFunctionOfItsDraws`` is raised where so many in a row are rare that no end is in sight.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
@@ -133,6 +139,8 @@ def paths(
         in_a_row = in_a_row + 1 if draws.too_rare else 0
         if in_a_row and not _goes_on(branches, rare, in_a_row):
             return
+        if rare is not None and not all(map(rare, draws.passed_over)):
+            return
         if not passed and not draws.too_rare:
             if draws.failure is not None:
                 raise draws.failure
@@ -141,8 +149,12 @@ def paths(
             decisions = tuple([branch.decision for branch in branches])
             choices = tuple([branch.outcome for branch in branches])
             yield Path(outcome, _weight(branches), choices, decisions, seen.rounding())
-        if not _next_branch(branches, first, least):
+        if not _next_branch(branches, first, least, rare):
             return
+
+
+def _is_rare(weight: Any) -> bool:
+    return isinstance(weight, float) and weight < RARE
 
 
 def _goes_on(branches: list[_Branch], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
@@ -178,10 +190,19 @@ def _weight(branches: list[_Branch]) -> Any:
     return branches[-1].weight if branches else 1
 
 
-def _next_branch(branches: list[_Branch], first: tuple[int, ...], least: Callable[[], Any] | None) -> bool:
-    """Turn to the next path that weighs more than ``least``. Return whether there is one."""
+def _next_branch(
+    branches: list[_Branch],
+    first: tuple[int, ...],
+    least: Callable[[], Any] | None,
+    rare: Callable[[Any], bool] | None,
+) -> bool:
+    """Turn to the next path that weighs more than ``least`` and is not ``rare``. Return whether there is one."""
     while _advanced(branches, first):
-        if least is None or _weight(branches) > least():
+        weight = _weight(branches)
+        if _is_rare(weight):
+            if rare is not None and not rare(weight):
+                return False
+        elif least is None or weight > least():
             return True
     return False
 

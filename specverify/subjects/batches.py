@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draft, Draws, Task, Tokens
-from specverify.intercept.unknowns.deferred import Categorical
 from specverify.laws.paths import Undecided
+from specverify.laws.rounding import NEGLIGIBLE
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.calls import Convert, called
-from specverify.subjects.emitted import emitted_row, ends_left_open, left_open
+from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.remembered import answer_of
 from specverify.subjects.subject import Context
@@ -103,7 +103,7 @@ CROWD = Company(crowd_of, 4, 7)
 
 def accepted_whole(count: int, vocabulary: int) -> Row:
     """Return a row whose drafts are accepted for certain, and whose next token is certain too."""
-    first, last = _ends(vocabulary)
+    first, last = _point_masses(vocabulary)
     return Row(
         np.array([*[last] * count, first]),
         _stacked([(first + last) / 2] * count, vocabulary),
@@ -113,11 +113,11 @@ def accepted_whole(count: int, vocabulary: int) -> Row:
 
 def rejected_at_once(count: int, vocabulary: int) -> Row:
     """Return a row whose drafts are rejected for certain, and replaced by a token that is certain."""
-    first, last = _ends(vocabulary)
+    first, last = _point_masses(vocabulary)
     return Row(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
 
-def _ends(vocabulary: int) -> Any:
+def _point_masses(vocabulary: int) -> Any:
     """Return the point masses on the first and the last token."""
     found = np.zeros((2, vocabulary))
     found[0, 0] = found[1, -1] = 1.0
@@ -152,17 +152,18 @@ def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> A
 
 def _read(rows: Sequence[Row], answer: Any) -> Any:
     check_rows(answer, len(rows))
-    ends = [place for place, row in enumerate(rows) if _is_undecided(left_open(answer[place], len(row.drafts) + 1))]
+    ends = [_ends(left_open(answer[place], len(row.drafts) + 1)) for place, row in enumerate(rows)]
+    last = ends.index(max(ends)) if max(ends) > 1 else None
     found: dict[int, Any] = {}
-    for place in sorted(range(len(rows)), key=lambda place: place in ends):
-        with ends_left_open(int(ends == [place])):
+    for place in sorted(range(len(rows)), key=lambda place: place == last):  # the others may tell what it ends in
+        with ends_left_open(int(place == last)):
             found[place] = emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
     return _together([found[place] for place in range(len(rows))])
 
 
-def _is_undecided(found: tuple[Tokens, Categorical] | None) -> bool:
-    """Return whether a row is left open that can end in several ways: to look at one that is certain takes no run."""
-    return found is not None and len(found[1].outcomes()) > 1
+def _ends(found: OpenEnd | None) -> int:
+    """Return in how many ways a row that is left open can end, but for what rounding alone makes possible."""
+    return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
 
 def _together(found: Sequence[Any]) -> Any:
@@ -190,7 +191,7 @@ def _names_lengths(verify: BareVerifier) -> bool:
 
 
 def _arrays(rows: Sequence[Row], ragged: bool, arguments: Arguments) -> dict[str, Any]:
-    width, (first, last) = max(len(row.drafts) for row in rows), _ends(rows[0].p.shape[1])
+    width, (first, last) = max(len(row.drafts) for row in rows), _point_masses(rows[0].p.shape[1])
     padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))
     given = {
         arguments.names[0]: np.array([_padded(row.p, width + 1, padding[0]) for row in rows]),

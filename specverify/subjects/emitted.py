@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference import Draws, Tokens, check_pmf
 from reference.arguments import shown
-from specverify.intercept.unknowns.deferred import Categorical, is_open, known
+from specverify.intercept.unknowns.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.subjects.subject import UnusableSubject
@@ -139,44 +139,56 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Return a row of one token that is drawn here; ``Undecided`` where that is left open."""
     if _LEFT_OPEN.get() != 1:
         return (draws.categorical(pmf, ("bonus",)),)
-    return _undecided((), [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0], pmf.dtype)
+    law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
+    rounding.drew(len(law), pmf.dtype)
+    return Undecided(tuple(((token,), mass) for token, mass in law))
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
     """Return the rows of tokens that an answer may be, if its end is left open, else None."""
     if (found := left_open(answer, most)) is None:
         return None
-    tokens, last = found
-    with suppress(ValueError):  # who looks at it says what is wrong with it
-        return _undecided(tokens, last.outcomes(), check_pmf(last.pmf, "the last draw").dtype)
-    return None
+    rounding.drew(len(found.law), found.dtype)
+    return Undecided(tuple(((*found.tokens, token), mass) for token, mass in found.law))
 
 
-def _undecided(tokens: Tokens, outcomes: Sequence[tuple[int, float]], dtype: Any) -> Undecided:
-    rounding.drew(len(outcomes), dtype)
-    return Undecided(tuple(((*tokens, token), mass) for token, mass in outcomes))
+class OpenEnd(NamedTuple):
+    """A row of which the last token has not been looked at."""
+
+    tokens: Tokens
+    """Those before it."""
+    law: Law
+    """What it may be, and with which probability."""
+    dtype: Any
+    """That of the pmf it is drawn from; None where it is drawn from none."""
 
 
-def left_open(answer: Any, most: int) -> tuple[Tokens, Categorical] | None:
-    """Return the known tokens of an answer and the draw behind them, at most ``most`` together, else None.
+def left_open(answer: Any, most: int) -> OpenEnd | None:
+    """Return the known tokens of an answer and what may stand behind them, at most ``most`` together, else None.
 
-    The last one is no placeholder, and no other draw from the same state of a generator has been looked at. What is
-    anything else, or wrong, or shorter than what may be left open, is left to who looks at it.
+    The last one is no placeholder, and one draw decides it and nothing else: see ``law`` of what is deferred. All other
+    tokens are looked at. What is anything else, or wrong, or shorter than what may be left open, is left to who looks
+    at it.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
     items = items_of(answer)
     if any(_kind(item) in NOT_TOKENS for item in items):
         return None
-    elements = [element for item in items for element in elements_of(item)]
+    elements = [chosen(element) for item in items for element in elements_of(item)]
     while elements and _is_number(elements[-1]) and elements[-1] < 0:
         del elements[-1]
-    *known, last = elements or [None]
-    if not isinstance(last, Categorical) or not is_open(last) or not last.alone or not least <= len(elements) <= most:
+    *before, last = elements or [None]
+    if not isinstance(last, Deferred) or not is_open(last) or not least <= len(elements) <= most:
         return None
-    if not all(_is_number(token) and token >= 0 and token == int(token) for token in known):
+    tokens = [known(token) if isinstance(token, Deferred) else token for token in before]
+    if not all(_is_number(token) and token >= 0 and token == int(token) for token in tokens):
         return None
-    return tuple(map(int, known)), last
+    law, pmf = last.law(), last.pmf if isinstance(last, Categorical) else None
+    with suppress(ValueError):  # who looks at it says what is wrong with it
+        dtype = None if pmf is None else check_pmf(pmf, "the last draw").dtype
+        return None if law is None else OpenEnd(tuple(map(int, tokens)), law, dtype)
+    return None
 
 
 def items_of(answer: Any) -> Any:

@@ -63,15 +63,13 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        args, filled = tuple(args), self.run.filled
-        anything = filled.anything
-        if not kwargs and not anything and _runs_as_it_is(func, args):
-            return _noted(func(*args))
-        named = dict(kwargs) if kwargs else {}
-        if anything and func in RESHAPING and filled.reshaped(func, *args, *named.values()):
-            return args[0]
-        if anything:
+        args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+        if filled.anything:
+            if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
+                return args[0]
             args, named = filled.standing_for(args), filled.standing_for(named)
+        if not named and (_runs_as_it_is(func, args) or _is_of_plain(func, args)):
+            return _noted(func(*args))
         lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
         if lazy or "out" in named or not _runs_as_it_is(func):
             return self._apart(func, args, named, lazy=lazy)
@@ -123,8 +121,33 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 @cache
 def _is_ordinary(func: Any) -> bool:
     """Return whether a function neither draws nor writes, and takes nothing out: of tensors it runs as it is."""
-    apart = func in _TAKES_OUT or func in _WRITES or func in _ORDINARY or writes_itself(func)
-    return not apart and function_of(func) not in ANSWERS and not may_draw(func)
+    return func not in _ORDINARY and not _writes_or_takes_out(func) and not _is_random(func)
+
+
+def _is_of_plain(func: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a call writes, or takes numbers out, and is given nothing that may be random."""
+    return _runs_on_plain(func) and _are_plain(args) and not torch.is_inference_mode_enabled()
+
+
+@cache
+def _runs_on_plain(func: Any) -> bool:
+    return _writes_or_takes_out(func) and func not in _ORDINARY and not _is_random(func)
+
+
+def _writes_or_takes_out(func: Any) -> bool:
+    return func in _TAKES_OUT or func in _WRITES or writes_itself(func)
+
+
+def _is_random(func: Any) -> bool:
+    return function_of(func) in ANSWERS or may_draw(func)
+
+
+def _are_plain(values: tuple[Any, ...]) -> bool:
+    """Return whether there are numbers, ordinary tensors and places alone."""
+    return all(type(value) in _PLAIN or (type(value) is tuple and _are_plain(value)) for value in values)
+
+
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, type(None), type(...)})
 
 
 def _noted(found: Any) -> Any:

@@ -7,10 +7,12 @@ not seen. It finds noise there that is another one in every run, so that a repla
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import torch
+from numpy import array, broadcast_to  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_tensor import (
@@ -28,7 +30,8 @@ from specverify.intercept.unknowns.many import Many, as_many
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY, large
 
-_NO_TENSORS = frozenset({int, float, bool, str, slice, type(None), torch.dtype})
+_NO_TENSORS = frozenset({int, float, bool, str, slice, type(None), type(...), torch.dtype})
+_CONTAINERS = frozenset({list, tuple})
 
 
 class Filled:
@@ -95,8 +98,10 @@ class Filled:
             content = standing.content
             if not isinstance(content, np.ndarray):
                 continue
-            decided = np.array([not is_open(element) for element in content.flat])
-            numbers = [known(element) for element, told in zip(content.flat, decided, strict=True) if told]
+            told = [not is_open(element) for element in content.flat]
+            if not any(told):
+                continue
+            decided, numbers = array(told), [known(element) for element in compress(content.flat, told)]
             with nobody_answers(), torch.inference_mode():  # there it may also be written to what was made there
                 whole[torch.from_numpy(decided)] = torch.tensor(numbers, dtype=whole.dtype, device=whole.device)
             if decided.all():
@@ -104,14 +109,16 @@ class Filled:
 
     def standing_for(self, value: Any) -> Any:
         """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""
-        if not self._whole or type(value) in _NO_TENSORS:
+        kind = type(value)
+        if kind in _NO_TENSORS or not self._whole:
             return value
+        if kind in _CONTAINERS:
+            found = [item if type(item) in _NO_TENSORS else self.standing_for(item) for item in value]
+            return found if kind is list else tuple(found)
         if isinstance(value, torch.Tensor):
             return self._lazy(value)
-        if type(value) in (list, tuple):
-            return type(value)(self.standing_for(item) for item in value)
-        if type(value) is dict:
-            return {name: self.standing_for(item) for name, item in value.items()}
+        if kind is dict:
+            return {name: self.standing_for(item) for name, item in value.items()} if value else value
         return value
 
     def reshaped(self, func: Any, tensor: torch.Tensor, *args: Any) -> bool:
@@ -144,7 +151,7 @@ def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray
     """Return elements in the shape that they are written to; torch leaves out leading dimensions of one."""
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])
-    return np.broadcast_to(elements, shape)
+    return broadcast_to(elements, shape)
 
 
 _NOISE: dict[torch.device, torch.Generator] = {}

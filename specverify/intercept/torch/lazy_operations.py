@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy import empty  # by name: inside a block NumPy has another
+from numpy import broadcast_arrays, empty, expand_dims, moveaxis  # by name: inside a block NumPy has others
 
 from specverify.intercept import audit
 from specverify.intercept.torch.alternatives import only_source
@@ -18,7 +18,7 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, hold
 from specverify.intercept.torch.lazy_views import whole_part
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.deferred import Chosen, Count, Deferred, Product, is_open, known, single
+from specverify.intercept.unknowns.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
@@ -30,7 +30,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     arrays = [elements_of(operand) for operand in operands]
     if not any(array.ndim for array in arrays):
         return single(function(*(array.item() for array in arrays)))
-    alike = arrays if len({array.shape for array in arrays}) == 1 else np.broadcast_arrays(*arrays)
+    alike = arrays if len({array.shape for array in arrays}) == 1 else broadcast_arrays(*arrays)
     result = empty(alike[0].shape, dtype=object)
     flat = result.reshape(-1)  # the same memory
     for place, elements in enumerate(zip(*(array.flat for array in alike), strict=True)):
@@ -134,7 +134,7 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
 def _choice(condition: Any, left: Any, right: Any) -> Any:
     if not is_open(condition):
         return left if known(condition) else right
-    return Deferred(lambda: known(left if known(condition) else right))
+    return Choice(condition, left, right)
 
 
 # Comparisons
@@ -227,12 +227,12 @@ def running(kind: type[Count | Product]) -> Handler:
         make = partial(folded, kind) if holds(UNKNOWN, tensor) else kind
         if hang_on_draws(tensor):
             return NotImplemented
-        moved = tensor.elements if tensor.ndim == 1 else np.moveaxis(tensor.elements, dim, -1)
+        moved = tensor.elements if tensor.ndim == 1 else moveaxis(tensor.elements, dim, -1)
         result = empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
             result[index] = make(moved[index[:-1]][: index[-1] + 1])
         dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
-        return lazy_like(tensor, result if tensor.ndim == 1 else np.moveaxis(result, -1, dim), dtype)
+        return lazy_like(tensor, result if tensor.ndim == 1 else moveaxis(result, -1, dim), dtype)
 
     return handler
 
@@ -278,10 +278,10 @@ def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dt
     dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if len(dims) > 1:
         return NotImplemented
-    rows = np.moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
+    rows = moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
     result = empty(rows.shape[:-1], dtype=object)
     for index in np.ndindex(result.shape):
         result[index] = make(rows[index].ravel())
     if keepdim:
-        result = np.expand_dims(result, dims[0]) if dims else result.reshape((1,) * tensor.ndim)
+        result = expand_dims(result, dims[0]) if dims else result.reshape((1,) * tensor.ndim)
     return lazy_like(tensor, result, dtype)

@@ -8,19 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy import empty, moveaxis  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
-from specverify.intercept.unknowns.deferred import Deferred, known
+from specverify.intercept.unknowns.deferred import Deferred, Drawn, Law, known
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
-from specverify.intercept.unknowns.races import ranked, winner
+from specverify.intercept.unknowns.races import law_of_winner, ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
+
+Answer = TypeVar("Answer")
 
 
 class Ordered(Deferred):
@@ -36,13 +39,13 @@ def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
     """Answer ``softmax``, and its logarithm, of random numbers."""
     if not holds(UNKNOWN, tensor):
         return NotImplemented
-    rows = np.moveaxis(tensor.elements, dim, -1)
-    found = np.empty(rows.shape, dtype=object)
+    rows = moveaxis(tensor.elements, dim, -1)
+    found = empty(rows.shape, dtype=object)
     for index in np.ndindex(rows.shape[:-1]):
         row = object()
         for place, element in enumerate(rows[index]):
             found[(*index, place)] = Ordered(number(element), row)
-    return lazy_like(tensor, np.moveaxis(found, -1, dim))
+    return lazy_like(tensor, moveaxis(found, -1, dim))
 
 
 def extreme(*, largest: bool) -> Handler:
@@ -60,10 +63,11 @@ def extreme(*, largest: bool) -> Handler:
 
 def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
     entries = list(row)
-    return Deferred(lambda: _placed(place, lambda: _winner(entries, largest=largest, place=place, bools=bools)))
+    compute = partial(_placed, place, partial(_winner, entries, largest=largest, place=place, bools=bools))
+    return Drawn(compute, partial(_placed, place, partial(_law_of_winner, entries, largest=largest, place=place)))
 
 
-def _placed(place: str, ask: Callable[[], int]) -> int:
+def _placed(place: str, ask: Callable[[], Answer]) -> Answer:
     """Return an answer; a refusal names the line that asked, which is not the one that looks."""
     try:
         return ask()
@@ -79,6 +83,17 @@ def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> in
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
     values = [known(element) for element in row]
     return values.index(max(values) if largest else min(values))
+
+
+def _law_of_winner(row: Sequence[Any], *, largest: bool, place: str) -> Law | None:
+    row = _scores(row)
+    if not any(isinstance(element, UNKNOWN) for element in row) or any(map(_is_outcome, row)):
+        return None
+    return law_of_winner(row, largest=largest, place=place)
+
+
+def _is_outcome(element: Any) -> bool:
+    return isinstance(element, Deferred)
 
 
 def _scores(row: Sequence[Any]) -> Sequence[Any]:
@@ -135,13 +150,13 @@ def running_extreme(*, largest: bool) -> Handler:
     def handler(tensor: Any, dim: int) -> Any:
         if not holds(UNKNOWN, tensor):
             return NotImplemented
-        rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
-        values, places = np.empty(rows.shape, dtype=object), np.empty(rows.shape, dtype=object)
+        rows, place = moveaxis(tensor.elements, dim, -1), caller()
+        values, places = empty(rows.shape, dtype=object), empty(rows.shape, dtype=object)
         for index in np.ndindex(rows.shape):
             row = rows[index[:-1]][: index[-1] + 1]
             values[index] = largest_of(tuple(map(number, row)), largest=largest)
             places[index] = _deferred_winner(row, largest=largest, place=place)
-        moved = (np.moveaxis(each, -1, dim) for each in (values, places))
+        moved = (moveaxis(each, -1, dim) for each in (values, places))
         return lazy_like(tensor, next(moved)), lazy_like(tensor, next(moved), torch.int64)
 
     return handler
@@ -190,12 +205,12 @@ def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
     if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
         return NotImplemented
-    rows, place = np.moveaxis(tensor.elements, dim, -1), caller()
-    places = np.empty((*rows.shape[:-1], len(ranks)), dtype=object)
+    rows, place = moveaxis(tensor.elements, dim, -1), caller()
+    places = empty((*rows.shape[:-1], len(ranks)), dtype=object)
     for index in np.ndindex(*rows.shape[:-1]):
         row = list(rows[index])
         places[index] = [Deferred(_ranked(row, rank, place, largest=largest, stable=stable)) for rank in ranks]
-    values = np.empty(places.shape, dtype=object)
+    values = empty(places.shape, dtype=object)
     for index in np.ndindex(*places.shape):
         values[index] = Deferred(_refusing("the value of one of several random numbers is needed, not only its place"))
         parts = () if holds(Ordered, tensor) else tuple(map(number, rows[index[:-1]]))
@@ -203,7 +218,7 @@ def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool
             values[index] = largest_of(parts, largest=largest)
         elif 0 < len(parts) <= MOST_ORDERED and not any(map(_has_no_place, parts)):
             values[index] = at_rank(parts, ranks[index[-1]], largest=largest)
-    return lazy_like(tensor, np.moveaxis(values, -1, dim)), lazy_like(tensor, np.moveaxis(places, -1, dim), torch.int64)
+    return lazy_like(tensor, moveaxis(values, -1, dim)), lazy_like(tensor, moveaxis(places, -1, dim), torch.int64)
 
 
 def _has_no_place(part: Any) -> bool:
@@ -236,7 +251,7 @@ def searched(
         return NotImplemented
     rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
     flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
-    found = np.empty(flat.shape, dtype=object)
+    found = empty(flat.shape, dtype=object)
     for row, column in np.ndindex(flat.shape):
         element: Any = flat[row, column]
         if not isinstance(element, UNKNOWN):

@@ -192,7 +192,7 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
     base, _, places = viewed
 
     def put(arrays: list[Any]) -> Any:
-        whole = np.array(arrays[0]).ravel()
+        whole = array(arrays[0]).ravel()
         whole[places.ravel()] = arrays[1].ravel()
         return whole.reshape(tuple(base.shape))
 

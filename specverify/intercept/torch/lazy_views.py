@@ -5,13 +5,14 @@ The shape is worked out by torch on an index tensor.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from typing import Any
 
-import numpy as np
 import torch
-from numpy import empty  # by name: inside a block NumPy has another
+from numpy import append, concatenate, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept import float_calls
 from specverify.intercept.torch.lazy_tensor import (
@@ -43,14 +44,58 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
         if any(isinstance(value, torch.dtype) for value in args):  # the same bits, read as other numbers
             return NotImplemented
         args = tuple(in_all(look_at, value) for value in args)
-        places = torch.arange(tensor.numel()).reshape(tensor.shape)
-        found = function(places, *args, **kwargs)
+        where = _where(function, tuple(tensor.shape), args, kwargs)
         again = partial(_again, function, args, kwargs)
-        if not isinstance(found, (list, tuple)):
-            return _taken(tensor, found, again if view else None)
-        return type(found)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(found))
+        if not isinstance(where, (list, tuple)):
+            return _taken(tensor, where, again if view else None)
+        return type(where)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(where))
 
     return handler
+
+
+def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    """Return where elements are taken from: an array, or several of them."""
+    few = math.prod(shape) <= MOST_REMEMBERED
+    if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
+        return _worked_out(function, shape, args, kwargs)
+    return _where_before(function, shape, tuple(tuple(value) if type(value) is list else value for value in args))
+
+
+_PLACES = frozenset({int, type(None)})
+MOST_REMEMBERED = 1024
+"""Elements of a tensor of which it is remembered where an operation takes them from."""
+
+
+def _are_places(value: Any) -> bool:
+    return type(value) is list and all(type(item) is int for item in value)
+
+
+def places_at(shape: tuple[int, ...], index: Any) -> Any:
+    """Return where the elements are that an index takes out of a tensor of a shape."""
+    if type(index) is tuple and all(type(value) is int for value in index) and math.prod(shape) <= MOST_REMEMBERED:
+        return _places_before(shape, index)
+    return _worked_out(operator.getitem, shape, (index,), {})
+
+
+@lru_cache(maxsize=1 << 12)
+def _places_before(shape: tuple[int, ...], index: tuple[int, ...]) -> Any:
+    return _worked_out(operator.getitem, shape, (index,), {})
+
+
+@lru_cache(maxsize=1 << 12)
+def _where_before(function: Any, shape: tuple[int, ...], args: Any) -> Any:
+    return _worked_out(function, shape, args, {})
+
+
+def _worked_out(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    found = function(torch.arange(math.prod(shape)).reshape(shape), *args, **kwargs)
+    return type(found)(map(_places, found)) if isinstance(found, (list, tuple)) else _places(found)
+
+
+def _places(found: torch.Tensor) -> Any:
+    places = found.numpy()
+    places.setflags(write=False)
+    return places
 
 
 def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int | None = None) -> Any:
@@ -58,8 +103,7 @@ def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int 
     return found if item is None else found[item]
 
 
-def _taken(tensor: LazyTensor, places: torch.Tensor, again: Callable[..., torch.Tensor] | None) -> LazyTensor:
-    where = places.numpy()
+def _taken(tensor: LazyTensor, where: Any, again: Callable[..., torch.Tensor] | None) -> LazyTensor:
     if again is not None:
         return view_of(View(tensor, again, where))
     return lazy_like(tensor, picked(tensor, where))
@@ -165,7 +209,7 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
         for place in data:
             mine = elements_of(args[place])
             given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
-            elements = np.concatenate([elements, mine.ravel()])
+            elements = concatenate([elements, mine.ravel()])
         found = function(*given).numpy()
         template = next(item for item in args if isinstance(item, LazyTensor))
         return lazy_like(template, elements[found.ravel()].reshape(found.shape), args[0].dtype)
@@ -177,7 +221,7 @@ def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
     """Answer ``constant_pad_nd``."""
     places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
     number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
-    elements = np.append(tensor.elements.ravel(), empty(1, dtype=object))
+    elements = append(tensor.elements.ravel(), empty(1, dtype=object))
     elements[-1] = number
     return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
 

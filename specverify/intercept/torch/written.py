@@ -16,6 +16,7 @@ import torch
 from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
+from specverify.intercept.torch.lazy_views import places_at
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Deferred, is_open, single
@@ -121,10 +122,10 @@ def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
         filled.fill(tensor, torch.where(mask, value.to(tensor.dtype).reshape(()), tensor))
         return
     index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
-    places = torch.arange(tensor.numel()).reshape(tensor.shape)[index]
+    places = places_at(tuple(tensor.shape), index)
     elements = elements_of(tensor).flatten()
-    values = spread(elements_of(value.to(tensor.dtype)), tuple(places.shape))
-    elements[places.numpy().ravel()] = values.ravel()
+    values = spread(elements_of(value.to(tensor.dtype)), places.shape)
+    elements[places.ravel()] = values.ravel()
     filled.fill(tensor, LazyTensor(elements.reshape(tuple(tensor.shape)), tensor.dtype, tensor.device))
 
 

@@ -44,8 +44,9 @@ MOST_UNEVEN = 64
 
 def applied(name: str, *operands: Any) -> Any:
     """Return what an operation of ``ALGEBRA`` gives; of numbers alone what NumPy makes of them, without warnings."""
-    if any(isinstance(operand, UNKNOWN) for operand in operands):
-        given = tuple(each if isinstance(each, UNKNOWN) else float(each) for each in operands)
+    random = [isinstance(operand, UNKNOWN) for operand in operands]
+    if True in random:
+        given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
         found = found_before(ALGEBRA[name], given) if name in _MONOTONE else NotImplemented
         return ALGEBRA[name](*given) if found is NotImplemented else found
     with np.errstate(all="ignore"):

@@ -18,7 +18,12 @@ from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.uniform import NeedsValue, look
 
-__all__ = ["Categorical", "Chosen", "Count", "Deferred", "NeedsValue", "Product", "is_open", "known", "single"]
+__all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
+           "is_open", "known", "single"]  # fmt: skip
+
+
+Law = list[tuple[Any, float]]
+"""Values and their probabilities; one value may be there several times."""
 
 
 class Deferred:
@@ -44,6 +49,37 @@ class Deferred:
         """Return whether the outcome is below ``bound``."""
         return bool(self.value() < bound)
 
+    def law(self) -> Law | None:
+        """Return every value and its probability if nobody ever looks; None where that is not told by one draw."""
+        return None
+
+
+class Drawn(Deferred):
+    """An outcome that random numbers decide by one draw, such as the winner of a race."""
+
+    def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
+        """``law()`` tells it without the draw; None where more hangs on that, given what was asked until then."""
+        self._law = law
+        super().__init__(compute)
+
+    def law(self) -> Law | None:
+        """Return every value and its probability; raises what a look raises."""
+        return self._law()
+
+
+class Choice(Deferred):
+    """One of two elements."""
+
+    def __init__(self, condition: Any, left: Any, right: Any) -> None:
+        """``condition`` says which: it is looked at first."""
+        self._elements = condition, left, right
+        super().__init__(lambda: known(self.chosen()))
+
+    def chosen(self) -> Any:
+        """Return the element, which nobody has looked at for that."""
+        condition, left, right = self._elements
+        return left if known(condition) else right
+
 
 class Categorical(Deferred):
     """An outcome of a pmf. If nobody ever looks, its law is known without a run for each outcome."""
@@ -65,7 +101,11 @@ class Categorical(Deferred):
         """Whether no other draw from the same state of a generator has been looked at."""
         return self.draw.origin is None or not self.draw.origin.looked_at
 
-    def outcomes(self) -> list[tuple[int, float]]:
+    def law(self) -> Law | None:
+        """Return the same as ``outcomes`` if the draw is ``alone``."""
+        return self.outcomes() if self.alone else None
+
+    def outcomes(self) -> Law:
         """Return every value and its probability, for an outcome nobody has looked at."""
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
@@ -124,6 +164,13 @@ def single(element: Any) -> np.ndarray[Any, Any]:
     found = empty((), dtype=object)
     found[()] = element
     return found
+
+
+def chosen(element: Any) -> Any:
+    """Return what an element stands for that is one of several; the conditions of that are looked at."""
+    while isinstance(element, Choice):
+        element = element.chosen()
+    return element
 
 
 def is_open(element: Any) -> bool:

@@ -202,11 +202,22 @@ _MADE = (
 _REAL = itemgetter(*_MADE)
 
 
+_BEFORE: list[Any] = [(), {}]
+"""The functions of NumPy that were exchanged in the run before: in their order, and by their names."""
+
+
+def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
+    if functions != _BEFORE[0]:  # somebody has exchanged one of them
+        _BEFORE[:] = functions, dict(zip(_MADE, functions, strict=True))
+    before: dict[str, Any] = _BEFORE[1]
+    return before
+
+
 @contextmanager
 def arrays_answer() -> Iterator[None]:
     """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
     own = vars(np)
-    before = dict(zip(_MADE, _REAL(own), strict=True))  # in every run: one look for all names
+    before = _by_name(_REAL(own))  # in every run: one look for all names
     own.update(_MADE)
     try:
         yield

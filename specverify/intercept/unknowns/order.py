@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy import array  # by name: inside a block NumPy has another
 
 ALIKE = 1e-6
 """Rates as near as this, relative to each other, are the same one, computed twice in float32."""
@@ -57,7 +57,7 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any], int]) -> Runner:
     while True:
         first = front[0]
         if len(front) > 1:
-            rates = np.array([sum(each.rate for each in runner.all_behind()) for runner in front])
+            rates = array([sum(each.rate for each in runner.all_behind()) for runner in front])
             first = front[draw(rates / rates.sum())]
             for runner in front:
                 if runner is not first:

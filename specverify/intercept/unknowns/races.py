@@ -9,35 +9,23 @@ clamped (``clocks``) decides once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from math import exp, inf, isnan, log  # by name: inside a block ``math`` has others
+from collections.abc import Sequence
+from math import inf, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import array  # by name: inside a block NumPy has another
 
 from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
-from specverify.intercept.block import tried
 from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of, law_of_first
+from specverify.intercept.unknowns.clocks import Clock, law_of_first
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
-from specverify.intercept.unknowns.given import drawn
+from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
-from specverify.intercept.unknowns.remembered import FRESH
-from specverify.intercept.unknowns.steps import plus, power, times
+from specverify.intercept.unknowns.scores import NO_RACE, Race, race_of
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
-
-_FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
-_NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
-
-
-class _Race(NamedTuple):
-    """Scores as clocks: the largest score is that of the first to ring, or of the last."""
-
-    clocks: Sequence[Clock]
-    first: bool = True
 
 
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
@@ -51,12 +39,39 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
     if ahead is not None:
         return ahead
-    parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
-    alone = len(parts) == len(scores)
-    if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
-        parts = _without_twice(parts)
+    parts = _all_parts(scores)
     found = _order(tuple(part for part, _ in parts), 1, place, first_of_ties=first_of_ties)[0]
     return parts[found][1]
+
+
+def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
+    """Return the index of each that may be the ``winner`` and the probability of that, and draw nothing.
+
+    One that is the largest of several clocks is there once for each of them. None where a draw tells more than who
+    wins: something has been asked of one of the numbers before. Raises what ``winner`` raises.
+    """
+    if any(map(few, entries)):
+        return None
+    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    ahead = _number_ahead(scores, first_of_ties=True)
+    if ahead is not None:
+        return [(ahead, 1.0)]
+    parts = _all_parts(scores)
+    contest = _contest([part for part, _ in parts], 1, place)
+    if not contest.race.first or any(_is_known(uniform) for _, uniform, _ in contest.racing):
+        return None
+    if contest.plain:
+        rates = array([clock.rate for _, _, clock in contest.racing])
+        places, masses = [at for at, _, _ in contest.racing], rates / rates.sum()
+    else:
+        places, masses = list(range(len(parts))), law_of_first(contest.race.clocks, first_of_ties=True)
+    return [(parts[at][1], mass) for at, mass in zip(places, masses.tolist(), strict=True) if mass > 0]
+
+
+def _is_known(uniform: Uniform) -> bool:
+    """Return whether anything has been asked of a uniform number."""
+    known = uniform.known
+    return bool(known.asked or known.raced or known.runner or known.low > 0 or known.high < 1)
 
 
 def ranked(
@@ -88,6 +103,15 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
     return found[0]
 
 
+def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
+    """Return what all scores are the largest of, each with the index of its score."""
+    parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
+    alone = len(parts) == len(scores)
+    if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
+        return _without_twice(parts)
+    return parts
+
+
 def _parts(score: Any) -> tuple[Any, ...]:
     """Return what a score is the largest of."""
     if not isinstance(score, Extreme):
@@ -101,14 +125,24 @@ def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     return list({part: (part, at) for part, at in reversed(parts)}.values())
 
 
-def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
-    """Return the indices of the largest ``number`` of scores, in order."""
+class _Contest(NamedTuple):
+    """A race that may be run, for all that is known of its numbers."""
+
+    race: Race
+    racing: list[tuple[int, Uniform, Clock]]
+    """Those that take part: index, uniform and clock of each."""
+    plain: bool
+    """Whether all clocks start at once and are not clamped."""
+
+
+def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
+    """Return the race of which the largest ``number`` of scores are asked; raises ``NeedsValue`` if it is none."""
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
     if any(isinstance(score, Joined) for score in scores) or any(uniform.known.together for uniform in noise):
-        raise NeedsValue(f"{_NO_RACE}: one is made of several, or was compared together with others")
-    race = _race(scores)
+        raise NeedsValue(f"{NO_RACE}: one is made of several, or was compared together with others")
+    race = race_of(scores)
     racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
               if clock.rate]  # fmt: skip
     known = [uniform.known for _, uniform, _ in racing]
@@ -120,11 +154,18 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     again = any(each.raced for each in known)
     if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
         raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
-    drawn = _Drawn(racing)
-    if all(clock.plain for _, _, clock in racing):
-        found = _by_order(drawn, race, number)
-    elif again or not race.first or number > 1:
+    plain = all(clock.plain for _, _, clock in racing)
+    if not plain and (again or not race.first or number > 1):
         raise NeedsValue("random noise that is clamped or has been compared is used in a second race")
+    return _Contest(race, racing, plain)
+
+
+def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
+    """Return the indices of the largest ``number`` of scores, in order."""
+    race, racing, plain = _contest(scores, number, place)
+    drawn = _Drawn(racing)
+    if plain:
+        found = _by_order(drawn, race, number)
     else:
         found = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
     for _, uniform, clock in racing:
@@ -143,7 +184,7 @@ class _Drawn(NamedTuple):
         return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
 
 
-def _by_order(drawn: _Drawn, race: _Race, number: int) -> list[int]:
+def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     """Return the indices of the first ``number`` to ring, or of the last ones."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
@@ -169,132 +210,3 @@ def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[i
     if len(set(values)) < len(values):
         raise NeedsValue("the order of equal numbers behind random ones is asked for")
     return [*found, *(rest[at] for at in np.argsort(values)[::-1])][:number]
-
-
-# From scores to clocks
-
-
-def _race(scores: Sequence[Any]) -> _Race:
-    """Return scores as clocks. Raises ``NeedsValue`` where they are no race."""
-    if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, UNKNOWN)):
-        return _raced(scores)
-    return _raced_before(tuple(score[1:] if isinstance(score, Continuous) else score for score in scores))
-
-
-@lru_cache(maxsize=1 << 14)
-def _raced_before(shapes: tuple[Any, ...]) -> _Race:
-    """Return fresh random numbers, by their steps and clamps, and numbers as clocks, as it was found before."""
-    return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
-
-
-def _raced(scores: Sequence[Any]) -> _Race:
-    stripped, noise = _stripped(scores)
-    if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
-        raise NeedsValue(_NO_RACE)
-    numbers = [score for score in stripped if not isinstance(score, Continuous)]
-    clocks = None
-    if len({each[1:] for each in noise}) == 1 and not noise[0].clamped and all(each == -inf for each in numbers):
-        clocks = _alike(stripped, flipped=not noise[0].increasing)
-    if clocks is not None and len(noise) > 2:  # two may race with others later, and are known by their own clocks
-        return _Race(clocks)
-    shift = max(_summand(each) for each in noise)
-    for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
-        found = _in_time(stripped, to_time)
-        if found is not None and any(clock.rate for clock in found):
-            return _Race(found)
-    last = _in_reverse(scores)
-    if last is not None:
-        return _Race(last, first=False)
-    if clocks is None:
-        raise NeedsValue(_NO_RACE)
-    return _Race(clocks)
-
-
-def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
-    noise = [applied("negative", score) for score in scores if isinstance(score, Continuous)]
-    least = min(-score.ends()[1] for score in noise)
-    if any(score > least for score in scores if not isinstance(score, Continuous)):
-        return None
-    shift = max(_summand(each) for each in noise)
-    for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
-        found = _in_time(noise, to_time)
-        if found is not None and all(clock.rate for clock in found):
-            clocks = iter(found)
-            return [next(clocks) if isinstance(score, Continuous) else NEVER for score in scores]
-    return None
-
-
-def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return clocks of one rate for random numbers that are one function of their uniforms."""
-    known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
-    if any(each.low > 0 or each.high < 1 for each in known):
-        return None
-    return [Clock(1.0, flipped=flipped) if isinstance(score, Continuous) else NEVER for score in scores]
-
-
-def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return the scores, and the random ones among them, without the last steps that all have in common."""
-    noise = [score for score in scores if isinstance(score, Continuous)]
-    last = noise[0].steps[-1:]
-    if not last or not last[0].increasing or last[0].name == "floor" or any(each.steps[-1:] != last for each in noise):
-        return list(scores), noise
-    back = last[0].back
-    return _stripped(
-        [
-            Continuous(score.uniform, score.steps[:-1], back(score.low), back(score.high))
-            if isinstance(score, Continuous)
-            else back(score)
-            for score in scores
-        ]
-    )
-
-
-def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks if ``to_time``, which is decreasing, makes times of the scores; None if it does not."""
-    try:
-        with tried():
-            found = [to_time(score) for score in scores]
-            steps = next((time.steps for time in found if isinstance(time, Continuous)), ())
-            exponent = next((step.number for step in steps if step.name == "power"), 1.0)
-            if exponent > 0:  # a power that all times have is one of the scores as well
-                found = [time.then(power(1 / exponent)) if isinstance(time, Continuous) else time for time in found]
-            clocks = [clock_of(time) for time in found]
-    except NeedsValue:
-        return None
-    known = [clock for clock in clocks if clock is not None]
-    return known if len(known) == len(clocks) else None
-
-
-def _of_ratio(score: Any) -> Any:
-    """``w / E`` is a time upside down, and more than 0."""
-    if isinstance(score, Continuous):
-        return applied("reciprocal", score) if score.ends()[0] >= 0 else None
-    return inf if score <= 0 else None
-
-
-def _of_multiple(score: Any) -> Any:
-    """``-E / w`` is a time below 0."""
-    return applied("negative", score)
-
-
-def _of_power(score: Any) -> Any:
-    """``u ** (1 / w)`` is the exponential of ``-E / w``."""
-    if isinstance(score, Continuous):
-        return applied("negative", applied("log", score))
-    return inf if score <= 0 else None
-
-
-def _of_sum(score: Any, shift: float) -> Any:
-    """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
-    summand = _summand(score) if isinstance(score, Continuous) else score
-    if summand < shift - _FAR:
-        return inf
-    if not isinstance(score, Continuous):
-        return None
-    base = score.then(plus(-summand))
-    return applied("exp", applied("negative", base)).then(times(exp(shift - summand)))
-
-
-def _summand(score: Continuous) -> float:
-    return score.steps[-1].number if score.steps and score.steps[-1].name == "plus" else 0.0

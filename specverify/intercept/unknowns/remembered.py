@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import copysign  # by name: inside a block ``math`` has others
 from typing import Any
 
 from reference import Sampled
@@ -30,9 +31,10 @@ def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> An
         return NotImplemented
     place = 0 if isinstance(operands[0], Continuous) or len(operands) == 1 else 1
     value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
-    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, UNKNOWN) or number == 0:
-        return NotImplemented  # 0 and -0 are one to who remembers, and two to who divides
-    found = _found(operation, place, value.steps, value.low, value.high, number)
+    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, UNKNOWN):
+        return NotImplemented
+    negative = number == 0 and copysign(1.0, number) < 0  # 0 and -0 are one to who remembers, and two to who divides
+    found = _found(operation, place, value.steps, value.low, value.high, number, negative=negative)
     return Continuous(value.uniform, *found) if isinstance(found, tuple) else found
 
 
@@ -44,6 +46,8 @@ def _found(
     low: float,
     high: float,
     number: float | None,
+    *,
+    negative: bool,
 ) -> Any:
     """Return the steps and clamps of what an operation gives, or a number; ``NotImplemented`` for what is refused."""
     value = Continuous(FRESH, steps, low, high)
