@@ -1,0 +1,279 @@
+"""JAX's primitives in a block: what is known is computed by JAX, what hangs on unknown numbers by their algebra.
+
+``Answering`` is a trace of JAX's own kind. While it is the current one every primitive comes to it, whoever calls:
+``jax.numpy`` line by line, ``vmap``, a function under ``jit`` as the equations it was traced to. Loops and conditions
+are followed as Python would, so a condition is looked at where the program branches on it. What is not known here has
+every element looked at and is computed by JAX, so that what comes out is right whatever the primitive; a random number
+without a value refuses to be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core
+
+from specverify.intercept.caller import caller
+from specverify.intercept.jax import elementwise, moves, orders
+from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown, is_settled
+from specverify.intercept.jax.places import lines_of, of_jax
+from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform"}
+"""Primitives that make random numbers."""
+_DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
+_INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
+_SAID_ASIDE = {"debug_callback", "debug_print"}
+"""What shows numbers and gives none."""
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
+          "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+          "custom_lin": "jaxpr"}  # fmt: skip
+"""Primitives that call a traced function, and where it stands."""
+
+_run: list[Any] = []
+"""The runs that are answered; the last one is asked."""
+_drawing: dict[int, tuple[Any, bool]] = {}
+_names: list[str] = []
+"""The functions of JAX that are being computed, such as ``_uniform``."""
+
+
+class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
+    """Answers random primitives; everything else is computed."""
+
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
+        """Return what a primitive gives, several arrays as a list."""
+        found = computed(primitive, list(tracers), params)
+        return found if primitive.multiple_results else found[0]
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Sequence[Any], /, **_: Any
+    ) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Sequence[Any], /, **_: Any
+    ) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_call(self, primitive: Any, fun: Any, tracers: Sequence[Any], params: Any, /) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def stage_value(self, val: Any) -> Any:
+        """Return it as an array."""
+        return val if isinstance(val, (Lazy, jax.Array)) else jax.numpy.asarray(val)
+
+
+TRACE = Answering()
+"""One for all blocks, so that what is traced under it is traced once."""
+
+
+def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return what a primitive gives."""
+    operands, name = collapsed(operands), primitive.name
+    open_ones = any(isinstance(operand, Lazy) for operand in operands)
+    if name in DRAWS:
+        return [_drawn(primitive, operands, parameters)]
+    if open_ones or _draws_inside(parameters):
+        follow = _FOLLOWED.get(name)
+        if name in _CALLS:
+            return _called(parameters[_CALLS[name]], operands)
+        if follow is not None:
+            return follow(operands, parameters)
+        if open_ones and name in _SAID_ASIDE:
+            return []
+    if not open_ones:
+        if _draws_inside(parameters):
+            raise NeedsValue(f"{name} at {caller()} draws random numbers, and is not followed")
+        return _by_jax(primitive, operands, parameters)
+    return _lazily(primitive, operands, parameters)
+
+
+def _by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    found = primitive.bind(*operands, **parameters)
+    return list(found) if primitive.multiple_results else [found]
+
+
+def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return what is said of open operands, or what JAX computes when they have been looked at."""
+    name = primitive.name
+    if name in _DERIVES and holds_unknown(*operands):
+        raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
+    several, handler = orders.SEVERAL.get(name), elementwise.HANDLERS.get(name) or orders.HANDLERS.get(name)
+    results = _results(primitive, operands, parameters)
+    found: Any = NotImplemented
+    if several is not None:
+        found = several(operands, parameters, results)
+    elif handler is not None:
+        found = handler(operands, parameters, results[0])
+        found = found if found is NotImplemented else [found]
+    else:
+        found = moves.moved(primitive, operands, parameters, results)
+    if found is not NotImplemented:
+        return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
+    if holds_unknown(*operands):
+        raise NeedsValue(
+            f"the value of a random number is needed for {name} of JAX, not only a comparison with it, at {caller()}"
+        )
+    return _by_jax(primitive, [concrete(operand) for operand in operands], parameters)
+
+
+def _lazy(elements: Any, aval: Any) -> Lazy:
+    return Lazy(TRACE, core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements)
+
+
+def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return the shapes and dtypes of what comes out."""
+    found, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
+    return list(found) if primitive.multiple_results else [found]
+
+
+def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
+    """Return random bits; refuses other ways to draw, and keys that hang on what has no value."""
+    if primitive.name != "random_bits":
+        raise NeedsValue(f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
+    keys = operands[0]
+    if isinstance(keys, Lazy):
+        raise NeedsValue(f"a key at {caller()} is made of a random number that has no value: split a key instead")
+    call = f"jax.random.{next((name for name in _names if name not in _INNER), 'bits').strip('_')}"
+    found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    if not isinstance(found, np.ndarray):
+        return found
+    return Lazy(TRACE, core.ShapedArray(found.shape, np.dtype(f"uint{parameters['bit_width']}")), found)
+
+
+_INNER = {"_where", "clip"}
+
+
+def _draws_inside(parameters: dict[str, Any]) -> bool:
+    """Return whether a function among the parameters of a primitive makes random numbers."""
+    return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
+
+
+def _functions(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, (tuple, list)) else (found,)
+
+
+def _draws(closed: Any) -> bool:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if not hasattr(jaxpr, "eqns"):
+        return False
+    before = _drawing.get(id(jaxpr))
+    if before is None:
+        found = any(each.primitive.name in DRAWS or _draws_inside(each.params) for each in jaxpr.eqns)
+        before = _drawing[id(jaxpr)] = (jaxpr, found)
+    return before[1]
+
+
+# Functions that JAX has traced
+
+
+def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
+    """Compute a function that was traced; the functions of JAX itself name the draw."""
+    jaxpr = getattr(closed, "jaxpr", closed)
+    consts = getattr(closed, "consts", ())
+    debug = getattr(jaxpr, "debug_info", None)
+    ours = debug is not None and of_jax(str(debug.func_src_info))
+    if ours:
+        _names.append(str(debug.func_name))
+    try:
+        return followed(jaxpr, consts, operands, lines=not ours)
+    finally:
+        if ours:
+            _names.pop()
+
+
+def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
+    """Compute the equations of a traced function one after the other."""
+    values: dict[Any, Any] = {}
+
+    def value(variable: Any) -> Any:
+        return variable.val if isinstance(variable, core.Literal) else values[variable]
+
+    values.update(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, operands, strict=True))
+    for equation in jaxpr.eqns:
+        given = [value(variable) for variable in equation.invars]
+        if lines:
+            with lines_of(equation):
+                found = _of_equation(equation, given)
+        else:
+            found = _of_equation(equation, given)
+        values.update(zip(equation.outvars, found, strict=False))
+    return [_array(value(variable), variable.aval) for variable in jaxpr.outvars]
+
+
+def _array(value: Any, aval: Any) -> Any:
+    """Return what comes out as an array: a number stands for itself among equations alone."""
+    plain = isinstance(value, (Lazy, jax.Array)) or not hasattr(aval, "shape")
+    return value if plain else jax.numpy.asarray(value, aval.dtype)
+
+
+def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
+    return computed(equation.primitive, given, equation.params)
+
+
+def _conditional(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    branches = parameters["branches"]
+    which = min(max(int(_looked_at(operands[0])), 0), len(branches) - 1)
+    return _called(branches[which], operands[1:])
+
+
+def _looked_at(operand: Any) -> Any:
+    return known(operand.elements.item()) if isinstance(operand, Lazy) else np.asarray(operand).item()
+
+
+def _while(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
+    of_condition, of_body = operands[:first], operands[first : first + second]
+    carried = operands[first + second :]
+    while bool(_looked_at(_called(parameters["cond_jaxpr"], [*of_condition, *carried])[0])):
+        carried = _called(parameters["body_jaxpr"], [*of_body, *carried])
+    return carried
+
+
+def _scan(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    consts, carry, length = parameters["num_consts"], parameters["num_carry"], parameters["length"]
+    fixed, carried, rows = operands[:consts], operands[consts : consts + carry], operands[consts + carry :]
+    order = range(length)[::-1] if parameters["reverse"] else range(length)
+    made: dict[int, list[Any]] = {}
+    for step in order:
+        found = _called(parameters["jaxpr"], [*fixed, *carried, *(_row(each, step) for each in rows)])
+        carried, made[step] = found[:carry], found[carry:]
+    columns = [[made[step][place] for step in range(length)] for place in range(len(parameters["jaxpr"].out_avals) - carry)]
+    avals = parameters["jaxpr"].out_avals[carry:]
+    return [*carried, *(_stacked(column, aval) for column, aval in zip(columns, avals, strict=True))]
+
+
+def _row(operand: Any, step: int) -> Any:
+    if isinstance(operand, Lazy):
+        return collapsed([_lazy(np.asarray(operand.elements[step], dtype=object), operand.aval)])[0]
+    return jax.lax.index_in_dim(operand, step, keepdims=False)
+
+
+def _stacked(column: list[Any], aval: Any) -> Any:
+    if not column:
+        return jax.numpy.zeros((0, *aval.shape), aval.dtype)
+    if all(map(is_settled, column)):
+        return jax.numpy.stack([concrete(each) for each in column])
+    found = np.empty((len(column), *aval.shape), dtype=object)
+    for place, each in enumerate(column):
+        found[place] = elementwise.elements_of(each) if aval.shape else elementwise.elements_of(each).item()
+    return _lazy(found, aval)
+
+
+_FOLLOWED: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
+    "cond": _conditional,
+    "while": _while,
+    "scan": _scan,
+}
+"""Loops and conditions."""
