@@ -14,13 +14,14 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import core
+from jax._src import core, dtypes
 
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import elementwise, moves, orders
 from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown, is_settled
 from specverify.intercept.jax.places import lines_of, of_jax
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.deferred import known, single
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform"}
@@ -75,6 +76,21 @@ class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without i
 
 TRACE = Answering()
 """One for all blocks, so that what is traced under it is traced once."""
+
+
+def _as_array(value: LazyFloat) -> Lazy:
+    """Return a random number that was taken out of its array as an array again: it meets others of JAX."""
+    return Lazy(TRACE, _aval_of(value), single(value.unknown))
+
+
+def _aval_of(value: LazyFloat) -> Any:
+    kind = np.int32 if isinstance(value, LazyInt) else np.float32
+    return core.ShapedArray((), jax.dtypes.canonicalize_dtype(kind), weak_type=True)
+
+
+for _kind in (LazyFloat, LazyInt):
+    core.pytype_aval_mappings[_kind] = _aval_of
+    dtypes.register_canonicalize_value_handler(_kind, _as_array)
 
 
 def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
@@ -256,7 +272,8 @@ def _scan(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
 
 def _row(operand: Any, step: int) -> Any:
     if isinstance(operand, Lazy):
-        return collapsed([_lazy(np.asarray(operand.elements[step], dtype=object), operand.aval)])[0]
+        row = operand.elements[step]
+        return collapsed([_lazy(row if operand.ndim > 1 else single(row), operand.aval)])[0]
     return jax.lax.index_in_dim(operand, step, keepdims=False)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import empty  # by name: inside a block NumPy has another
 
+from specverify.intercept.block import tried
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
@@ -168,10 +169,26 @@ def _order(row: list[Any], ranks: range, *, largest: bool) -> tuple[list[Any], l
     entries = [number(element) for element in row]
 
     def ask(rank: int) -> int:
-        return int(_placed(place, lambda: ranked(entries, rank, largest=largest, first_of_ties=True, place=place)))
+        return int(_placed(place, lambda: _ranked(entries, rank, place, largest=largest)))
 
     places = [Deferred(partial(ask, rank)) for rank in ranks]
     return places, [_value(entries, rank, largest=largest) for rank in ranks]
+
+
+def _ranked(entries: list[Any], rank: int, place: str, *, largest: bool) -> int:
+    """Return what comes at a rank: where it is no race from this end, as what comes at a rank from the other end."""
+    numbers = [entry for entry in entries if not isinstance(entry, UNKNOWN)]
+    if len(set(numbers)) < len(numbers):
+        return ranked(entries, rank, largest=largest, first_of_ties=True, place=place)
+    try:
+        with tried():
+            return ranked(entries, rank, largest=largest, first_of_ties=True, place=place)
+    except NeedsValue as refused:
+        try:
+            with tried():
+                return ranked(entries, len(entries) - 1 - rank, largest=not largest, place=place)
+        except NeedsValue:
+            raise NeedsValue(str(refused)) from None
 
 
 def _entry(order: Deferred, rank: int) -> int:
