@@ -98,7 +98,7 @@ def typed_key(p, q, key):
 @coin(wrong=("< p / q", "> p / q"))
 def seed_of_numpy(p, q, key):
     """A key of a seed that NumPy draws."""
-    return jax.random.uniform(jax.random.PRNGKey(np.random.randint(2**31))) < p / q
+    return jax.random.uniform(jax.random.PRNGKey(np.random.randint(2**31))) < p / q  # noqa: NPY002 - as scripts have it
 
 
 # How many of a row
@@ -118,7 +118,9 @@ def first_rejection(p, q, key):
     return jnp.argmin(jnp.append(u < p / q, False))
 
 
-@count(wrong=("jnp.where(rejected, jnp.arange(2), 2).min()", "jnp.where(rejected, jnp.arange(2), 1).min()"), jitted=True)
+@count(
+    wrong=("jnp.where(rejected, jnp.arange(2), 2).min()", "jnp.where(rejected, jnp.arange(2), 1).min()"), jitted=True
+)
 def smallest_place(p, q, key):
     """The smallest place that is rejected."""
     rejected = jax.random.uniform(key, p.shape) >= p / q

@@ -1,7 +1,7 @@
 """One way to write a step of a rejection sampler with JAX, right, and the same code with one mistake in it.
 
-``coin`` decides about one draft, ``count`` about a row of them, ``token`` draws from weights, ``verifier`` is everything.
-The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that stands there once, and
+``coin`` decides about one draft, ``count`` about a row of them, ``token`` draws from weights, ``verifier`` is
+everything. The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that stands there once, and
 what is written instead. With ``jitted`` the function is compiled by JAX, as engines have it.
 """
 

@@ -1,4 +1,4 @@
-"""One world in which every idiom is judged by its law: three tokens, the drafts that are given, the law in closed form."""
+"""One world in which every idiom is judged by its law: three tokens, given drafts, the law in closed form."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
 _SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
-_OTHER_LIBRARIES = {("jax", "random.py"), ("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
+_OTHER_LIBRARIES = {("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
                     ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
 """Libraries with random numbers of their own that are not answered: a folder and a file in it."""
 _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
@@ -140,7 +140,7 @@ def _module_of(function: Any, owner: Any) -> str:
 
 def _is_native(module: str) -> bool:
     top = module.partition(".")[0]
-    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch", "jax", "jaxlib"}
     file = getattr(sys.modules.get(module), "__file__", None)
     return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
 

@@ -1,9 +1,10 @@
 """The arrays that a verifier computes with, NumPy's, torch's or JAX's, found out by calling it.
 
-Arrays of JAX come first where its code names jax and it runs on them, else NumPy arrays. Tensors are tried where it raises with those and where its code names torch, or its error is
-about the kind of an array; any other error is its own, and it is given NumPy arrays so that the checks show it. Where
-it raises with both, it is given what its error is not about, or what its code names. Tensors are float64; where it
-raises with those and not with float32, as code may that mixes them with ``torch.rand``, they are float32.
+Arrays of JAX come first where its code names jax and it runs on them, else NumPy arrays. Tensors are tried where it
+raises with those and where its code names torch, or its error is about the kind of an array; any other error is its
+own, and it is given NumPy arrays so that the checks show it. Where it raises with both, it is given what its error is
+not about, or what its code names. Tensors are float64; where it raises with those and not with float32, as code may
+that mixes them with ``torch.rand``, they are float32.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import jax
 import numpy as np
 
 from reference import Draws, Site
-from specverify.intercept.audit import Draw
+from specverify.intercept.audit import Draw, Raced
+from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical, Deferred
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
@@ -33,17 +34,16 @@ class Source:
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw]) -> None:
         """``draw(way)`` is the draw of it in one way: as a uniform, or as the rest of a division."""
         self.draws, self.site, self.width, self._draw = draws, site, width, draw
-        self._uniform: Uniform | None = None
-
-    def uniform(self) -> Uniform:
-        """Return the word as a share of all words."""
-        if self._uniform is None:
-            self._uniform = Uniform(self.draws, self.site, self._draw(("uniform", self.width)))
-        return self._uniform
+        self.uniform = Uniform(draws, site, draw(("uniform", width)))
+        """The word as a share of all words."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the rest of a division by a number far smaller than all words are many."""
+        """Return the rest of a division by a number far smaller than all words are many.
+
+        It hangs on the last bits, of which a share tells nothing: whoever compares that as well is refused.
+        """
         pmf = np.full(number, 1.0 / number)
+        self.uniform.known.raced = Raced(caller(), 0.0)
         return Categorical(self.draws, pmf, (*self.site, "rest"), draw=self._draw(("rest", number, self.width)))
 
 
@@ -53,7 +53,7 @@ class Bits(Deferred):
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
         """``kept`` bits of the word are left, and ``under`` is what they were put under."""
         self.source, self.kept, self.under = source, kept, under
-        super().__init__(lambda: under + given(whole_number(source.uniform(), 0, 2**kept)))
+        super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
 
     def shifted(self, by: int) -> Any:
         """Return them without the last ones."""
@@ -71,8 +71,10 @@ class Bits(Deferred):
 
     def rest(self, number: int) -> Any:
         """Return the rest of a division."""
-        if self.under or self.kept != self.source.width or not 0 < number <= MOST_OUTCOMES:
+        if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue(f"the rest of a division of random bits by {number} is needed")
+        if number > MOST_OUTCOMES:  # a seed, or too many to be followed
+            return Deferred(lambda: given(whole_number(self.source.uniform, 0, number)))
         return self.source.rest(number) if number > 1 else 0
 
     def converted(self, dtype: Any) -> Any:
@@ -85,8 +87,8 @@ class Bits(Deferred):
         if kind == np.bool_:
             return Deferred(lambda: int(self.value() != 0))
         if self.kept <= FEW:
-            return whole_number(self.source.uniform(), 0, 2**self.kept).then(plus(float(self.under)))
-        return Continuous(self.source.uniform()).then(times(2.0**self.kept)).then(plus(float(self.under)))
+            return whole_number(self.source.uniform, 0, 2**self.kept).then(plus(float(self.under)))
+        return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
 
     def as_float(self, dtype: Any) -> Any:
         """Return the float whose bits these are: from 1 to 2, if they are all that a float of the exponent of 1 has."""
@@ -94,7 +96,7 @@ class Bits(Deferred):
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
         if self.kept != info.nmant or self.under != one:
             return NotImplemented
-        uniform = self.source.uniform()
+        uniform = self.source.uniform
         if self.kept > FEW:
             return Continuous(uniform).then(plus(1.0))
         rounding.saw(dtype)

@@ -1,20 +1,16 @@
-"""What is done to one element after the other: arithmetic, comparisons, choices; what may stay undecided stays so."""
+"""What is computed of one element after the other; what may stay undecided stays so."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import empty  # by name: inside a block NumPy has another
 
-from specverify.intercept import audit
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.lazy import Truth, elements_of, number
 from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
 from specverify.intercept.unknowns.joined import UNKNOWN
@@ -31,8 +27,6 @@ _ALGEBRA = {"add": "add", "add_any": "add", "sub": "subtract", "mul": "multiply"
 """Primitives by the names of ``algebra``."""
 _CLAMPS = {"max", "min", "clamp"}
 _WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "round": "rint", "sign": "sign"}
-_RELATIONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-              "ne": "not_equal", "lt_to": "less", "le_to": "less_equal", "eq_to": "equal"}  # fmt: skip
 _NUMPY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "add_any": np.add,
@@ -112,17 +106,18 @@ def _of_bits(primitive: str, *elements: Any) -> Any:
 
 def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, elements: tuple[Any, ...]) -> Any:
     if not any(map(is_open, elements)):
-        return _typed(function, dtype, [known(element) for element in elements])
+        return typed(function, dtype, [known(element) for element in elements])
     if dtype == np.bool_ and primitive in _OF_TRUTHS:
         return _OF_TRUTHS[primitive](*elements)
     if primitive == "mul" and all(map(is_count, elements)):
         return Product(elements)
     if primitive in {"add", "add_any"} and all(map(is_count, elements)):
         return Count(elements)
-    return Deferred(lambda: _typed(function, dtype, [known(element) for element in elements]))
+    return Deferred(lambda: typed(function, dtype, [known(element) for element in elements]))
 
 
-def _typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
+def typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
+    """Return what a function of NumPy gives of numbers of a dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(function(*(np.asarray(value).astype(dtype) for value in numbers))).astype(dtype).item()
 
@@ -185,90 +180,7 @@ def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
             return left.rest(int(known(right)))
         if isinstance(left, UNKNOWN) or isinstance(right, UNKNOWN):
             return applied("fmod", number(left), number(right))
-        return Deferred(lambda: _typed(np.fmod, result.dtype, [known(left), known(right)]))
-
-    return each(one, operands, result.shape)
-
-
-def compared(primitive: str) -> Handler:
-    """Return the handler of a comparison: it is answered when it is looked at."""
-    name = _RELATIONS[primitive]
-    smaller, or_equal = {"less": (0, 0), "less_equal": (0, 1), "greater": (1, 0), "greater_equal": (1, 1)}.get(
-        name, (0, 0)
-    )
-
-    def compare(place: str, dtype: Any, left: Any, right: Any) -> Any:
-        if not (is_open(left) or is_open(right)):
-            return int(answered(name, known(left), known(right)))
-        if isinstance(left, UNKNOWN) or isinstance(right, UNKNOWN):
-            return Truth(lambda: int(answered(name, number(left), number(right), place=place)))
-        small, large = (left, right)[:: -1 if smaller else 1]
-        if name not in {"equal", "not_equal"} and isinstance(small, Count) and not is_open(large):
-            return Truth(lambda: int(small.below(known(large) + or_equal)))
-        return Truth(lambda: int(answered(name, known(left), known(right))))
-
-    def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-        for operand in operands:
-            rounding.saw(operand.dtype)
-        return each(partial(compare, audit.place(), operands[0].dtype), operands, result.shape)
-
-    return handler
-
-
-def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    def one(element: Any) -> Any:
-        if isinstance(element, UNKNOWN):
-            return 1
-        return Truth(lambda: int(math.isfinite(known(element))))
-
-    return each(one, operands, result.shape)
-
-
-def _chosen(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``select_n``; which one is looked at where it chooses a random number, else nothing is."""
-
-    def one(which: Any, *cases: Any) -> Any:
-        if not is_open(which):
-            return cases[int(known(which))]
-        if all(case is cases[0] for case in cases) or all(_same(case, cases[0]) for case in cases):
-            return cases[0]
-        if any(isinstance(case, UNKNOWN) for case in cases):
-            return cases[int(known(which))]
-        kind = Truth if all(isinstance(case, (Truth, bool)) or case in (0, 1) for case in cases) else Deferred
-        return kind(lambda: known(cases[int(known(which))]))
-
-    return each(one, operands, result.shape)
-
-
-def _same(left: Any, right: Any) -> bool:
-    plain = not isinstance(left, Deferred) and not isinstance(right, Deferred)
-    return plain and type(left) is type(right) and left == right
-
-
-def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``convert_element_type``: a random number has no digits to lose; a whole part is drawn."""
-    from_dtype, to = operands[0].dtype, result.dtype
-    if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
-        return NotImplemented
-    into_floats, rounding_seen = np.dtype(to).kind not in "biu", rounding.saw
-    rounding_seen(to)
-
-    def one(element: Any) -> Any:
-        if isinstance(element, Bits):
-            return element.converted(to)
-        if isinstance(element, UNKNOWN):
-            if into_floats:
-                return element
-            if to == np.bool_:
-                return Truth(lambda: int(answered("not_equal", element, 0.0)))
-            return Deferred(lambda: int(known(applied("trunc", element))))
-        if not is_open(element):
-            return np.asarray(known(element)).astype(from_dtype).astype(to).item()
-        if from_dtype == np.bool_ or is_count(element):
-            return element
-        if to == np.bool_:
-            return Truth(lambda: int(known(element) != 0))
-        return Deferred(lambda: np.asarray(known(element)).astype(from_dtype).astype(to).item())
+        return Deferred(lambda: typed(np.fmod, result.dtype, [known(left), known(right)]))
 
     return each(one, operands, result.shape)
 
@@ -299,15 +211,11 @@ _AS_THEY_ARE = ("copy", "copy_p", "device_put", "sharding_constraint", "reduce_p
                 "stage", "real", "reshard", "layout_constraint")  # fmt: skip
 HANDLERS: dict[str, Handler] = {
     **{name: arithmetic(name) for name in dict.fromkeys((*_ALGEBRA, *_NUMPY))},
-    **{name: compared(name) for name in _RELATIONS},
     **{name: _whole_part(known_as) for name, known_as in _WHOLE_PARTS.items()},
     **dict.fromkeys(_AS_THEY_ARE, _same_elements),
     "integer_pow": _power_of_integer,
     "clamp": _clamped,
     "rem": _rest,
-    "is_finite": _is_finite,
-    "select_n": _chosen,
-    "convert_element_type": _converted,
     "shift_right_logical": _shifted,
     "bitcast_convert_type": _read_as,
 }

@@ -9,25 +9,26 @@ without a value refuses to be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax._src import core, dtypes
+from jax._src.interpreters import partial_eval
 
 from specverify.intercept.caller import caller
-from specverify.intercept.jax import elementwise, moves, orders
-from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown, is_settled
+from specverify.intercept.jax import choices, elementwise, moves, orders
+from specverify.intercept.jax.inside import DRAWS, draws_inside, halves_inside
+from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown
+from specverify.intercept.jax.loops import LOOPS, Follow
 from specverify.intercept.jax.places import lines_of, of_jax
-from specverify.intercept.unknowns.deferred import known, single
+from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws import rounding
 
-DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform"}
-"""Primitives that make random numbers."""
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
-_INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
 _SAID_ASIDE = {"debug_callback", "debug_print"}
 """What shows numbers and gives none."""
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
@@ -35,9 +36,12 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_ca
           "custom_lin": "jaxpr"}  # fmt: skip
 """Primitives that call a traced function, and where it stands."""
 
+_COMPILED = {"jit", "pjit"}
+"""Those that JAX calls as they are where all is known."""
+
 _run: list[Any] = []
 """The runs that are answered; the last one is asked."""
-_drawing: dict[int, tuple[Any, bool]] = {}
+_HANDLERS = elementwise.HANDLERS | choices.HANDLERS | orders.HANDLERS
 _names: list[str] = []
 """The functions of JAX that are being computed, such as ``_uniform``."""
 
@@ -50,21 +54,19 @@ class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without i
         found = computed(primitive, list(tracers), params)
         return found if primitive.multiple_results else found[0]
 
-    def process_custom_jvp_call(
-        self, primitive: Any, fun: Any, jvp: Any, tracers: Sequence[Any], /, **_: Any
-    ) -> Any:
+    def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
         """Call the function itself."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def process_custom_vjp_call(
-        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Sequence[Any], /, **_: Any
+        self, _primitive: Any, fun: Any, _fwd: Any, _bwd: Any, tracers: Sequence[Any], /, **_: Any
     ) -> Any:
         """Call the function itself."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
-    def process_call(self, primitive: Any, fun: Any, tracers: Sequence[Any], params: Any, /) -> Any:
+    def process_call(self, _primitive: Any, fun: Any, tracers: Sequence[Any], _params: Any, /) -> Any:
         """Call the function itself."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
@@ -79,7 +81,15 @@ TRACE = Answering()
 
 
 def _as_array(value: LazyFloat) -> Lazy:
-    """Return a random number that was taken out of its array as an array again: it meets others of JAX."""
+    """Return a random number of Python as an array: it meets others of JAX.
+
+    Refused while JAX traces a function: what is drawn then is the same in every later call.
+    """
+    if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
+        raise NeedsValue(
+            f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
+            "same in every later call: draw it with a key, or hand it to the function as an argument"
+        )
     return Lazy(TRACE, _aval_of(value), single(value.unknown))
 
 
@@ -99,16 +109,16 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
     open_ones = any(isinstance(operand, Lazy) for operand in operands)
     if name in DRAWS:
         return [_drawn(primitive, operands, parameters)]
-    if open_ones or _draws_inside(parameters):
-        follow = _FOLLOWED.get(name)
-        if name in _CALLS:
-            return _called(parameters[_CALLS[name]], operands)
+    if name in _CALLS and (name not in _COMPILED or open_ones or draws_inside(parameters)):
+        return _called(parameters[_CALLS[name]], operands)
+    if open_ones or draws_inside(parameters):
+        follow = LOOPS.get(name)
         if follow is not None:
-            return follow(operands, parameters)
+            return follow(Follow(_called, _lazy), operands, parameters)
         if open_ones and name in _SAID_ASIDE:
             return []
     if not open_ones:
-        if _draws_inside(parameters):
+        if draws_inside(parameters):
             raise NeedsValue(f"{name} at {caller()} draws random numbers, and is not followed")
         return _by_jax(primitive, operands, parameters)
     return _lazily(primitive, operands, parameters)
@@ -116,7 +126,10 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 def _by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
     found = primitive.bind(*operands, **parameters)
-    return list(found) if primitive.multiple_results else [found]
+    results = list(found) if primitive.multiple_results else [found]
+    for dtype in {*(getattr(each, "dtype", None) for each in results), *halves_inside(parameters)}:
+        rounding.saw(dtype)
+    return results
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
@@ -124,7 +137,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> 
     name = primitive.name
     if name in _DERIVES and holds_unknown(*operands):
         raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
-    several, handler = orders.SEVERAL.get(name), elementwise.HANDLERS.get(name) or orders.HANDLERS.get(name)
+    several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
     results = _results(primitive, operands, parameters)
     found: Any = NotImplemented
     if several is not None:
@@ -168,26 +181,6 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
 
 
 _INNER = {"_where", "clip"}
-
-
-def _draws_inside(parameters: dict[str, Any]) -> bool:
-    """Return whether a function among the parameters of a primitive makes random numbers."""
-    return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
-
-
-def _functions(found: Any) -> Sequence[Any]:
-    return found if isinstance(found, (tuple, list)) else (found,)
-
-
-def _draws(closed: Any) -> bool:
-    jaxpr = getattr(closed, "jaxpr", closed)
-    if not hasattr(jaxpr, "eqns"):
-        return False
-    before = _drawing.get(id(jaxpr))
-    if before is None:
-        found = any(each.primitive.name in DRAWS or _draws_inside(each.params) for each in jaxpr.eqns)
-        before = _drawing[id(jaxpr)] = (jaxpr, found)
-    return before[1]
 
 
 # Functions that JAX has traced
@@ -236,61 +229,3 @@ def _array(value: Any, aval: Any) -> Any:
 
 def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
     return computed(equation.primitive, given, equation.params)
-
-
-def _conditional(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    branches = parameters["branches"]
-    which = min(max(int(_looked_at(operands[0])), 0), len(branches) - 1)
-    return _called(branches[which], operands[1:])
-
-
-def _looked_at(operand: Any) -> Any:
-    return known(operand.elements.item()) if isinstance(operand, Lazy) else np.asarray(operand).item()
-
-
-def _while(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
-    of_condition, of_body = operands[:first], operands[first : first + second]
-    carried = operands[first + second :]
-    while bool(_looked_at(_called(parameters["cond_jaxpr"], [*of_condition, *carried])[0])):
-        carried = _called(parameters["body_jaxpr"], [*of_body, *carried])
-    return carried
-
-
-def _scan(operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    consts, carry, length = parameters["num_consts"], parameters["num_carry"], parameters["length"]
-    fixed, carried, rows = operands[:consts], operands[consts : consts + carry], operands[consts + carry :]
-    order = range(length)[::-1] if parameters["reverse"] else range(length)
-    made: dict[int, list[Any]] = {}
-    for step in order:
-        found = _called(parameters["jaxpr"], [*fixed, *carried, *(_row(each, step) for each in rows)])
-        carried, made[step] = found[:carry], found[carry:]
-    columns = [[made[step][place] for step in range(length)] for place in range(len(parameters["jaxpr"].out_avals) - carry)]
-    avals = parameters["jaxpr"].out_avals[carry:]
-    return [*carried, *(_stacked(column, aval) for column, aval in zip(columns, avals, strict=True))]
-
-
-def _row(operand: Any, step: int) -> Any:
-    if isinstance(operand, Lazy):
-        row = operand.elements[step]
-        return collapsed([_lazy(row if operand.ndim > 1 else single(row), operand.aval)])[0]
-    return jax.lax.index_in_dim(operand, step, keepdims=False)
-
-
-def _stacked(column: list[Any], aval: Any) -> Any:
-    if not column:
-        return jax.numpy.zeros((0, *aval.shape), aval.dtype)
-    if all(map(is_settled, column)):
-        return jax.numpy.stack([concrete(each) for each in column])
-    found = np.empty((len(column), *aval.shape), dtype=object)
-    for place, each in enumerate(column):
-        found[place] = elementwise.elements_of(each) if aval.shape else elementwise.elements_of(each).item()
-    return _lazy(found, aval)
-
-
-_FOLLOWED: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
-    "cond": _conditional,
-    "while": _while,
-    "scan": _scan,
-}
-"""Loops and conditions."""

@@ -32,13 +32,21 @@ MOST = 100_000
 WAY_OUT = "split the key, and draw once from each part"
 
 
+class _Streams(Streams):
+    """The keys that were drawn from; who is given a number as it is gets another one in every run."""
+
+    def told_apart(self, state: Any) -> Any:
+        """Return the key without the run."""
+        return state and state[0][1:]
+
+
 class JaxDraws:
     """Answers the draws of one run."""
 
     def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
-        self._streams = Streams()
+        self._streams = _Streams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}
         self._world = generator_states.start()
         self._given = 0
@@ -63,7 +71,7 @@ class JaxDraws:
             if not by_place:
                 self._in_one_shape(key, (width, shape), f"{call} at {place}")
             for flat, index in enumerate(np.ndindex(shape)):
-                state = (key, flat) if by_place else (key, shape, flat)
+                state = (self._world, key, flat) if by_place else (self._world, key, shape, flat)
                 site = (call, place, *own, *index)
                 found[(*own, *index)] = Bits(self._source(site, state, width), width)
         return found
@@ -84,8 +92,7 @@ class JaxDraws:
 
     def _forced(self, call: str, width: int, shape: tuple[int, ...], count: int) -> Any:
         boundary: Any = self.boundary
-        largest = 1 - 2.0**-min(width, 53)
+        largest = 1 - 2.0 ** -min(width, 53)
         numbers = boundary.several(count, lambda: boundary.uniform(call, largest))
-        words = [min(int(math.floor(u * 2.0**width)), 2**width - 1) for u in numbers]
+        words = [min(math.floor(u * 2.0**width), 2**width - 1) for u in numbers]
         return jax.numpy.asarray(np.array(words, dtype=f"uint{width}").reshape(shape))
-

@@ -154,4 +154,3 @@ def number(element: Any) -> Any:
 
 class Truth(Deferred):
     """An outcome that is 0 or 1."""
-

@@ -52,7 +52,7 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
         more = {key: parameters[key] for key in keep}
         return [jax.lax.scatter(operand, where, updates, parameters["dimension_numbers"], **more)]
     if name == "gather":
-        parameters = {**parameters, "fill_value": None}
+        parameters = {**parameters, "fill_value": 0}
     found = primitive.bind(*operands, **parameters)
     return list(found) if primitive.multiple_results else [found]
 
@@ -76,4 +76,3 @@ def _filler(parameters: dict[str, Any], dtype: Any) -> Any:
         info = np.iinfo(dtype)
         return int(info.max if kind == "u" else info.min)
     return float("nan")
-

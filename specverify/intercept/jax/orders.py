@@ -45,7 +45,7 @@ def _product(row: Sequence[Any], result: Any) -> Any:
         return reduce(partial(applied, "multiply"), map(number, row))
     if not any(map(is_open, row)):
         return _typed_sum(row, result.dtype, np.prod)
-    return Product(row)
+    return Product(row) if all(map(is_count, row)) else Deferred(lambda: _typed_sum(row, result.dtype, np.prod))
 
 
 def _any(row: Sequence[Any], result: Any) -> Any:
@@ -90,6 +90,8 @@ def reduced(make: Make) -> Handler:
     """Return the handler of a reduction over ``axes``."""
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+        if make in (_any, _all) and operands[0].dtype != np.bool_:
+            return NotImplemented
         elements, axes = elements_of(operands[0]), parameters["axes"]
         _refuse_bits(elements)
         kept = [axis for axis in range(elements.ndim) if axis not in axes]
@@ -156,7 +158,7 @@ def _in_turn(row: list[Any]) -> list[Any]:
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):
         raise NeedsValue("random bits are put in an order with something else")
-    return [Continuous(element.source.uniform()) if isinstance(element, Bits) else element for element in row]
+    return [Continuous(element.source.uniform) if isinstance(element, Bits) else element for element in row]
 
 
 def _order(row: list[Any], ranks: range, *, largest: bool) -> tuple[list[Any], list[Any]]:
