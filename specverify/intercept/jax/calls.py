@@ -10,17 +10,19 @@ inside the block (``evaluation``). Bits of one key are one draw (``keys``). A pr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jax._src import core
+from jax._src import core, sharding_impls
 
 from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.jax import evaluation
 from specverify.intercept.jax.keys import JaxDraws
+from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -32,7 +34,7 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
     """
     evaluation._run.append(JaxDraws(draws, forced_uniform))  # noqa: SLF001 - of the room
     try:
-        with core.set_current_trace(evaluation.TRACE):
+        with meshes_set(), core.set_current_trace(evaluation.TRACE):
             yield lambda: core.set_current_trace(evaluation.TRACE)
     except NeedsValue as refusal:
         place = caller(refusal.__traceback__)
@@ -40,6 +42,24 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
         raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
     finally:
         evaluation._run.pop()  # noqa: SLF001 - as above
+
+
+def _is_outside_of_jit() -> bool:
+    """Return what ``trace_state_clean`` does; who sets a mesh in a block is outside of any function that is traced."""
+    asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
+    ours = core.trace_ctx.trace is evaluation.TRACE and asks == sharding_impls.__name__
+    return ours or bool(_TRACE_STATE_CLEAN())
+
+
+_TRACE_STATE_CLEAN = core.trace_state_clean
+
+
+@once
+@contextmanager
+def meshes_set() -> Iterator[None]:
+    """Let ``jax.set_mesh`` be used inside the block."""
+    with replaced(core, {"trace_state_clean": _is_outside_of_jit}):
+        yield
 
 
 def fresh_key() -> Any:

@@ -157,7 +157,8 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> 
 
 
 def _lazy(elements: Any, aval: Any) -> Lazy:
-    return Lazy(TRACE, core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements)
+    alike = tuple(aval.shape) == elements.shape
+    return Lazy(TRACE, aval if alike else core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements)
 
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
@@ -177,7 +178,7 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
     found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
     if not isinstance(found, np.ndarray):
         return found
-    return Lazy(TRACE, core.ShapedArray(found.shape, np.dtype(f"uint{parameters['bit_width']}")), found)
+    return _lazy(found, _results(primitive, operands, parameters)[0])
 
 
 _INNER = {"_where", "clip"}
@@ -190,7 +191,7 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     """Compute a function that was traced; the functions of JAX itself name the draw."""
     jaxpr = getattr(closed, "jaxpr", closed)
     consts = getattr(closed, "consts", ())
-    debug = getattr(jaxpr, "debug_info", None)
+    debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
         _names.append(str(debug.func_name))

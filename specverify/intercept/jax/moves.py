@@ -16,7 +16,7 @@ _PUT = "scatter"
 _TWO = ("pad", "dynamic_update_slice", _PUT)
 
 
-def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> list[Any]:
+def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
     """Return the elements of what comes out of an operation that moves them; ``NotImplemented`` for another one."""
     name = primitive.name
     if name == _PUT:  # what is put stands behind the places
@@ -24,10 +24,11 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
     data = _data(name, operands)
     if data is None:
         return NotImplemented
-    pool, places = [], []
+    pool: list[list[Any]] = []
+    places = []
     for operand in operands[:data]:
         elements = elements_of(operand)
-        first = sum(map(len, pool)) + 1
+        first = sum(len(part) for part in pool) + 1
         places.append(np.arange(first, first + elements.size, dtype=np.int32).reshape(elements.shape))
         pool.append(list(elements.ravel()))
     rest = [concrete(operand) for operand in operands[data:]]
