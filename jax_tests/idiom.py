@@ -1,8 +1,8 @@
 """One way to write a step of a rejection sampler with JAX, right, and the same code with one mistake in it.
 
 ``coin`` decides about one draft, ``count`` about a row of them, ``token`` draws from weights, ``verifier`` is
-everything. The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that stands there once, and
-what is written instead. With ``jitted`` the function is compiled by JAX, as engines have it.
+everything. The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that stands
+there once, and what is written instead. With ``jitted`` the function is compiled by JAX, as engines have it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import jax.numpy as jnp
 class Idiom(NamedTuple):
     """An idiom, and the sampler that is written with it."""
 
+    part: str
+    """``coin``, ``count``, ``token`` or ``verifier``."""
     name: str
     what: str
     """The first line of its docstring."""
@@ -35,12 +37,12 @@ class Idiom(NamedTuple):
     """What cannot be told of it, if the verdict is to be UNKNOWN."""
 
 
-def _part(into: Any, gamma: int, wrong: tuple[str, str], *, jitted: bool = False, unknown: str = "") -> Any:
+def _part(part: str, into: Any, gamma: int, wrong: tuple[str, str], *, jitted: bool = False, unknown: str = "") -> Any:
     def made(function: Any) -> Idiom:
         pair = function, _with(function, *wrong)
         right, twin = (into(jax.jit(each) if jitted else each, function) for each in pair)
         what = (function.__doc__ or "").strip().partition("\n")[0]
-        return Idiom(function.__name__.replace("_", " "), what, right, twin, wrong, gamma, unknown)
+        return Idiom(part, function.__name__.replace("_", " "), what, right, twin, wrong, gamma, unknown)
 
     return made
 
@@ -105,13 +107,13 @@ def _named(verify: Any, told: Any) -> Any:
     return verify
 
 
-coin = partial(_part, _of_coin, 1)
+coin = partial(_part, "coin", _of_coin, 1)
 """``coin(wrong)``: a function of p and q of one draft and a key that returns whether it is kept."""
-count = partial(_part, _of_count, 2)
+count = partial(_part, "count", _of_count, 2)
 """``count(wrong)``: a function of p and q of two drafts and a key that returns how many of them are kept."""
-token = partial(_part, _of_token, 1)
+token = partial(_part, "token", _of_token, 1)
 """``token(wrong)``: a function of weights and a key that returns a token drawn from them."""
-verifier = partial(_part, lambda verify, told: verify, 2)
+verifier = partial(_part, "verifier", lambda verify, told: verify, 2)
 """``verifier(wrong)``: a whole rejection sampler."""
 
 

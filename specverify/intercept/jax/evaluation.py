@@ -19,14 +19,14 @@ from jax._src.interpreters import partial_eval
 
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import choices, elementwise, moves, orders
-from specverify.intercept.jax.inside import DRAWS, draws_inside, halves_inside
+from specverify.intercept.jax.inside import DRAWS, draws_inside
+from specverify.intercept.jax.known import computed_by_jax
 from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown
 from specverify.intercept.jax.loops import LOOPS, Follow
 from specverify.intercept.jax.places import lines_of, of_jax
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.laws import rounding
 
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
 _SAID_ASIDE = {"debug_callback", "debug_print"}
@@ -103,8 +103,8 @@ for _kind in (LazyFloat, LazyInt):
     dtypes.register_canonicalize_value_handler(_kind, _as_array)
 
 
-def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    """Return what a primitive gives."""
+def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
+    """Return what a primitive gives; ``equation`` is where it stands in a traced function, if it does."""
     operands, name = collapsed(operands), primitive.name
     open_ones = any(isinstance(operand, Lazy) for operand in operands)
     if name in DRAWS:
@@ -120,25 +120,17 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
     if not open_ones:
         if draws_inside(parameters):
             raise NeedsValue(f"{name} at {caller()} draws random numbers, and is not followed")
-        return _by_jax(primitive, operands, parameters)
-    return _lazily(primitive, operands, parameters)
+        return computed_by_jax(primitive, operands, parameters, equation)
+    return _lazily(primitive, operands, parameters, equation)
 
 
-def _by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    found = primitive.bind(*operands, **parameters)
-    results = list(found) if primitive.multiple_results else [found]
-    for dtype in {*(getattr(each, "dtype", None) for each in results), *halves_inside(parameters)}:
-        rounding.saw(dtype)
-    return results
-
-
-def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Return what is said of open operands, or what JAX computes when they have been looked at."""
     name = primitive.name
     if name in _DERIVES and holds_unknown(*operands):
         raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
     several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
-    results = _results(primitive, operands, parameters)
+    results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
     found: Any = NotImplemented
     if several is not None:
         found = several(operands, parameters, results)
@@ -153,7 +145,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> 
         raise NeedsValue(
             f"the value of a random number is needed for {name} of JAX, not only a comparison with it, at {caller()}"
         )
-    return _by_jax(primitive, [concrete(operand) for operand in operands], parameters)
+    return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
 
 
 def _lazy(elements: Any, aval: Any) -> Lazy:
@@ -229,4 +221,4 @@ def _array(value: Any, aval: Any) -> Any:
 
 
 def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
-    return computed(equation.primitive, given, equation.params)
+    return computed(equation.primitive, given, equation.params, equation)

@@ -7,6 +7,8 @@ from typing import Any
 
 DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
 """Primitives that make random numbers."""
+CALLS_BACK = "pure_callback"
+"""What calls Python, which may draw as well: it is followed to, and nothing of it is remembered."""
 _INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
 _drawing: dict[int, tuple[Any, bool]] = {}
 """Functions that were looked at, kept so that no other one gets their number."""
@@ -29,7 +31,7 @@ def _draws(closed: Any) -> bool:
         return False
     before = _drawing.get(id(jaxpr))
     if before is None:
-        found = any(each.primitive.name in DRAWS or draws_inside(each.params) for each in jaxpr.eqns)
+        found = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
         before = _drawing[id(jaxpr)] = (jaxpr, found)
     return before[1]
 
