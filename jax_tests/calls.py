@@ -29,15 +29,19 @@ EXAMPLES: dict[str, Example] = {
     "choice": Example(lambda key: random.choice(key, 3, (2,), replace=False, p=P)),
     "exponential": Example(lambda key: jnp.argmin(random.exponential(key, (3,)) / P)),
     "gumbel": Example(lambda key: jnp.argmax(random.gumbel(key, (3,)) + jnp.log(P))),
-    "laplace": Example(lambda key: jnp.digitize(random.laplace(key), jnp.array([-1.0, 0.0])), "a random number of unknown sign"),
-    "logistic": Example(lambda key: jnp.digitize(random.logistic(key), jnp.array([-1.0, 0.0])), "random numbers .* are joined"),
+    "laplace": Example(
+        lambda key: jnp.digitize(random.laplace(key), jnp.array([-1.0, 0.0])), "a random number of unknown sign"
+    ),
+    "logistic": Example(
+        lambda key: jnp.digitize(random.logistic(key), jnp.array([-1.0, 0.0])), "random numbers .* are joined"
+    ),
     "pareto": Example(lambda key: jnp.digitize(random.pareto(key, 2.0), jnp.array([1.2, 2.0]))),
     "permutation": Example(lambda key: random.permutation(key, 3)),
     "rademacher": Example(lambda key: random.rademacher(key, ())),
     "randint": Example(lambda key: random.randint(key, (), -1, 3)),
     "rayleigh": Example(lambda key: jnp.digitize(random.rayleigh(key, 1.0), THIRDS)),
     "weibull_min": Example(lambda key: jnp.digitize(random.weibull_min(key, 1.0, 2.0), THIRDS)),
-    "geometric": Example(lambda key: random.geometric(key, 0.5) < 3, NO_VALUE),
+    "geometric": Example(lambda key: random.geometric(key, 0.5) < 3),
     "triangular": Example(lambda key: random.triangular(key, 0.0, 1.0, 2.0) < 0.5),
     "cauchy": Example(lambda key: random.cauchy(key) < 0, NO_VALUE),
     "normal": Example(lambda key: random.normal(key) < 0, NO_VALUE),

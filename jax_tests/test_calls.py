@@ -1,11 +1,11 @@
-"""Every public function of ``jax.random`` is answered with the law that JAX itself has, or refused, or draws nothing."""
+"""Every public function of ``jax.random`` has the law that samples of it have, or is refused, or draws nothing."""
 
 from __future__ import annotations
 
-import needs_jax  # noqa: F401, I001 - skips the file where JAX is not installed
 from collections import Counter
 
 import jax
+import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 from answers import law_of
@@ -21,7 +21,7 @@ ANSWERED = [name for name, example in EXAMPLES.items() if not example.refused]
 
 
 def test_every_public_function_stands_in_the_table_and_on_the_page():
-    assert PUBLIC == EXAMPLES.keys() | HARMLESS
+    assert EXAMPLES.keys() | HARMLESS == PUBLIC
     assert calls_on_page() == calls_said()
 
 

@@ -1,12 +1,12 @@
-"""What is drawn from a key: the same numbers from the same key, whatever the shape, and nothing that is not followed."""
+"""What is drawn from a key: the same from the same key, whatever the shape, and nothing that is not followed."""
 
 from __future__ import annotations
 
-import needs_jax  # noqa: F401, I001 - skips the file where JAX is not installed
 import threading
 
 import jax
 import jax.numpy as jnp
+import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 from answers import law_of
@@ -54,9 +54,9 @@ def test_one_key_in_two_shapes_is_followed_where_an_element_hangs_on_its_place_a
 def test_one_key_in_two_shapes_is_refused_where_that_is_not_followed(case):
     key = jax.random.key(7, impl="rbg") if case == "another generator" else KEY
     assert law_of(lambda: below(key, 0.25)) == {False: 0.75, True: 0.25}
-    with pytest.raises(NeedsValue, match="in two shapes, by jax.random.uniform at .* split the key"):
-        with jax.threefry_partitionable(case != "another setting"):
-            law_of(lambda: (below(key, 0.25, shape=(3,))[1], below(key, 0.5, shape=(2,))[1]))
+    words = r"in two shapes, by jax.random.uniform at .* split the key"
+    with jax.threefry_partitionable(case != "another setting"), pytest.raises(NeedsValue, match=words):
+        law_of(lambda: (below(key, 0.25, shape=(3,))[1], below(key, 0.5, shape=(2,))[1]))
 
 
 def test_one_key_in_two_widths_is_refused_where_both_are_looked_at():
@@ -129,6 +129,7 @@ def test_a_key_may_hang_on_an_outcome_or_on_a_seed_that_is_drawn():
     seeds = {
         "bits": lambda: jax.random.bits(KEY),
         "randint": lambda: jax.random.randint(KEY, (), 0, 2**31 - 1),
+        "a float": lambda: (jax.random.uniform(KEY) * 1e7).astype(int),
         "NumPy": lambda: np.random.default_rng().integers(2**31),
     }
     for seed in seeds.values():

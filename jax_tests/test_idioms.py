@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-import needs_jax  # noqa: F401, I001 - skips the file where JAX is not installed
 import coins
+import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import pytest
 import tokens
 import verifiers

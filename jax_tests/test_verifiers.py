@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import needs_jax  # noqa: F401, I001 - skips the file where JAX is not installed
 import inspect
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 import verifiers

@@ -7,9 +7,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, Optional
 
 import pytest
+from shipped import BOUNDARY, LAW, REUSE, Shipped
 from sources import functions_of
 
+from reference import Claim
 from reference.tree_layouts import linked_siblings, predicted_tokens
+
+SECONDS = 1200
 
 
 def tpu_inference(*, drafts_are_certain: bool = False, mended: tuple[str, str] | None = None) -> Any:
@@ -30,7 +34,6 @@ def tpu_inference(*, drafts_are_certain: bool = False, mended: tuple[str, str] |
         sample = jax.jit(taken.rejection_sample, static_argnums=5)
         return sample(draft_tokens, lengths, drafted, p[:-1], bonus, True, key=rejection_key)
 
-    verify.__globals__["jax"] = jax
     return verify
 
 
@@ -78,7 +81,6 @@ def sglang_chain() -> Any:
             )  # fmt: skip
         return jnp.where(jnp.arange(slots) < found.accept_lens[0], found.predict, -1)
 
-    verify.__globals__["jax"] = jax
     return verify
 
 
@@ -100,10 +102,51 @@ def sglang_tree() -> Any:
         )  # fmt: skip
         return predicted_tokens(predicts, index[0])
 
-    verify.__globals__["jax"] = jax
     return verify
 
 
 ONE_KEY = ("uniform_key, recover_key = jax.random.split(key)", "uniform_key = recover_key = key")
-TPU_INFERENCE_CERTAIN = partial(tpu_inference, drafts_are_certain=True)
-TPU_INFERENCE_ONE_KEY = partial(tpu_inference, mended=ONE_KEY)
+LOSSLESS = frozenset({Claim.LOSSLESS})
+"""Without pmfs of the drafts a rule accepts less than it could."""
+ROWS = (
+    Shipped(
+        "tpu-inference, `rejection_sample` with the drafts' pmfs",
+        tpu_inference,
+        tpu_inference,
+        dict(form="row"),
+        frozenset({BOUNDARY}),
+        seconds=SECONDS,
+    ),
+    Shipped(
+        "tpu-inference, `rejection_sample` as its runner calls it, without them",
+        partial(tpu_inference, drafts_are_certain=True),
+        tpu_inference,
+        dict(form="row", claims=LOSSLESS),
+        frozenset({BOUNDARY}),
+        seconds=SECONDS,
+    ),
+    Shipped(
+        "the same with pmfs, coins and replacements of one key",
+        partial(tpu_inference, mended=ONE_KEY),
+        tpu_inference,
+        dict(form="row", claims=LOSSLESS),
+        frozenset({LAW, REUSE, BOUNDARY}),
+        seconds=SECONDS,
+    ),
+    Shipped(
+        "sglang-jax, `_verify_rejection_sampling`",
+        sglang_chain,
+        sglang_chain,
+        dict(form="row", claims=LOSSLESS),
+        frozenset({BOUNDARY}),
+        seconds=SECONDS,
+    ),
+    Shipped(
+        "sglang-jax, `tree_speculative_sampling_target_only`",
+        sglang_tree,
+        sglang_tree,
+        dict(form="tree", drafts="top_k"),
+        frozenset({BOUNDARY}),
+        seconds=SECONDS,
+    ),
+)

@@ -10,11 +10,12 @@ import numpy as np
 
 from specverify.intercept import audit
 from specverify.intercept.jax.bits import Bits
-from specverify.intercept.jax.elementwise import Handler, each, is_count
+from specverify.intercept.jax.elementwise import Handler, each, is_count, whole_part
 from specverify.intercept.jax.lazy import Truth, number
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, is_open, known
+from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
@@ -89,7 +90,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
         return element
     if to == np.bool_:
         return Truth(lambda: int(answered("not_equal", element, 0.0)))
-    return Deferred(lambda: int(known(applied("trunc", element))))
+    return element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

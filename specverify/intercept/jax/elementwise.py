@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy import empty  # by name: inside a block NumPy has another
 
+from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
-from specverify.intercept.jax.lazy import Truth, elements_of, number
+from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
@@ -163,13 +165,22 @@ def _clamped(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
 def _whole_part(name: str) -> Handler:
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         def one(element: Any) -> Any:
-            if not is_open(element):
-                return applied(name, known(element))
-            return Deferred(lambda: known(applied(name, number(element))))
+            if isinstance(element, UNKNOWN) and name != "sign":
+                return whole_part(name, element)
+            place = caller()
+            return Deferred(lambda: placed(place, lambda: applied(name, number(element))))
 
         return each(one, operands, result.shape)
 
     return handler
+
+
+def whole_part(name: str, element: Any) -> Any:
+    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
+    low, high = element.ends()
+    place = caller()
+    few = high - low <= MOST_OUTCOMES
+    return Deferred(lambda: placed(place, lambda: applied(name, element))) if few else applied(name, element)
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

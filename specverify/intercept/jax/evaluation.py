@@ -21,7 +21,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax import choices, elementwise, moves, orders
 from specverify.intercept.jax.inside import DRAWS, draws_inside
 from specverify.intercept.jax.known import computed_by_jax
-from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, holds_unknown
+from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
 from specverify.intercept.jax.loops import LOOPS, Follow
 from specverify.intercept.jax.places import lines_of, of_jax
 from specverify.intercept.unknowns.deferred import single
@@ -127,7 +127,7 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Return what is said of open operands, or what JAX computes when they have been looked at."""
     name = primitive.name
-    if name in _DERIVES and holds_unknown(*operands):
+    if name in _DERIVES and has_no_value(*operands):
         raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
     several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
@@ -141,7 +141,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
         found = moves.moved(primitive, operands, parameters, results)
     if found is not NotImplemented:
         return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
-    if holds_unknown(*operands):
+    if has_no_value(*operands):
         raise NeedsValue(
             f"the value of a random number is needed for {name} of JAX, not only a comparison with it, at {caller()}"
         )

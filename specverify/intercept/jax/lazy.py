@@ -8,7 +8,7 @@ given out as a float that has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,11 +17,13 @@ from jax._src import core
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept import float_calls
+from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
+from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
-from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 
 
 class Lazy(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
@@ -134,6 +136,16 @@ def holds_unknown(*operands: Any) -> bool:
     )
 
 
+def has_no_value(*operands: Any) -> bool:
+    """Return whether an operand holds a random number that is no seed, of which one may be given."""
+    return any(
+        isinstance(element, UNKNOWN) and not (isinstance(element, Continuous) and is_whole(element))
+        for operand in operands
+        if isinstance(operand, Lazy)
+        for element in operand.elements.flat
+    )
+
+
 def concrete(value: Any) -> Any:
     """Return an operand as JAX knows it, every element looked at; refuses random numbers without a value."""
     if not isinstance(value, Lazy):
@@ -154,3 +166,11 @@ def number(element: Any) -> Any:
 
 class Truth(Deferred):
     """An outcome that is 0 or 1."""
+
+
+def placed(place: str, ask: Callable[[], Any]) -> Any:
+    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
+    try:
+        return ask()
+    except NeedsValue as refused:
+        raise NeedsValue(f"{refused}, at {place}") from None

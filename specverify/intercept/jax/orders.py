@@ -14,7 +14,7 @@ from specverify.intercept.block import tried
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
-from specverify.intercept.jax.lazy import Truth, elements_of, number
+from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Continuous, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
@@ -66,7 +66,7 @@ def _extreme(row: Sequence[Any], result: Any, *, largest: bool) -> Any:
 
 def _place_of_extreme(row: Sequence[Any], result: Any, *, largest: bool) -> Any:
     place = caller()
-    return Deferred(lambda: _placed(place, lambda: _winner(row, largest=largest, place=place)))
+    return Deferred(lambda: placed(place, lambda: _winner(row, largest=largest, place=place)))
 
 
 def _winner(row: Sequence[Any], *, largest: bool, place: str) -> int:
@@ -76,14 +76,6 @@ def _winner(row: Sequence[Any], *, largest: bool, place: str) -> int:
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
     values = np.array([known(element) for element in row])
     return int(values.argmax() if largest else values.argmin())
-
-
-def _placed(place: str, ask: Callable[[], Any]) -> Any:
-    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
-    try:
-        return ask()
-    except NeedsValue as refused:
-        raise NeedsValue(f"{refused}, at {place}") from None
 
 
 def reduced(make: Make) -> Handler:
@@ -171,7 +163,7 @@ def _order(row: list[Any], ranks: range, *, largest: bool) -> tuple[list[Any], l
     entries = [number(element) for element in row]
 
     def ask(rank: int) -> int:
-        return int(_placed(place, lambda: _ranked(entries, rank, place, largest=largest)))
+        return int(placed(place, lambda: _ranked(entries, rank, place, largest=largest)))
 
     places = [Deferred(partial(ask, rank)) for rank in ranks]
     return places, [_value(entries, rank, largest=largest) for rank in ranks]
