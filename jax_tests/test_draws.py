@@ -181,3 +181,25 @@ def test_nothing_is_left_behind():
     assert float(jax.random.uniform(KEY)) == before
     assert isinstance(jax.jit(below)(KEY, 0.25), jax.Array)
     assert type(jax.jit(below)(KEY, 0.25)) is type(KEY)
+
+
+def test_what_is_known_is_computed_as_jax_does_whatever_was_computed_before():
+    def found():
+        numbers = [1, 1.0, True, np.float32(1), np.ones(1, np.float32), np.int8(1), jnp.ones(2), jnp.ones((2, 1)), -0.0]
+        sums = [jnp.add(number, 1) for number in numbers]
+        return [(each.dtype, each.weak_type, each.shape, np.asarray(each).tobytes()) for each in sums]
+
+    expected = found()
+    for _ in range(2):
+        with answered_everywhere(Sampled(0)):
+            assert found() == expected
+
+
+def test_arrays_that_a_function_is_given_for_good_are_not_those_that_are_remembered():
+    given_away = jax.jit(lambda values: values * 2, donate_argnums=0)
+
+    def program():
+        return given_away(jnp.arange(3) + 1)[jax.random.categorical(KEY, jnp.log(WEIGHTS))]
+
+    for _ in range(2):
+        assert law_of(program) == {2: pytest.approx(0.5), 4: pytest.approx(0.25), 6: pytest.approx(0.25)}

@@ -109,7 +109,8 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
     open_ones = any(isinstance(operand, Lazy) for operand in operands)
     if name in DRAWS:
         return [_drawn(primitive, operands, parameters)]
-    if name in _CALLS and (name not in _COMPILED or open_ones or draws_inside(parameters)):
+    gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
+    if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
         return _called(parameters[_CALLS[name]], operands)
     if open_ones or draws_inside(parameters):
         follow = LOOPS.get(name)

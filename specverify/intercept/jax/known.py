@@ -69,8 +69,10 @@ def _told(operand: Any) -> Hashable | None:
     if id(operand) in _ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
-        return str(np.asarray(operand).dtype), np.asarray(operand).tobytes()
-    return None if (found := _standing_for(operand)) is operand and id(found) not in _ours else id(found)
+        found = np.asarray(operand)
+        return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
+    found = _standing_for(operand)
+    return id(found) if id(found) in _ours else None
 
 
 def _standing_for(array: Any) -> Any:
