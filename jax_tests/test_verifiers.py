@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ import verifiers
 from verdicts import said
 
 from specverify.base.verdict import Status
+from specverify.intercept import caller, probe
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
 from specverify.subjects.keys import keyed
@@ -115,6 +118,24 @@ def test_numbers_that_are_made_of_the_words_of_a_key_are_no_draws_and_leave_it_u
     assert "not a function of the draws that are answered" in verdict.statement
 
 
+@pytest.fixture
+def unknown_version(monkeypatch):
+    remembered = (caller.is_ours_or_answered, caller._foreign_name, probe._is_other_library)
+    for function in remembered:
+        function.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setitem(sys.modules, "specverify.intercept.jax.calls", None)
+        yield
+    for function in remembered:
+        function.cache_clear()
+
+
+def test_draws_of_a_version_that_is_not_known_are_named(unknown_version):
+    with probe.probed() as found, answered_everywhere(Tape(0)):
+        jax.random.uniform(jax.random.PRNGKey(0))
+    assert any("uniform at test_verifiers.py:" in line for line in found().unanswered)
+
+
 def with_normal_noise(p, q, draft_tokens, key):
     return jnp.argmax(jnp.log(p[0]) + jax.random.normal(key, p[0].shape))[None]
 
@@ -125,3 +146,11 @@ def test_noise_that_is_not_followed_leaves_it_unknown_by_line_with_a_way_out():
     assert verdict.status is Status.UNKNOWN
     assert f"erf_inv of JAX, not only a comparison with it, at test_verifiers.py:{line}" in verdict.statement
     assert "only sampled: see samples_fit_law" in verdict.statement
+
+
+def test_the_example_of_the_page_is_executed_and_holds():
+    block = (Path(__file__).parent.parent / "docs/jax.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
+    scope = {}
+    exec(compile(block, "my_verifier.py", "exec"), scope)
+    for check in ("law_is_target", "support_at_boundary_draws"):
+        assert said(scope["verify"], check, shares=12).status is Status.HOLDS

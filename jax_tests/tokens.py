@@ -7,6 +7,11 @@ import jax.numpy as jnp
 from idiom import token
 
 
+def last_of(weights):
+    """The last token that can be drawn: where rounding leaves a little above all partial sums."""
+    return jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0))
+
+
 @token(wrong=("jnp.log(weights)", "weights"), jitted=True)
 def categorical(weights, key):
     """``categorical`` of the logarithms."""
@@ -35,7 +40,7 @@ def gumbel_noise_by_hand(weights, key):
 @token(wrong=("jnp.argmin(", "jnp.argmax("), jitted=True)
 def exponential_race(weights, key):
     """Exponential clocks over weights: the first one rings."""
-    return jnp.argmin(jax.random.exponential(key, weights.shape) / weights)
+    return jnp.argmin(jnp.where(weights > 0, jax.random.exponential(key, weights.shape) / weights, jnp.inf))
 
 
 @token(wrong=("weights / (", "weights ** 2 / ("), jitted=True)
@@ -47,7 +52,7 @@ def weights_over_noise(weights, key):
 @token(wrong=("** (1 / weights)", "* weights"), jitted=True)
 def powers_of_uniforms(weights, key):
     """A race of powers."""
-    return jnp.argmax(jax.random.uniform(key, weights.shape) ** (1 / weights))
+    return jnp.argmax(jnp.where(weights > 0, jax.random.uniform(key, weights.shape) ** (1 / weights), -1.0))
 
 
 @token(wrong=("u * cdf[-1]", "u"), jitted=True)
@@ -67,7 +72,8 @@ def looked_up_by_comparing_all(weights, key):
 @token(wrong=("cdf <= u", "cdf > u"), jitted=True)
 def counted(weights, key):
     """How many partial sums are not above it."""
-    cdf = jnp.cumsum(weights) / weights.sum()
+    cdf = jnp.cumsum(weights)
+    cdf /= cdf[-1]
     u = jax.random.uniform(key)
     return (cdf <= u).sum()
 
@@ -75,7 +81,8 @@ def counted(weights, key):
 @token(wrong=("cdf > u", "cdf > 1 - u ** 2"), jitted=True)
 def first_above(weights, key):
     """``argmax`` of the comparisons."""
-    cdf = jnp.cumsum(weights) / weights.sum()
+    cdf = jnp.cumsum(weights)
+    cdf /= cdf[-1]
     u = jax.random.uniform(key, (1,))
     return jnp.argmax(cdf > u)
 
@@ -100,14 +107,14 @@ def plain_scan(weights, key):
         so_far += weight
         if u < so_far:
             return place
-    return len(weights) - 1
+    return last_of(weights)
 
 
 @token(wrong=("state[1] <= u", "state[1] > u"), jitted=True)
 def while_loop(weights, key):
     """``lax.while_loop`` over the partial sums."""
     u = jax.random.uniform(key) * weights.sum()
-    end = weights.shape[0] - 1
+    end = last_of(weights)
 
     def body(state):
         place, so_far = state
@@ -146,7 +153,8 @@ def batch_of_one(weights, key):
 @token(wrong=("one_hot.cumsum()", "one_hot"), jitted=True)
 def one_hot_of_the_cell(weights, key):
     """A one-hot row of the cell, and the place of its True."""
-    edges = jnp.concatenate([jnp.zeros(1), jnp.cumsum(weights)]) / weights.sum()
+    edges = jnp.concatenate([jnp.zeros(1), jnp.cumsum(weights)])
+    edges /= edges[-1]
     u = jax.random.uniform(key)
     one_hot = (edges[:-1] <= u) & (u < edges[1:])
     return weights.shape[0] - one_hot.cumsum().sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from idiom import verifier
+from idiom import owed, verifier
 
 
 def ratios(p, q, draft_tokens):
@@ -67,13 +67,13 @@ def while_loop(p, q, draft_tokens, key):
         return jax.random.uniform(jax.random.fold_in(key, count)) < ratio[jnp.minimum(count, gamma - 1)]
 
     count = jax.lax.while_loop(lambda n: (n < gamma) & kept(n), lambda n: n + 1, 0)
-    left = jnp.maximum(p[jnp.minimum(count, gamma)] - jnp.append(q, q[-1:], 0)[count], 0)
+    left = owed(p[count], jnp.append(q, q[-1:], 0)[count])
     token = jax.random.categorical(jax.random.fold_in(key, 99), jnp.log(jnp.where(count < gamma, left, p[gamma])))
     row = jnp.where(jnp.arange(gamma + 1) < count, jnp.append(draft_tokens, 0), -1)
     return jax.lax.dynamic_update_slice(row, token[None], (count,))
 
 
-@verifier(wrong=("p[place] - q[place]", "p[place] - q[0]"))
+@verifier(wrong=("owed(p[place], q[place])", "owed(p[place], q[0])"))
 def plain_loop(p, q, draft_tokens, key):
     """A loop of Python with ``if``, a part of the key for each decision."""
     emitted = []
@@ -82,7 +82,7 @@ def plain_loop(p, q, draft_tokens, key):
         if jax.random.uniform(coin_key) < p[place, draft] / q[place, draft]:
             emitted.append(draft)
             continue
-        left = jnp.maximum(p[place] - q[place], 0)
+        left = owed(p[place], q[place])
         return [*emitted, jax.random.choice(token_key, len(left), p=left / left.sum())]
     return [*emitted, jax.random.choice(key, len(p[-1]), p=p[-1])]
 

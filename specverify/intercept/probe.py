@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from specverify.intercept.aside import is_aside
-from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
+from specverify.intercept.caller import caller, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
@@ -140,7 +140,9 @@ def _module_of(function: Any, owner: Any) -> str:
 
 def _is_native(module: str) -> bool:
     top = module.partition(".")[0]
-    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch", "jax", "jaxlib"}
+    if jax_is_answered() and top in {"jax", "jaxlib"}:
+        return False
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
     file = getattr(sys.modules.get(module), "__file__", None)
     return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
 
@@ -148,4 +150,6 @@ def _is_native(module: str) -> bool:
 @cache
 def _is_other_library(filename: str) -> bool:
     path = Path(filename)
+    if "jax" in path.parts and not jax_is_answered() and "random" in {path.stem, path.parent.name}:
+        return True
     return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)
