@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import needs_jax  # noqa: F401 - it skips the file where JAX is not installed
+
+# isort: split
 from collections import Counter
 
 import jax
-import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 from answers import law_of

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import needs_jax  # noqa: F401 - it skips the file where JAX is not installed
+
+# isort: split
 import threading
 
 import jax
 import jax.numpy as jnp
-import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 from answers import law_of

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import needs_jax  # noqa: F401, I001 - skips the file where JAX is not installed
+import needs_jax  # noqa: F401 - it skips the file where JAX is not installed
+
+# isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np

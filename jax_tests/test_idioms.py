@@ -6,10 +6,12 @@ check, in a share of the scenarios. ``jax_page.py`` writes the table.
 
 from __future__ import annotations
 
+import needs_jax  # noqa: F401 - it skips the file where JAX is not installed
+
+# isort: split
 from functools import partial
 
 import coins
-import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import pytest
 import tokens
 import verifiers

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import needs_jax  # noqa: F401 - it skips the file where JAX is not installed
+
+# isort: split
 import inspect
 import sys
 from functools import partial
@@ -9,7 +12,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import needs_jax  # noqa: F401 - skips the file where JAX is not installed
 import numpy as np
 import pytest
 import verifiers
