@@ -97,6 +97,7 @@ def test_the_numbers_at_an_end_are_those_that_jax_makes_of_its_bits():
         (lambda: jax.lax.rng_uniform(0.0, 1.0, ()) < 0.5, "rng_uniform of JAX at test_draws.py"),
         (lambda: jnp.sin(jax.random.uniform(KEY)) < 0.5, "needed for sin of JAX.* at test_draws.py"),
         (lambda: jax.jit(jnp.sin)(jax.random.uniform(KEY)) < 0.5, "needed for sin of JAX.* at test_draws.py"),
+        (lambda: below(KEY, 0.5, shape=(100_001,))[0], "draws 100001 random numbers.*at a smaller vocabulary"),
         (lambda: traced_with_numpy(0.5), "of another library is used at test_draws.py:.* while JAX traces a function"),
         (lambda: jax.random.PRNGKey(jax.random.uniform(KEY).view(int)), "bitcast_convert_type of JAX.* test_draws.py"),
     ],

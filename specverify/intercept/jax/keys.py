@@ -62,7 +62,10 @@ class JaxDraws:
         if self.boundary is not None:
             return self._forced(call, width, (*keys.shape, *shape), count)
         if count > MOST:
-            raise NeedsValue(f"{call} at {caller()} draws {count} random numbers, more than are followed of JAX")
+            raise NeedsValue(
+                f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
+                "examine it at a smaller vocabulary"
+            )
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
         found = empty((*keys.shape, *shape), dtype=object)
