@@ -206,3 +206,13 @@ def test_arrays_that_a_function_is_given_for_good_are_not_those_that_are_remembe
 
     for _ in range(2):
         assert law_of(program) == {2: pytest.approx(0.5), 4: pytest.approx(0.25), 6: pytest.approx(0.25)}
+
+
+def test_an_outcome_that_was_looked_at_has_the_type_that_jax_gives_it():
+    def program():
+        chosen = jnp.where(below(KEY, 0.5), 1.0, 2.0)
+        assert chosen in (1, 2)
+        return (chosen + jnp.ones(1, jnp.bfloat16)).dtype == jnp.bfloat16, chosen.weak_type
+
+    assert program() == (True, True)
+    assert law_of(program) == {(True, True): 1.0}

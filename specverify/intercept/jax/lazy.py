@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import core
+from jax._src.lax.lax import _convert_element_type
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept import float_calls
@@ -56,7 +57,7 @@ class Lazy(core.Tracer):  # type: ignore[misc]  # jax is looked at without its t
         if named:
             return jax.numpy.reshape(self, *shape, **named)
         found = self.elements.reshape(*shape)
-        return Lazy(self._trace, self.aval.update(shape=found.shape), found)
+        return Lazy(self._trace, core.ShapedArray(found.shape, self.dtype, self.aval.weak_type), found)
 
     def _looked_at(self) -> np.ndarray[Any, Any]:
         found = empty(self.elements.shape, dtype=object)
@@ -151,7 +152,8 @@ def concrete(value: Any) -> Any:
     if not isinstance(value, Lazy):
         return value
     numbers = [known(element) for element in value.elements.flat]
-    return jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
+    found = jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
+    return _convert_element_type(found, value.dtype, weak_type=True) if value.aval.weak_type else found
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:
