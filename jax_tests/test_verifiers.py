@@ -21,8 +21,10 @@ from specverify.base.verdict import Status
 from specverify.intercept import caller, probe
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
+from specverify.subjects.arrays import arrays_of
 from specverify.subjects.keys import keyed
 from specverify.subjects.libraries import names_library
+from specverify.subjects.verifier import _attempt
 
 RIGHT = verifiers.vectorised.right
 
@@ -40,7 +42,11 @@ def compiled(p, q, draft_tokens, rng, options=None):
     return rng + jnp.zeros_like(rng)
 
 
-@pytest.mark.parametrize("verify", [given_first, given_by_name, compiled])
+def handed_on(p, q, draft_tokens, key):
+    return given_first(key, p, q, draft_tokens)
+
+
+@pytest.mark.parametrize("verify", [given_first, given_by_name, compiled, handed_on])
 def test_a_key_is_given_to_who_takes_one_and_another_one_in_every_call_and_run(verify):
     called, keys = keyed(verify), []
     assert not {"key", "rng", "rng_key"} & set(inspect.signature(called).parameters)
@@ -75,6 +81,17 @@ def test_which_functions_mention_jax():
 def with_arrays_of_jax(p, q, draft_tokens, key):
     assert isinstance(p, jax.Array)
     return RIGHT(p.at[0].get(), q, draft_tokens, key) if p.ndim > 2 else RIGHT(p, q, draft_tokens, key)
+
+
+def calls_what_wants_arrays_of_jax(p, q, draft_tokens, key):
+    return with_arrays_of_jax(p, q, draft_tokens, key)
+
+
+def test_who_does_not_run_on_arrays_of_numpy_is_given_those_of_jax():
+    given = {"p": np.ones((2, 2)) / 2, "q": np.ones((1, 2)) / 2, "draft_tokens": np.array([1])}
+    for verify in (with_arrays_of_jax, calls_what_wants_arrays_of_jax):
+        arrays = arrays_of(keyed(verify), _attempt)(given)
+        assert all(isinstance(array, jax.Array) for array in arrays)
 
 
 def test_a_right_verifier_holds_and_nothing_of_it_is_unanswered():

@@ -23,7 +23,7 @@ from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given
-from specverify.subjects.libraries import names_library
+from specverify.subjects.libraries import imported_beside, names_library
 from specverify.subjects.seeded import seeded
 
 BareVerifier = Callable[..., Any]
@@ -59,11 +59,22 @@ def _begins_otherwise(_: Given) -> tuple[Any, ...]:
 
 def _chosen(verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]]) -> Convert:
     """Return what makes the arrays; ``answers`` gets what came out of the calls with each kind of them."""
-    if "jax" in sys.modules and names_library(verify, "jax") and _failure(verify, attempt, _in_jax, answers) is None:
+    named = "jax" in sys.modules and names_library(verify, "jax")
+    if named and _failure(verify, attempt, _in_jax, answers) is None:
         return _in_jax
     first = _failure(verify, attempt, _in_numpy, answers)
+    beside = first is not None and "jax" in sys.modules and imported_beside(verify, "jax")
+    if beside and _failure(verify, attempt, _in_jax, answers) is None:
+        return _in_jax
     if first is None or "torch" not in sys.modules or not (names_library(verify, "torch") or _about_arrays(first)):
         return _in_numpy
+    return _numpy_or_torch(verify, attempt, answers, first)
+
+
+def _numpy_or_torch(
+    verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], first: Exception
+) -> Convert:
+    """Return what makes the arrays where ``first`` was raised with those of NumPy."""
     second, single = (_failure(verify, attempt, convert, answers) for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given

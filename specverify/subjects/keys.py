@@ -1,8 +1,8 @@
 """Verifiers that take a key of JAX: each call is given a fresh one.
 
-A parameter called ``key``, ``rng``, ``rng_key`` or ``prng_key`` that must be given, of a function whose module has
-imported jax, gets what ``jax.random.PRNGKey`` makes: another key in every call and in every run, as an engine does that
-splits its key before each round.
+A parameter called ``key``, ``rng_key`` or ``prng_key`` that must be given, of a function whose module has imported
+jax, or ``rng`` of one whose code names jax, gets what ``jax.random.PRNGKey`` makes: another key in every call and in
+every run, as an engine does that splits its key before each round.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from specverify.subjects.libraries import names_library
+from specverify.subjects.libraries import imported_beside, names_library
 
 NAMES = ("key", "rng", "rng_key", "prng_key")
 
 
 def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
     """Return a verifier that is called without a key, if it takes one; else itself."""
-    if "jax" not in sys.modules or not names_library(verify, "jax"):
+    if "jax" not in sys.modules or not (names_library(verify, "jax") or imported_beside(verify, "jax")):
         return verify
     try:
         signature = inspect.signature(verify)
@@ -36,6 +36,8 @@ def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
     if len(found) != 1:
         return verify
     place, name = found[0], taken[found[0]].name
+    if name == "rng" and not names_library(verify, "jax"):  # it may be a generator of NumPy
+        return verify
     by_name = taken[place].kind is inspect.Parameter.KEYWORD_ONLY
 
     @wraps(verify)

@@ -14,12 +14,23 @@ def names_library(function: Callable[..., Any], library: str) -> bool:
     """Return whether the code of a function itself mentions a library, or something that comes from there."""
     if _comes_from(function, library, by_type=True):
         return True
-    function = inspect.unwrap(function)
-    while isinstance(function, partial):
-        function = inspect.unwrap(function.func)
+    function = _innermost(function)
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     scope = getattr(function, "__globals__", {})
     return any(name == library or _comes_from(scope.get(name), library) for name in _names(code))
+
+
+def imported_beside(function: Callable[..., Any], library: str) -> bool:
+    """Return whether the module of a function has imported a library."""
+    scope = getattr(_innermost(function), "__globals__", {})
+    return any(isinstance(value, ModuleType) and _comes_from(value, library) for value in scope.values())
+
+
+def _innermost(function: Callable[..., Any]) -> Any:
+    found: Any = inspect.unwrap(function)
+    while isinstance(found, partial):
+        found = inspect.unwrap(found.func)
+    return found
 
 
 def _names(code: CodeType | None) -> Iterator[str]:
