@@ -61,6 +61,13 @@ def stats(session: nox.Session) -> None:
 
 
 @nox.session
+def jax(session: nox.Session) -> None:
+    """Run the tests of verifiers in JAX, on the CPU and without torch; --thorough behind -- runs all of their cases."""
+    install(session, "jax", "dev")
+    session.run("pytest", "jax_tests", *session.posargs, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"})
+
+
+@nox.session
 def kernels(session: nox.Session) -> None:
     """Examine vLLM's and SGLang's kernels: compiled where there is a GPU, under Triton's interpreter where not."""
     install(session, "torch", "dev")

@@ -123,7 +123,17 @@ SOURCES = {
         "apple/ml-recurrent-drafter", "bd8586bb9bbfa761644c36f932a0cd1eb3f1cdf9", ("recurrent_drafting",)
     ),
     "nano-PEARL": Source("smart-lty/nano-PEARL", "cacb75d7463bd5300b01a745d7a9c3ea9ecd5851", ("nano_pearl",)),
+    "sglang-jax": Source(
+        "sgl-project/sglang-jax",
+        "cddbf6f1cc33cbdd453bd8f36ff7051cf46ca176",
+        ("python/sgl_jax/srt/kernels/speculative", "python/sgl_jax/srt/speculative"),
+    ),
     "specexec": Source("yandex-research/specexec", "c7f24b32638dcbb0ef2d1176719980631730c4e8", ("specdec",)),
+    "tpu-inference": Source(
+        "vllm-project/tpu-inference",
+        "b8692ff01fa191343836996c27a39dc95f008b88",
+        ("tpu_inference/layers/jax/sample",),
+    ),
     "vllm-0.6.5": Source("vllm-project/vllm", "v0.6.5", ("vllm/model_executor/layers",)),
     "vllm-0.8.0": Source("vllm-project/vllm", "v0.8.0", ("vllm/model_executor/layers", "vllm/v1")),
     "vllm-0.33.0": Source("vllm-project/vllm", "v0.33.0", ("vllm/v1/sample",)),

@@ -13,6 +13,7 @@ from typing import Any
 
 import chains
 import decoders
+import jax_verifiers
 import public_loops
 import pytest
 import reseeded_loops
@@ -184,6 +185,7 @@ SHIPPED = (
     Shipped("shreyansh26, `speculative_sampling`", lambda: decoders.shreyansh, decoders.shreyansh, engine=True),
     *public_loops.ROWS,
     *reseeded_loops.ROWS,
+    *jax_verifiers.ROWS,
 )
 
 

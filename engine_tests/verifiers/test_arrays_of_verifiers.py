@@ -18,7 +18,8 @@ from specverify.base.verdict import Status
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.subjects import verifier
-from specverify.subjects.arrays import arrays_of, names_torch
+from specverify.subjects.arrays import arrays_of
+from specverify.subjects.libraries import names_library
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
 
@@ -182,11 +183,11 @@ def test_the_error_that_is_shown_is_the_verifiers_own(verify, said):
 
 
 def test_names_of_torch_are_found_in_the_code_and_not_in_its_module():
-    assert names_torch(local_import)
-    assert names_torch(with_aliases)
-    assert names_torch(Sampler.__call__) is False, "it names another function"
-    assert not names_torch(numpy_error), "its module imports torch"
-    assert not names_torch(len)
+    assert names_library(local_import, "torch")
+    assert names_library(with_aliases, "torch")
+    assert names_library(Sampler.__call__, "torch") is False, "it names another function"
+    assert not names_library(numpy_error, "torch"), "its module imports torch"
+    assert not names_library(len, "torch")
 
 
 ALONE = """

@@ -22,7 +22,7 @@ from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Ta
 REPLAYS_OF_A_PATH = 4
 MISS = 1e-3
 WAY_OUT = (
-    "pass the generator in or use torch, NumPy or random, whose draws are answered; or let samples decide "
+    "pass the generator in or use torch, NumPy, JAX or random, whose draws are answered; or let samples decide "
     "(sampled=True, or the check samples_agree)"
 )
 CARRIED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -28,14 +28,14 @@ _WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "hol
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
-    """Answer the random calls of ``random``, NumPy and, if it has been imported, torch, in all threads.
+    """Answer the random calls of ``random``, NumPy and, if they have been imported, torch and JAX, in all threads.
 
     ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
     forced_uniform = boundary_of(forced_uniform)
-    torch = "torch" in sys.modules
+    torch, jax = ("torch" in sys.modules, "jax" in sys.modules)
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
@@ -45,7 +45,8 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         numpy_answered_by(asked, forced_uniform),
         aliases_answered(),
         _torch_answered_by(asked, forced_uniform) if torch else nullcontext(nullcontext()) as mode,
-        threads_enter(block, lambda: mode),
+        _jax_answered_by(asked, forced_uniform) if jax else nullcontext(nullcontext) as trace,
+        threads_enter(block, lambda: _both(mode, trace())),
         math_answers(),
         lookups_at_large(),
         arrays_answer(),
@@ -57,10 +58,11 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
                 place = caller(error.__traceback__)
                 raise NeedsValue(f"{error}: compare the random number itself ({place})") from error
             raise
-        if not torch and "torch" in sys.modules:
-            raise NeedsValue(
-                "torch was imported in the middle of a run, after it had begun unanswered: import it before"
-            )
+        for library, answered in (("torch", torch), ("jax", jax)):
+            if not answered and library in sys.modules:
+                raise NeedsValue(
+                    f"{library} was imported in the middle of a run, after it had begun unanswered: import it before"
+                )
 
 
 class Unanswered:
@@ -77,6 +79,23 @@ class Unanswered:
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
         with nobody_answers():
             return self._draws.categorical(pmf, site)
+
+
+@contextmanager
+def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) -> Iterator[None]:
+    with one, other:
+        yield
+
+
+def _jax_answered_by(
+    draws: Draws, forced_uniform: Boundary | None
+) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
+    """Answer JAX; yields what makes that which another thread enters."""
+    try:
+        from specverify.intercept.jax.calls import answered_by  # noqa: PLC0415 - jax is there already
+    except (ImportError, AttributeError):  # another version, whose draws are not answered: the probe tells of them
+        return nullcontext(nullcontext)
+    return answered_by(draws, forced_uniform)
 
 
 @contextmanager

@@ -21,12 +21,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from specverify.intercept.aside import is_aside
-from specverify.intercept.caller import caller, is_ours_or_answered, standard_library
+from specverify.intercept.caller import caller, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
 _SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
-_OTHER_LIBRARIES = {("jax", "random.py"), ("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
+_OTHER_LIBRARIES = {("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
                     ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
 """Libraries with random numbers of their own that are not answered: a folder and a file in it."""
 _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
@@ -140,6 +140,8 @@ def _module_of(function: Any, owner: Any) -> str:
 
 def _is_native(module: str) -> bool:
     top = module.partition(".")[0]
+    if jax_is_answered() and top in {"jax", "jaxlib"}:
+        return False
     known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
     file = getattr(sys.modules.get(module), "__file__", None)
     return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
@@ -148,4 +150,6 @@ def _is_native(module: str) -> bool:
 @cache
 def _is_other_library(filename: str) -> bool:
     path = Path(filename)
+    if "jax" in path.parts and not jax_is_answered() and "random" in {path.stem, path.parent.name}:
+        return True
     return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)

@@ -1,21 +1,19 @@
-"""The arrays that a verifier computes with, NumPy's or torch's, found out by calling it.
+"""The arrays that a verifier computes with, NumPy's, torch's or JAX's, found out by calling it.
 
-NumPy arrays come first. Tensors are tried where it raises with those and where its code names torch, or its error is
-about the kind of an array; any other error is its own, and it is given NumPy arrays so that the checks show it. Where
-it raises with both, it is given what its error is not about, or what its code names. Tensors are float64; where it
-raises with those and not with float32, as code may that mixes them with ``torch.rand``, they are float32.
+Arrays of JAX come first where its code names jax and it runs on them, else NumPy arrays. Tensors are tried where it
+raises with those and where its code names torch, or its error is about the kind of an array; any other error is its
+own, and it is given NumPy arrays so that the checks show it. Where it raises with both, it is given what its error is
+not about, or what its code names. Tensors are float64; where it raises with those and not with float32, as code may
+that mixes them with ``torch.rand``, they are float32.
 """
 
 from __future__ import annotations
 
-import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
-from itertools import chain
-from types import CodeType, ModuleType
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given
+from specverify.subjects.libraries import imported_beside, names_library
 from specverify.subjects.seeded import seeded
 
 BareVerifier = Callable[..., Any]
@@ -68,9 +67,22 @@ def _begins_otherwise(_: Given) -> tuple[Any, ...]:
 
 def _chosen(verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]]) -> Convert:
     """Return what makes the arrays; ``answers`` gets what came out of the calls with each kind of them."""
+    named = "jax" in sys.modules and names_library(verify, "jax")
+    if named and _failure(verify, attempt, _in_jax, answers) is None:
+        return _in_jax
     first = _failure(verify, attempt, _in_numpy, answers)
-    if first is None or "torch" not in sys.modules or not (names_torch(verify) or _about_arrays(first)):
+    beside = first is not None and "jax" in sys.modules and imported_beside(verify, "jax")
+    if beside and _failure(verify, attempt, _in_jax, answers) is None:
+        return _in_jax
+    if first is None or "torch" not in sys.modules or not (names_library(verify, "torch") or _about_arrays(first)):
         return _in_numpy
+    return _numpy_or_torch(verify, attempt, answers, first)
+
+
+def _numpy_or_torch(
+    verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], first: Exception
+) -> Convert:
+    """Return what makes the arrays where ``first`` was raised with those of NumPy."""
     second, single = (_failure(verify, attempt, convert, answers) for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
@@ -78,7 +90,7 @@ def _chosen(verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[
         return _in_float32
     if _about_arrays(first) != _about_arrays(second):
         return _in_tensors if _about_arrays(first) else _in_numpy
-    return _in_tensors if names_torch(verify) else _in_numpy
+    return _in_tensors if names_library(verify, "torch") else _in_numpy
 
 
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
@@ -99,34 +111,10 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
         return False
     with at_large():
         first = _failure(verify, attempt, as_arrays)
-        if first is None or not (names_torch(verify) or _about_arrays(first)):
+        if first is None or not (names_library(verify, "torch") or _about_arrays(first)):
             return False
         second = _failure(verify, attempt, as_tensors)
-    return second is None or names_torch(verify)
-
-
-def names_torch(verify: BareVerifier) -> bool:
-    """Return whether the code of ``verify`` itself mentions torch, or something that comes from there."""
-    function = inspect.unwrap(verify)
-    while isinstance(function, partial):
-        function = inspect.unwrap(function.func)
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    scope = getattr(function, "__globals__", {})
-    return any(name == "torch" or _comes_from_torch(scope.get(name)) for name in _names(code))
-
-
-def _names(code: CodeType | None) -> Iterator[str]:
-    if code is None:
-        return
-    yield from chain(code.co_names, code.co_freevars)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _comes_from_torch(value: Any) -> bool:
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] == "torch"
+    return second is None or names_library(verify, "torch")
 
 
 def _failure(
@@ -182,6 +170,11 @@ def _in_numpy(given: Given) -> tuple[Any, ...]:
 
 def _in_tensors(given: Given) -> tuple[Any, ...]:
     return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in _in_numpy(given))
+
+
+def _in_jax(given: Given) -> tuple[Any, ...]:
+    """Return arrays of JAX, in float32 unless ``jax_enable_x64`` is on."""
+    return tuple(sys.modules["jax"].numpy.asarray(array) for array in given.values())
 
 
 def _in_float32(given: Given) -> tuple[Any, ...]:

@@ -119,7 +119,8 @@ def changed_answer(call: KeptCall) -> str | None:
 
 
 def _numbers(array: Any) -> Any:
-    return array.detach().numpy() if hasattr(array, "detach") else array
+    """Return the numbers of an argument; those of a JAX array, which cannot be written to, as an array that cannot."""
+    return array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
 def _kind(array: Any) -> str:

@@ -42,6 +42,7 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.emitted import in_order, type_and_answer
+from specverify.subjects.keys import keyed
 from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
 from specverify.subjects.parameter_order import check_order
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -83,6 +84,7 @@ def verifier_subject_of(
     verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
     """Return the subject of a verifier of chains in the form given, or the one its parameters tell, or a row."""
+    verify = keyed(verify)
     told = verifier_form(verify, name) or "row"
     word = (form or told).replace("_", "-")
     make = OF_CHAINS[word]
@@ -113,6 +115,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
     """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
+    function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
     shape = _shape(function, name)

@@ -21,6 +21,7 @@ from specverify.laws.call_paths import Ending
 from specverify.subjects.arrays import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
+from specverify.subjects.keys import keyed
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
 from specverify.subjects.subject import GivenCall, OpenedCall, Subject
@@ -35,7 +36,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        calls=given_calls(told_apart(verify), calls),
+        calls=given_calls(told_apart(keyed(verify)), calls),
     )
 
 

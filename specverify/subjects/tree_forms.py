@@ -15,6 +15,7 @@ from reference.kv_cache import tree_depths
 from specverify.base.arguments import argument_error, check_choice, check_flag
 from specverify.base.callables import told_apart
 from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.keys import keyed
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
@@ -77,7 +78,7 @@ def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
     """Return the subject of a verifier of trees in this form, called so that the name finds it again."""
-    called, alone = f"{form.word}={name}", told_apart(verify)
+    called, alone = f"{form.word}={name}", told_apart(keyed(verify))
     if form.batched:
         return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)
     return tree_subject(alone, called, form.drafts, trees)

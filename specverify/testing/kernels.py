@@ -14,9 +14,9 @@ from specverify.base.arguments import (
 )
 from specverify.checks import Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
-from specverify.subjects.arrays import names_torch
 from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
 from specverify.subjects.kernel_samples import Calls
+from specverify.subjects.libraries import names_library
 from specverify.subjects.subject import Subject
 from specverify.testing.judged import judged
 from specverify.testing.plans import ALARM, Judging, Plan, checked_gammas, checks_plan, claiming, name_of
@@ -100,7 +100,7 @@ def _has_torch(kernel: Any) -> bool:
     """Return whether the code of a kernel, or the module that it is from, names torch."""
     scope = getattr(inspect.unwrap(kernel), "__globals__", {}) if callable(kernel) else {}
     return any(getattr(value, "__name__", "") == "torch" for value in scope.values()) or (
-        callable(kernel) and names_torch(kernel)
+        callable(kernel) and names_library(kernel, "torch")
     )
 
 

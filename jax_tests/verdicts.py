@@ -1,0 +1,34 @@
+"""What the exact checks together say of a verifier, in a share of the scenarios."""
+
+from __future__ import annotations
+
+from specverify.base.verdict import Status
+from specverify.checks import EXACT_CHECKS
+from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.keys import keyed
+from specverify.subjects.verifier import verifier_subject
+
+SHARES = 24
+WORST = (Status.REFUTED, Status.UNUSABLE, Status.UNKNOWN, Status.REFUSED, Status.HOLDS)
+
+
+def said(verify, check, gamma=2, shares=SHARES):
+    """Return the verdict of one exact check in a share of the scenarios."""
+    subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
+    subject = subject._replace(scenarios=subject.scenarios[::shares])
+    checks = tuple(each for each in EXACT_CHECKS if each.name == check)
+    return next(iter(verify_subject(subject, Checklist(checks))))
+
+
+def told(verify, gamma, place):
+    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
+    subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
+    subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
+    worst = Status.HOLDS.value, ""
+    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
+        if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
+            said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
+            worst = min(worst, said, key=lambda each: WORST.index(each[0]))
+        if verdict.status is Status.REFUTED:
+            break
+    return worst

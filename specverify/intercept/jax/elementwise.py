@@ -1,0 +1,232 @@
+"""What is computed of one element after the other; what may stay undecided stays so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import empty  # by name: inside a block NumPy has another
+
+from specverify.intercept.caller import caller
+from specverify.intercept.jax.bits import Bits
+from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
+from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
+from specverify.intercept.unknowns.finite import MOST_OUTCOMES
+from specverify.intercept.unknowns.joined import UNKNOWN
+from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.laws import rounding
+
+Handler = Callable[[list[Any], dict[str, Any], Any], Any]
+"""``handler(operands, parameters, result)``: the elements of what comes out; ``result`` is its shape and dtype."""
+
+_ALGEBRA = {"add": "add", "add_any": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
+            "log": "log", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "pow": "power",
+            "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "abs": "absolute", "logistic": "sigmoid", "tanh": "tanh",
+            "max": "maximum", "min": "minimum", "square": "square"}  # fmt: skip
+"""Primitives by the names of ``algebra``."""
+_CLAMPS = {"max", "min", "clamp"}
+_WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "round": "rint", "sign": "sign"}
+_NUMPY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "add_any": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+    "abs": np.absolute,
+    "square": np.square,
+    "sign": np.sign,
+    "not": lambda value: ~value,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+"""What is said of outcomes, in the dtype they have; what is not here is looked at and computed by JAX."""
+_TINIEST = 1e-30
+"""A summand below this changes no uniform number that a generator returns but 0."""
+
+
+def each(function: Callable[..., Any], operands: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return what a function gives of the elements of operands of one shape, or of none."""
+    arrays = [np.broadcast_to(elements_of(operand), shape) for operand in operands]
+    found = empty(shape, dtype=object)
+    for index in np.ndindex(shape):
+        found[index] = function(*(array[index] for array in arrays))
+    return found
+
+
+def _summand_is_nothing(name: str, left: Any, right: Any) -> bool:
+    return name == "add" and isinstance(left, Continuous) and not left.steps and 0 < abs(right) < _TINIEST
+
+
+def _algebra(name: str, *elements: Any) -> Any:
+    numbers = [number(element) for element in elements]
+    if name == "add" and len(numbers) == 2:
+        for value, other in (numbers, numbers[::-1]):
+            if not isinstance(other, UNKNOWN) and _summand_is_nothing(name, value, other):
+                return value
+    return applied(name, *numbers)
+
+
+def arithmetic(primitive: str) -> Handler:
+    """Return the handler of an operation that makes numbers of numbers."""
+    name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
+
+    def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+        halves = primitive in _CLAMPS and rounding.spacing(result.dtype) > rounding.FLOAT32
+
+        def one(*elements: Any) -> Any:
+            if any(isinstance(element, UNKNOWN) for element in elements):
+                found = NotImplemented if name is None else _algebra(name, *elements)
+                if found is NotImplemented or (halves and not any(found is element for element in elements)):
+                    raise NeedsValue(f"the value of a random number is needed for {primitive}")
+                return found
+            if any(isinstance(element, Bits) for element in elements):
+                return _of_bits(primitive, *elements)
+            if of_outcomes is None:
+                return NotImplemented
+            return _of_outcomes(primitive, of_outcomes, result.dtype, elements)
+
+        found = each(one, operands, result.shape)
+        return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+
+    return handler
+
+
+def _of_bits(primitive: str, *elements: Any) -> Any:
+    left, right = (*elements, None)[:2]
+    if primitive == "or" and isinstance(left, Bits) and not is_open(right):
+        return left.placed_under(int(known(right)))
+    if primitive == "and" and isinstance(left, Bits) and not is_open(right):
+        return left.masked(int(known(right)))
+    return NotImplemented
+
+
+def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, elements: tuple[Any, ...]) -> Any:
+    if not any(map(is_open, elements)):
+        return typed(function, dtype, [known(element) for element in elements])
+    if dtype == np.bool_ and primitive in _OF_TRUTHS:
+        return _OF_TRUTHS[primitive](*elements)
+    if primitive == "mul" and all(map(is_count, elements)):
+        return Product(elements)
+    if primitive in {"add", "add_any"} and all(map(is_count, elements)):
+        return Count(elements)
+    return Deferred(lambda: typed(function, dtype, [known(element) for element in elements]))
+
+
+def typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
+    """Return what a function of NumPy gives of numbers of a dtype."""
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*(np.asarray(value).astype(dtype) for value in numbers))).astype(dtype).item()
+
+
+_OF_TRUTHS: dict[str, Callable[..., Any]] = {
+    "and": lambda left, right: Product((left, right)),
+    "mul": lambda left, right: Product((left, right)),
+    "min": lambda left, right: Product((left, right)),
+    "or": lambda left, right: Truth(lambda: int(bool(known(left)) or bool(known(right)))),
+    "max": lambda left, right: Truth(lambda: int(bool(known(left)) or bool(known(right)))),
+    "xor": lambda left, right: Truth(lambda: int(bool(known(left)) != bool(known(right)))),
+    "not": lambda value: Truth(lambda: int(not known(value))),
+}
+
+
+def is_count(element: Any) -> bool:
+    """Return whether it is known of an outcome that it is a whole number, 0 or more."""
+    if isinstance(element, Product):
+        return all(map(is_count, element._parts))  # noqa: SLF001 - of the room
+    whole = isinstance(element, (bool, int)) and element >= 0
+    return whole or isinstance(element, (Truth, Count))
+
+
+# Other operations of one element, or of several
+
+
+def _power_of_integer(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    exponent = parameters["y"]
+    name = "square" if exponent == 2 else "power"
+    more = () if name == "square" else (float(exponent),)
+    return each(lambda element: applied(name, number(element), *more), operands, result.shape)
+
+
+def _clamped(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    if rounding.spacing(result.dtype) > rounding.FLOAT32:
+        return NotImplemented
+    order = [operands[1], operands[0], operands[2]]
+    if any(isinstance(element, UNKNOWN) for each_one in order for element in elements_of(each_one).flat):
+        return each(lambda *elements: applied("clip", *map(number, elements)), order, result.shape)
+    return NotImplemented
+
+
+def _whole_part(name: str) -> Handler:
+    def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+        def one(element: Any) -> Any:
+            if isinstance(element, UNKNOWN) and name != "sign":
+                return whole_part(name, element)
+            place = caller()
+            return Deferred(lambda: placed(place, lambda: applied(name, number(element))))
+
+        return each(one, operands, result.shape)
+
+    return handler
+
+
+def whole_part(name: str, element: Any) -> Any:
+    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
+    low, high = element.ends()
+    place = caller()
+    few = high - low <= MOST_OUTCOMES
+    return Deferred(lambda: placed(place, lambda: applied(name, element))) if few else applied(name, element)
+
+
+def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    """Answer ``rem``: of random bits one of so many numbers, of other random numbers what C calls ``fmod``."""
+
+    def one(left: Any, right: Any) -> Any:
+        if isinstance(left, Bits) and not is_open(right):
+            return left.rest(int(known(right)))
+        if isinstance(left, UNKNOWN) or isinstance(right, UNKNOWN):
+            return applied("fmod", number(left), number(right))
+        return Deferred(lambda: typed(np.fmod, result.dtype, [known(left), known(right)]))
+
+    return each(one, operands, result.shape)
+
+
+def _shifted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    def one(left: Any, right: Any) -> Any:
+        return left.shifted(int(known(right))) if isinstance(left, Bits) and not is_open(right) else NotImplemented
+
+    found = each(one, operands, result.shape)
+    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+
+
+def _read_as(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    def one(element: Any) -> Any:
+        return element.as_float(result.dtype) if isinstance(element, Bits) else NotImplemented
+
+    if tuple(operands[0].shape) != tuple(result.shape):
+        return NotImplemented
+    found = each(one, operands, result.shape)
+    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+
+
+def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    return operands[0].elements
+
+
+_AS_THEY_ARE = ("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision", "optimization_barrier",
+                "stage", "real", "reshard", "layout_constraint")  # fmt: skip
+HANDLERS: dict[str, Handler] = {
+    **{name: arithmetic(name) for name in dict.fromkeys((*_ALGEBRA, *_NUMPY))},
+    **{name: _whole_part(known_as) for name, known_as in _WHOLE_PARTS.items()},
+    **dict.fromkeys(_AS_THEY_ARE, _same_elements),
+    "integer_pow": _power_of_integer,
+    "clamp": _clamped,
+    "rem": _rest,
+    "shift_right_logical": _shifted,
+    "bitcast_convert_type": _read_as,
+}

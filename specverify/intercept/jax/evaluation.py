@@ -1,0 +1,225 @@
+"""JAX's primitives in a block: what is known is computed by JAX, what hangs on unknown numbers by their algebra.
+
+``Answering`` is a trace of JAX's own kind. While it is the current one every primitive comes to it, whoever calls:
+``jax.numpy`` line by line, ``vmap``, a function under ``jit`` as the equations it was traced to. Loops and conditions
+are followed as Python would, so a condition is looked at where the program branches on it. What is not known here has
+every element looked at and is computed by JAX, so that what comes out is right whatever the primitive; a random number
+without a value refuses to be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core, dtypes
+from jax._src.interpreters import partial_eval
+
+from specverify.intercept.caller import caller
+from specverify.intercept.jax import choices, elementwise, moves, orders
+from specverify.intercept.jax.inside import DRAWS, draws_inside
+from specverify.intercept.jax.known import computed_by_jax
+from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
+from specverify.intercept.jax.loops import LOOPS, Follow
+from specverify.intercept.jax.places import lines_of, of_jax
+from specverify.intercept.unknowns.deferred import single
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
+from specverify.intercept.unknowns.uniform import NeedsValue
+
+_DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
+_SAID_ASIDE = {"debug_callback", "debug_print"}
+"""What shows numbers and gives none."""
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
+          "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+          "custom_lin": "jaxpr"}  # fmt: skip
+"""Primitives that call a traced function, and where it stands."""
+
+_COMPILED = {"jit", "pjit"}
+"""Those that JAX calls as they are where all is known."""
+
+_run: list[Any] = []
+"""The runs that are answered; the last one is asked."""
+_HANDLERS = elementwise.HANDLERS | choices.HANDLERS | orders.HANDLERS
+_names: list[str] = []
+"""The functions of JAX that are being computed, such as ``_uniform``."""
+
+
+class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
+    """Answers random primitives; everything else is computed."""
+
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
+        """Return what a primitive gives, several arrays as a list."""
+        found = computed(primitive, list(tracers), params)
+        return found if primitive.multiple_results else found[0]
+
+    def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(
+        self, _primitive: Any, fun: Any, _fwd: Any, _bwd: Any, tracers: Sequence[Any], /, **_: Any
+    ) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_call(self, _primitive: Any, fun: Any, tracers: Sequence[Any], _params: Any, /) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def stage_value(self, val: Any) -> Any:
+        """Return it as an array."""
+        return val if isinstance(val, (Lazy, jax.Array)) else jax.numpy.asarray(val)
+
+
+TRACE = Answering()
+"""One for all blocks, so that what is traced under it is traced once."""
+
+
+def _as_array(value: LazyFloat) -> Lazy:
+    """Return a random number of Python as an array: it meets others of JAX.
+
+    Refused while JAX traces a function: what is drawn then is the same in every later call.
+    """
+    if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
+        raise NeedsValue(
+            f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
+            "same in every later call: draw it with a key, or hand it to the function as an argument"
+        )
+    return Lazy(TRACE, _aval_of(value), single(value.unknown))
+
+
+def _aval_of(value: LazyFloat) -> Any:
+    kind = np.int32 if isinstance(value, LazyInt) else np.float32
+    return core.ShapedArray((), jax.dtypes.canonicalize_dtype(kind), weak_type=True)
+
+
+for _kind in (LazyFloat, LazyInt):
+    core.pytype_aval_mappings[_kind] = _aval_of
+    dtypes.register_canonicalize_value_handler(_kind, _as_array)
+
+
+def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
+    """Return what a primitive gives; ``equation`` is where it stands in a traced function, if it does."""
+    operands, name = collapsed(operands), primitive.name
+    open_ones = any(isinstance(operand, Lazy) for operand in operands)
+    if name in DRAWS:
+        return [_drawn(primitive, operands, parameters)]
+    gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
+    if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
+        return _called(parameters[_CALLS[name]], operands)
+    if open_ones or draws_inside(parameters):
+        follow = LOOPS.get(name)
+        if follow is not None:
+            return follow(Follow(_called, _lazy), operands, parameters)
+        if open_ones and name in _SAID_ASIDE:
+            return []
+    if not open_ones:
+        if draws_inside(parameters):
+            raise NeedsValue(f"{name} at {caller()} draws random numbers, and is not followed")
+        return computed_by_jax(primitive, operands, parameters, equation)
+    return _lazily(primitive, operands, parameters, equation)
+
+
+def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
+    """Return what is said of open operands, or what JAX computes when they have been looked at."""
+    name = primitive.name
+    if name in _DERIVES and has_no_value(*operands):
+        raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
+    several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
+    results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
+    found: Any = NotImplemented
+    if several is not None:
+        found = several(operands, parameters, results)
+    elif handler is not None:
+        found = handler(operands, parameters, results[0])
+        found = found if found is NotImplemented else [found]
+    else:
+        found = moves.moved(primitive, operands, parameters, results)
+    if found is not NotImplemented:
+        return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
+    if has_no_value(*operands):
+        raise NeedsValue(
+            f"the value of a random number is needed for {name} of JAX, not only a comparison with it, at {caller()}"
+        )
+    return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
+
+
+def _lazy(elements: Any, aval: Any) -> Lazy:
+    alike = tuple(aval.shape) == elements.shape
+    return Lazy(TRACE, aval if alike else core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements)
+
+
+def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return the shapes and dtypes of what comes out."""
+    found, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
+    return list(found) if primitive.multiple_results else [found]
+
+
+def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
+    """Return random bits; refuses other ways to draw, and keys that hang on what has no value."""
+    if primitive.name != "random_bits":
+        raise NeedsValue(f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
+    keys = operands[0]
+    if isinstance(keys, Lazy):
+        raise NeedsValue(f"a key at {caller()} is made of a random number that has no value: split a key instead")
+    call = f"jax.random.{next((name for name in _names if name not in _INNER), 'bits').strip('_')}"
+    found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    if not isinstance(found, np.ndarray):
+        return found
+    return _lazy(found, _results(primitive, operands, parameters)[0])
+
+
+_INNER = {"_where", "clip"}
+
+
+# Functions that JAX has traced
+
+
+def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
+    """Compute a function that was traced; the functions of JAX itself name the draw."""
+    jaxpr = getattr(closed, "jaxpr", closed)
+    consts = getattr(closed, "consts", ())
+    debug: Any = getattr(jaxpr, "debug_info", None)
+    ours = debug is not None and of_jax(str(debug.func_src_info))
+    if ours:
+        _names.append(str(debug.func_name))
+    try:
+        return followed(jaxpr, consts, operands, lines=not ours)
+    finally:
+        if ours:
+            _names.pop()
+
+
+def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
+    """Compute the equations of a traced function one after the other."""
+    values: dict[Any, Any] = {}
+
+    def value(variable: Any) -> Any:
+        return variable.val if isinstance(variable, core.Literal) else values[variable]
+
+    values.update(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, operands, strict=True))
+    for equation in jaxpr.eqns:
+        given = [value(variable) for variable in equation.invars]
+        if lines:
+            with lines_of(equation):
+                found = _of_equation(equation, given)
+        else:
+            found = _of_equation(equation, given)
+        values.update(zip(equation.outvars, found, strict=False))
+    return [_array(value(variable), variable.aval) for variable in jaxpr.outvars]
+
+
+def _array(value: Any, aval: Any) -> Any:
+    """Return what comes out as an array: a number stands for itself among equations alone."""
+    plain = isinstance(value, (Lazy, jax.Array)) or not hasattr(aval, "shape")
+    return value if plain else jax.numpy.asarray(value, aval.dtype)
+
+
+def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
+    return computed(equation.primitive, given, equation.params, equation)

@@ -1,0 +1,88 @@
+"""What JAX computes of numbers that are known, remembered: a run of an enumeration computes what the run before it did.
+
+Arrays of JAX cannot be written to, so one that holds the same may stand for another. Words of 32 bits are left alone:
+keys are made of them, which are others in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import jax
+import numpy as np
+
+from specverify.intercept.jax.inside import CALLS_BACK, halves_inside
+from specverify.laws import rounding
+
+MOST = 50_000
+"""So many are remembered before all are forgotten."""
+_LARGE = 4096
+_arrays: dict[Hashable, Any] = {}
+_ours: dict[int, Any] = {}
+"""The arrays that stand for all others that hold the same, by their identity."""
+_found: dict[Hashable, tuple[Any, list[Any], tuple[Any, ...]]] = {}
+
+
+def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
+    """Return what a primitive gives of known numbers; ``equation`` is where it stands, if it was traced."""
+    key = _key(primitive, operands, parameters, equation)
+    before = None if key is None else _found.get(key)
+    if before is None:
+        found = primitive.bind(*operands, **parameters)
+        results = list(found) if primitive.multiple_results else [found]
+        dtypes = {getattr(each, "dtype", None) for each in results} | halves_inside(parameters)
+        before = (equation, results, tuple(dtypes))
+        if key is not None:
+            before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
+            _found[key] = before
+            if len(_found) > MOST:
+                _forget()
+    for dtype in before[2]:
+        rounding.saw(dtype)
+    return list(before[1])
+
+
+def _forget() -> None:
+    for memory in (_found, _arrays, _ours):
+        memory.clear()
+
+
+def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
+    """Return what tells one computation from others; None for one that is not remembered."""
+    if primitive.name == CALLS_BACK:
+        return None
+    try:
+        told = [_told(operand) for operand in operands]
+        if None in told or (equation is not None and equation.effects):
+            return None
+        what: Hashable = id(equation) if equation is not None else (primitive, *parameters.items())
+        key = what, bool(jax.config.jax_enable_x64), *told
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _told(operand: Any) -> Hashable | None:
+    """Return what tells an operand from others; None where it is not to be remembered."""
+    if id(operand) in _ours:
+        return id(operand)
+    if not isinstance(operand, jax.Array):
+        found = np.asarray(operand)
+        return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
+    found = _standing_for(operand)
+    return id(found) if id(found) in _ours else None
+
+
+def _standing_for(array: Any) -> Any:
+    """Return the array that stands for all that hold the same; itself if it is not to be remembered."""
+    if id(array) in _ours or not isinstance(array, jax.Array):
+        return array
+    kind = array.dtype
+    if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
+        return array
+    content = (str(kind), array.weak_type, array.shape, str(array.sharding), np.asarray(array).tobytes())
+    found = _arrays.setdefault(content, array)
+    _ours[id(found)] = found
+    return found

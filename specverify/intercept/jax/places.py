@@ -1,0 +1,45 @@
+"""Which line of the foreign code stands behind an equation of what JAX has traced.
+
+A function under ``jit`` runs no more when its numbers are computed: the line is that which was traced. Functions of JAX
+itself are traced once for all that call them, so of those the line that calls is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax._src import source_info_util
+
+from specverify.intercept import caller
+
+_JAX = str(Path(jax.__file__).parent)
+_FOUND: dict[int, tuple[Any, str]] = {}
+
+
+def of_jax(function: str) -> bool:
+    """Return whether a traced function, named with its file, is of JAX itself."""
+    return f" at {_JAX}" in function
+
+
+@contextmanager
+def lines_of(equation: Any) -> Iterator[None]:
+    """Let ``caller`` name the line of an equation inside the block, if it has one."""
+    caller.ELSEWHERE.append(lambda: line_of(equation))
+    try:
+        yield
+    finally:
+        caller.ELSEWHERE.pop()
+
+
+def line_of(equation: Any) -> str:
+    """Return file and line that an equation was traced from, or nothing."""
+    found = _FOUND.get(id(equation))
+    if found is None:
+        frame = source_info_util.user_frame(equation.source_info.traceback)
+        line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
+        found = _FOUND[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+    return found[1]

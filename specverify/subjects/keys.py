@@ -1,0 +1,60 @@
+"""Verifiers that take a key of JAX: each call is given a fresh one.
+
+A parameter called ``key``, ``rng_key`` or ``prng_key`` that must be given, of a function whose module has imported
+jax, or ``rng`` of one whose code names jax, gets what ``jax.random.PRNGKey`` makes: another key in every call and in
+every run, as an engine does that splits its key before each round.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from specverify.subjects.libraries import imported_beside, names_library
+
+NAMES = ("key", "rng", "rng_key", "prng_key")
+
+
+def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a verifier that is called without a key, if it takes one; else itself."""
+    if "jax" not in sys.modules or not (names_library(verify, "jax") or imported_beside(verify, "jax")):
+        return verify
+    try:
+        signature = inspect.signature(verify)
+    except (TypeError, ValueError):
+        return verify
+    taken = list(signature.parameters.values())
+    found = [
+        place for place, each in enumerate(taken)
+        if each.name in NAMES and each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    ]  # fmt: skip
+    if len(found) != 1:
+        return verify
+    place, name = found[0], taken[found[0]].name
+    if name == "rng" and not names_library(verify, "jax"):  # it may be a generator of NumPy
+        return verify
+    by_name = taken[place].kind is inspect.Parameter.KEYWORD_ONLY
+
+    @wraps(verify)
+    def with_a_key(*args: Any, **kwargs: Any) -> Any:
+        if by_name or len(args) < place:
+            return verify(*args, **kwargs, **{name: _key()})
+        return verify(*args[:place], _key(), *args[place:], **kwargs)
+
+    with_a_key.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
+        parameters=[each for each in taken if each.name != name]
+    )
+    return with_a_key
+
+
+def _key() -> Any:
+    """Return a fresh key: that of the run that is answered, or one that is drawn from NumPy's legacy generator."""
+    answers = sys.modules.get("specverify.intercept.jax.calls")
+    if answers is not None and (found := answers.fresh_key()) is not None:
+        return found
+    return sys.modules["jax"].random.PRNGKey(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds

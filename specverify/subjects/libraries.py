@@ -1,0 +1,49 @@
+"""Which libraries the code of a function mentions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from types import CodeType, ModuleType
+from typing import Any
+
+
+def names_library(function: Callable[..., Any], library: str) -> bool:
+    """Return whether the code of a function itself mentions a library, or something that comes from there."""
+    if _comes_from(function, library, by_type=True):
+        return True
+    function = _innermost(function)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    scope = getattr(function, "__globals__", {})
+    return any(name == library or _comes_from(scope.get(name), library) for name in _names(code))
+
+
+def imported_beside(function: Callable[..., Any], library: str) -> bool:
+    """Return whether the module of a function has imported a library."""
+    scope = getattr(_innermost(function), "__globals__", {})
+    return any(isinstance(value, ModuleType) and _comes_from(value, library) for value in scope.values())
+
+
+def _innermost(function: Callable[..., Any]) -> Any:
+    found: Any = inspect.unwrap(function)
+    while isinstance(found, partial):
+        found = inspect.unwrap(found.func)
+    return found
+
+
+def _names(code: CodeType | None) -> Iterator[str]:
+    if code is None:
+        return
+    yield from chain(code.co_names, code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
+    """Return whether a value is a module of a library, or defined there; ``by_type`` asks it of its type."""
+    of = type(value) if by_type else value
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] in {library, f"{library}lib"}
