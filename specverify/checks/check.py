@@ -40,6 +40,8 @@ class Conditions(NamedTuple):
     """Processes that share a long enumeration, or sampled settings."""
     paths: int = 1000
     """Paths on which random numbers are followed in one case, for whether one is used twice."""
+    apart: int = 1
+    """Every how many of the texts of a scenario a verifier is called at boundary draws; 1 is all."""
 
 
 class Case(NamedTuple):

@@ -85,11 +85,11 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
 
 
-def examine_calls_at_ends(called: Called, _: Conditions) -> Examination:
+def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination:
     """Give one uniform of a call its smallest value, then its largest."""
     task, runs = called.here.task, 0
     for end in BOUNDARIES:
-        for start in starting_texts(called.here):
+        for start in starting_texts(called.here)[:: conditions.apart]:
             for came in rounds_after(called, start, end, left_open=True):
                 runs += 1
                 fault = _fault(task, came) and _by_one_number(called, task, start, end, came)

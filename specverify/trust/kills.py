@@ -31,7 +31,8 @@ DETECT_DIVIDED = 0.05
 WIDEST_INTERCEPTED = 100
 """Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
 APART, PATHS = 3, 250
-"""Checks other than the named one go through every third scenario; the audit of draws follows so many paths there."""
+"""Checks other than the named one go through every third scenario, and of it every third text at boundary draws; the
+audit of draws follows so many paths there."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
@@ -145,7 +146,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
-    fewer = checklist._replace(conditions=conditions._replace(paths=PATHS))
+    fewer = checklist._replace(conditions=conditions._replace(paths=PATHS, apart=APART))
     some = list(verify_subject(_in_some(subject), fewer))
     in_all = [verdict.check == killer.name and verdict.status is not Status.REFUTED for verdict in some]
     cells = tuple(
@@ -218,7 +219,7 @@ def _in_some(subject: Subject) -> Subject:
 
 def _thinned(subject: Subject) -> Subject:
     first = tuple(
-        setting._replace(detect=DETECT_DIVIDED, first_look=DETECT)
+        setting._replace(detect=DETECT_DIVIDED, first_look=DETECT, confirmation_factor=1)
         if setting.method is Method.DIVIDED
         else setting._replace(detect=DETECT, first_look=None, confirmation_factor=1)
         for setting in subject.settings[:1]
