@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
