@@ -154,3 +154,15 @@ def test_a_program_that_draws_as_many_numbers_whether_or_not_they_have_values_is
             return random.random() < 0.5 and random.random() < 0.5
 
     assert with_values(emitted, emitted, 20, 0) == ""
+
+
+@pytest.mark.parametrize(("shown", "alike"), [(lambda outcome: outcome, True), (lambda outcome: 2, False)])
+def test_an_outcome_may_be_asked_for_in_one_run_alone_if_another_follows_it_at_its_site(shown, alike):
+    def emitted(draws, boundary=None):
+        with answered_everywhere(draws, boundary):
+            assert random.random() >= 0
+            rounds = 2 if boundary is None else 1
+            bonus = [draws.categorical(np.array([0.5, 0.5]), ("bonus",)) for _ in range(rounds)][-1]
+        return bonus if boundary is None else shown(bonus)
+
+    assert (with_values(emitted, emitted, 20, 0) == "") is alike

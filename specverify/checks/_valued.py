@@ -8,7 +8,8 @@ outcome. If it emits anything else, it is another program when it is looked at, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from specverify.laws.paths import Undecided
 from specverify.laws.rounding import FLOAT32, collected
 
 SHOWN = 6
+ALIGNMENTS = 64
+"""Ways to tell which outcomes were not asked for again that are tried, where some were not."""
 Valued = Callable[[Draws, Boundary], Any]
 """``run(draws, boundary)``: the program, its random numbers given the values that the boundary says."""
 
@@ -35,18 +38,24 @@ class _Outcomes:
     def __init__(self, decisions: Iterable[Decision]) -> None:
         """``decisions`` are those of the run before."""
         self._left: dict[Site, list[Decision]] = defaultdict(list)
+        self._asked: set[Site] = set()
         for decision in decisions:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of before. Raises ``_Elsewhere`` if there is none, or another question."""
         left = self._left.get(site)
+        self._asked.add(site)
         if not left:
             raise _Elsewhere(f"an outcome is drawn at {site} that was not drawn before")
         decision = left.pop(0)
         if len(pmf) != len(decision.weights):
             raise _Elsewhere(f"an outcome of {len(pmf)} is drawn at {site}, of {len(decision.weights)} before")
         return decision.outcome
+
+    def left(self) -> frozenset[Site]:
+        """Return where some outcomes were asked for again and others were not."""
+        return frozenset(site for site in self._asked if self._left.get(site))
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
@@ -64,13 +73,35 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
     values = values_of(made, np.random.default_rng(seed))
     if values is None:
         return ""
+    said, left = _compared(valued, first.decisions, values, outcome)
+    fewer = islice(_without_some(first.decisions, left if said else frozenset()), ALIGNMENTS)
+    return said if all(_compared(valued, some, values, outcome)[0] for some in fewer) else ""
+
+
+def _compared(
+    valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
+) -> tuple[str, frozenset[Site]]:
+    """Return what is different with numbers, or nothing; and where some outcomes were not asked for again."""
+    outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
-        again = valued(_Outcomes(first.decisions), Boundary(0.5, values=values))
+        again = valued(outcomes, Boundary(0.5, values=values))
     except _Elsewhere as other:
-        return f"with {_shown(values)} for its random numbers {other}"
+        return f"{given} {other}", outcomes.left()
     except Exception as error:  # noqa: BLE001 - whatever it raises, it did not before
-        return f"with {_shown(values)} for its random numbers it raises {type(error).__name__}: {error}"
-    return "" if again == outcome else f"with {_shown(values)} for its random numbers it emits {again}, not {outcome}"
+        return f"{given} it raises {type(error).__name__}: {error}", outcomes.left()
+    return "" if again == outcome else f"{given} it emits {again}, not {outcome}", outcomes.left()
+
+
+def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
+    """Yield the decisions without some that were made at these sites.
+
+    An outcome that nobody looks at is not drawn. A tensor that was made of random numbers is looked at in other places
+    when they have values, so that one of several outcomes at a site may be asked for in one run alone.
+    """
+    places = [place for place, decision in enumerate(decisions) if decision.site in sites]
+    for number in range(1, len(places) + 1):
+        for dropped in combinations(places, number):
+            yield [decision for place, decision in enumerate(decisions) if place not in dropped]
 
 
 def _shown(values: list[float]) -> str:
