@@ -100,3 +100,32 @@ def with_floats(p, q, draft_tokens):
 def test_a_verifier_that_makes_floats_of_its_numbers_is_judged():
     (verdict,) = check_verifier(with_floats, gammas=(1,), checks=["law_is_target"], quick=True)
     assert verdict.status is Status.HOLDS
+
+
+def test_a_function_that_is_defined_again_is_another_one():
+    source = "def below(u):\n    return float(u) < 0.25\n"
+    for names in ({}, {}, shared := {}, shared):
+        exec(compile(source, "below.py", "exec"), names)  # noqa: S102 - as a cell of a notebook is run again
+
+        def law(below=names["below"]):
+            def program(draws):
+                with answered_everywhere(draws):
+                    return below(random.random())
+
+            return program_law(program).probabilities
+
+        assert float_calls.again(law) == {True: 0.25, False: 0.75}
+
+
+def test_a_function_that_is_made_in_every_run_comes_to_an_end():
+    def law():
+        def program(draws):
+            names = {}
+            exec("def below(u):\n    return float(u) < 0.25\n", names)  # noqa: S102
+            with answered_everywhere(draws):
+                return names["below"](random.random())
+
+        return program_law(program)
+
+    with pytest.raises(NeedsValue, match="float"):
+        float_calls.again(law)
