@@ -105,7 +105,7 @@ def test_a_verifier_that_makes_floats_of_its_numbers_is_judged():
 def test_a_function_that_is_defined_again_is_another_one():
     source = "def below(u):\n    return float(u) < 0.25\n"
     for names in ({}, {}, shared := {}, shared):
-        exec(compile(source, "below.py", "exec"), names)  # noqa: S102 - as a cell of a notebook is run again
+        exec(compile(source, "below.py", "exec"), names)
 
         def law(below=names["below"]):
             def program(draws):
@@ -121,7 +121,7 @@ def test_a_function_that_is_made_in_every_run_comes_to_an_end():
     def law():
         def program(draws):
             names = {}
-            exec("def below(u):\n    return float(u) < 0.25\n", names)  # noqa: S102
+            exec("def below(u):\n    return float(u) < 0.25\n", names)
             with answered_everywhere(draws):
                 return names["below"](random.random())
 
