@@ -21,6 +21,7 @@ class Example(NamedTuple):
 
 
 NO_VALUE, NO_LAW = "the value of a (uniform )?random number is needed", "draws from a law that cannot be enumerated"
+NO_SIGN = "divided by a random number of unknown sign"
 EXAMPLES: dict[str, Example] = {
     "uniform": Example(lambda key: jnp.digitize(random.uniform(key, (2,), minval=-1, maxval=3)[1], jnp.array([0, 2]))),
     "bernoulli": Example(lambda key: random.bernoulli(key, P)),
@@ -54,8 +55,8 @@ EXAMPLES: dict[str, Example] = {
     "orthogonal": Example(lambda key: random.orthogonal(key, 2)[0, 0] < 0, NO_VALUE),
     "ball": Example(lambda key: random.ball(key, 2)[0] < 0, NO_LAW),
     "beta": Example(lambda key: random.beta(key, 1.0, 1.0) < 0.5, NO_LAW),
-    "binomial": Example(lambda key: random.binomial(key, 2, 0.5), NO_VALUE),
-    "multinomial": Example(lambda key: random.multinomial(key, 2, P), NO_VALUE),
+    "binomial": Example(lambda key: random.binomial(key, 2, 0.5), NO_SIGN),
+    "multinomial": Example(lambda key: random.multinomial(key, 2, P), NO_SIGN),
     "chisquare": Example(lambda key: random.chisquare(key, 1.0) < 1, NO_LAW),
     "dirichlet": Example(lambda key: random.dirichlet(key, P)[0] < 0.5, NO_LAW),
     "f": Example(lambda key: random.f(key, 1.0, 1.0) < 1, NO_LAW),

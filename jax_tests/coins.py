@@ -118,19 +118,17 @@ def first_rejection(p, q, key):
     return jnp.argmin(jnp.append(u < p / q, False))
 
 
-@count(
-    wrong=("jnp.where(rejected, jnp.arange(2), 2).min()", "jnp.where(rejected, jnp.arange(2), 1).min()"), jitted=True
-)
+@count(wrong=("jnp.arange(len(p)), len(p)", "jnp.arange(len(p)), 1"), jitted=True)
 def smallest_place(p, q, key):
     """The smallest place that is rejected."""
     rejected = jax.random.uniform(key, p.shape) >= p / q
-    return jnp.where(rejected, jnp.arange(2), 2).min()
+    return jnp.where(rejected, jnp.arange(len(p)), len(p)).min()
 
 
-@count(wrong=("jax.random.split(key, 2)", "jnp.stack([key, key])"), jitted=True)
+@count(wrong=("jax.random.split(key, len(p))", "jnp.stack([key] * len(p))"), jitted=True)
 def one_key_each(p, q, key):
     """A coin for each draft, of its own key, by ``vmap``; the twin gives all of them one key."""
-    kept = jax.vmap(lambda a, b, own: jax.random.uniform(own) < a / b)(p, q, jax.random.split(key, 2))
+    kept = jax.vmap(lambda a, b, own: jax.random.uniform(own) < a / b)(p, q, jax.random.split(key, len(p)))
     return jnp.cumprod(kept).sum()
 
 
@@ -156,7 +154,7 @@ def while_loop(p, q, key):
         kept = jax.random.uniform(own) < p[n] / q[n]
         return n + kept, kept, key
 
-    return jax.lax.while_loop(lambda state: state[1] & (state[0] < 2), body, (0, True, key))[0]
+    return jax.lax.while_loop(lambda state: state[1] & (state[0] < len(p)), body, (0, True, key))[0]
 
 
 @count(wrong=("n + (alive & kept)", "n + kept"), jitted=True)
@@ -168,17 +166,17 @@ def fori_loop(p, q, key):
         kept = jax.random.uniform(jax.random.fold_in(key, place)) < p[place] / q[place]
         return n + (alive & kept), alive & kept
 
-    return jax.lax.fori_loop(0, 2, body, (0, True))[0]
+    return jax.lax.fori_loop(0, len(p), body, (0, True))[0]
 
 
 @count(wrong=("jax.random.split(key)", "key, key"))
 def plain_loop(p, q, key):
     """A loop of Python that splits its key; the twin forgets to."""
-    for place in range(2):
+    for place in range(len(p)):
         key, own = jax.random.split(key)
         if jax.random.uniform(own) >= p[place] / q[place]:
             return place
-    return 2
+    return len(p)
 
 
 @count(wrong=("jnp.logical_and, ", "jnp.logical_or, "), jitted=True)
@@ -191,7 +189,7 @@ def associative_scan(p, q, key):
 def places_of_rejections(p, q, key):
     """``jnp.nonzero`` with a size."""
     kept = jax.random.bernoulli(key, jnp.minimum(p / q, 1))
-    return jnp.nonzero(~kept, size=1, fill_value=2)[0][0]
+    return jnp.nonzero(~kept, size=1, fill_value=len(p))[0][0]
 
 
 @count(wrong=("u / 2", "u / 3"), jitted=True)
@@ -199,4 +197,4 @@ def all_at_once(p, q, key):
     """``jnp.all`` of the front of a row, for each front."""
     u = 2 * jax.random.uniform(key, p.shape)
     kept = u / 2 < p / q
-    return jnp.stack([kept[:1].all(), kept.all()]).sum()
+    return jnp.stack([kept[:n].all() for n in range(1, len(p) + 1)]).sum()

@@ -1,7 +1,8 @@
 """Idioms of JAX: the right ones have the law of rejection sampling, and each has a twin that has not.
 
 Three judges: the law in one world, for all of them; planned samples of what they draw by themselves; and every exact
-check, in a share of the scenarios. ``jax_page.py`` writes the table.
+check, in a share of the scenarios, for a twin in share after share until one refutes it. ``jax_page.py`` writes the
+table.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tokens
 import verifiers
 from idiom import idioms_of
 from jax_page import line_of, on_page
-from verdicts import told
+from verdicts import refuted, told
 from world import distance, rejection_law, sample
 
 from specverify.base.verdict import Status
@@ -79,4 +80,4 @@ def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idio
 def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     place = IDIOMS.index(idiom)
     assert told(idiom.right, idiom.gamma, place) == (Status.HOLDS, "")
-    assert told(idiom.wrong, idiom.gamma, place)[0] == Status.REFUTED
+    assert refuted(idiom.wrong, idiom.gamma, place)

@@ -32,3 +32,8 @@ def told(verify, gamma, place):
         if verdict.status is Status.REFUTED:
             break
     return worst
+
+
+def refuted(verify, gamma, place):
+    """Return whether a check refutes a verifier in one of the shares of the scenarios, from ``place`` on."""
+    return any(told(verify, gamma, place + later)[0] == Status.REFUTED.value for later in range(SHARES))

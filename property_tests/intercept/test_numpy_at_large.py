@@ -18,6 +18,7 @@ WEIGHTS = np.random.default_rng(0).exponential(size=SIZE)
 WEIGHTS[[0, 7, 100, SIZE - 1]] = 0.0
 PMF = WEIGHTS / WEIGHTS.sum()
 CDF = np.cumsum(PMF)
+ONE = np.where(np.arange(SIZE) == 5, 0.25, 0.0)
 
 
 def rng():
@@ -38,6 +39,7 @@ IDIOMS = {
     "gumbel": lambda: int(np.argmax(forbidden(rng().gumbel(size=SIZE)))),
     "gumbel of uniforms": lambda: forbidden(-np.log(-np.log(rng().random(SIZE)))).argmax(),
     "rows": lambda: (np.stack([PMF, PMF[::-1]]) / rng().exponential(size=(2, SIZE))).argmax(axis=-1)[1],
+    "one is left": lambda: int(np.argmin(-np.log(1 - rng().random(SIZE)) / ONE)),
     "searchsorted": lambda: np.searchsorted(CDF, rng().random()),
     "method searchsorted": lambda: CDF.searchsorted(rng().random() * CDF[-1], side="right"),
     "digitize": lambda: np.digitize(rng().random(), CDF),
@@ -46,7 +48,7 @@ IDIOMS = {
     "choices": lambda: random.choices(range(SIZE), weights=PMF)[0],
     "choices of sums": lambda: random.choices(range(SIZE), cum_weights=CDF.tolist())[0],
 }
-OTHER = {"rows": PMF[::-1], "race of the smallest": np.append(PMF[PMF > 0], np.zeros(4))}
+OTHER = {"rows": PMF[::-1], "one is left": 4 * ONE, "race of the smallest": np.append(PMF[PMF > 0], np.zeros(4))}
 """What is drawn where that is not ``PMF``."""
 
 

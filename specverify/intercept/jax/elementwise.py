@@ -82,7 +82,7 @@ def arithmetic(primitive: str) -> Handler:
         def one(*elements: Any) -> Any:
             if any(isinstance(element, UNKNOWN) for element in elements):
                 found = NotImplemented if name is None else _algebra(name, *elements)
-                if found is NotImplemented or (halves and not any(found is element for element in elements)):
+                if found is NotImplemented or (halves and not any(found == element for element in elements)):
                     raise NeedsValue(f"the value of a random number is needed for {primitive}")
                 return found
             if any(isinstance(element, Bits) for element in elements):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.ma  # np.unique imports it when it is first called: in a block it would find other functions
 
 from specverify.intercept.caller import is_ours_or_answered
 from specverify.intercept.unknowns.lazy_arrays import LazyArray

@@ -6,6 +6,7 @@ an end for certain are sorted by their moments, and what is left until each mome
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,9 +153,17 @@ def _stripped(scores: Many) -> Many:
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
+    if _mirrored(scores.steps) and len(scores.steps) == 2:
+        return scores
     with np.errstate(all="ignore"):
         low, high, numbers = (back(last, np.asarray(each)) for each in (scores.low, scores.high, scores.numbers))
     return _stripped(scores._replace(steps=scores.steps[:-1], low=low, high=high, numbers=numbers))
+
+
+def _mirrored(steps: Sequence[Steps]) -> bool:
+    """Return whether the first steps make ``1 - u``, which is a uniform number as well, of ``u``."""
+    names = [step.name for step in steps[:2]]
+    return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 
 
 def _in_time(times: Many) -> Clocks | None:
@@ -167,12 +176,8 @@ def _in_time(times: Many) -> Clocks | None:
     if not (times.numbers[~times.random] == np.inf).all():
         return None
     steps = times.steps
-    if (
-        [step.name for step in steps[:2]] == ["times", "plus"]
-        and np.all(steps[0].number == -1)
-        and np.all(steps[1].number == 1)
-    ):
-        steps = steps[2:]  # 1 - u is a uniform number as well
+    if _mirrored(steps):
+        steps = steps[2:]
     names = [step.name for step in steps]
     if steps[:1] != (LOGS,) or names[1:] not in (["times"], ["times", "plus"]):
         return None
