@@ -7,15 +7,13 @@ there once, and what is written instead. With ``jitted`` the function is compile
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from judged import with_mistake
 
 
 class Idiom(NamedTuple):
@@ -39,27 +37,12 @@ class Idiom(NamedTuple):
 
 def _part(part: str, into: Any, gamma: int, wrong: tuple[str, str], *, jitted: bool = False, unknown: str = "") -> Any:
     def made(function: Any) -> Idiom:
-        pair = function, _with(function, *wrong)
+        pair = function, with_mistake(function, *wrong)
         right, twin = (into(jax.jit(each) if jitted else each, function) for each in pair)
         what = (function.__doc__ or "").strip().partition("\n")[0]
         return Idiom(part, function.__name__.replace("_", " "), what, right, twin, wrong, gamma, unknown)
 
     return made
-
-
-def _with(function: Any, right: str, wrong: str) -> Any:
-    """Return a function with another piece of source in the place of one that it has once."""
-    source, line = inspect.getsource(function), function.__code__.co_firstlineno
-    source = textwrap.dedent(source)
-    start = source.index("def ")
-    head, body = source[:start], source[start:]
-    if body.count(right) != 1:
-        raise ValueError(f"{function.__name__} has {right!r} {body.count(right)} times, expected once")
-    again = "\n" * (line - 1 + head.count("\n")) + body.replace(right, wrong)
-    made: dict[str, Any] = {}
-    exec(compile(again, function.__code__.co_filename, "exec"), made)
-    twin = made[function.__name__]
-    return FunctionType(twin.__code__, function.__globals__, twin.__name__, twin.__defaults__)
 
 
 def owed(p, q):

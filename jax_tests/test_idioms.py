@@ -18,8 +18,9 @@ import tokens
 import verifiers
 from idiom import idioms_of
 from jax_page import line_of, on_page
+from judged import rejection_law
 from verdicts import refuted, told
-from world import distance, rejection_law, sample
+from world import distance, sample
 
 from specverify.base.verdict import Status
 from specverify.intercept.unknowns.uniform import NeedsValue

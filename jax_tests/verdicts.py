@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from judged import worst_of
+
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
 from specverify.run.verify import Checklist, verify_subject
@@ -9,7 +11,6 @@ from specverify.subjects.keys import keyed
 from specverify.subjects.verifier import verifier_subject
 
 SHARES = 24
-WORST = (Status.REFUTED, Status.UNUSABLE, Status.UNKNOWN, Status.REFUSED, Status.HOLDS)
 
 
 def said(verify, check, gamma=2, shares=SHARES):
@@ -24,14 +25,7 @@ def told(verify, gamma, place):
     """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
     subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
     subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
-    worst = Status.HOLDS.value, ""
-    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
-        if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
-            said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
-            worst = min(worst, said, key=lambda each: WORST.index(each[0]))
-        if verdict.status is Status.REFUTED:
-            break
-    return worst
+    return worst_of(subject)
 
 
 def refuted(verify, gamma, place):

@@ -8,16 +8,15 @@ instead.
 
 from __future__ import annotations
 
-import inspect
 import random
-import textwrap
 from collections.abc import Callable, Iterable
 from functools import partial
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from judged import with_mistake
 
 Verify = Callable[..., Any]
 
@@ -54,7 +53,7 @@ def _part(
             library=library,
             what=(function.__doc__ or "").strip().partition("\n")[0],
             right=into(library, function),
-            wrong=into(library, _with(function, *wrong)),
+            wrong=into(library, with_mistake(function, *wrong)),
             mistake=wrong,
             gamma=gamma,
             unknown=unknown,
@@ -62,21 +61,6 @@ def _part(
         )
 
     return made
-
-
-def _with(function: Any, right: str, wrong: str) -> Any:
-    """Return a function with another piece of source in the place of one that it has once."""
-    source, line = inspect.getsource(function), function.__code__.co_firstlineno
-    source = textwrap.dedent(source)
-    start = source.index("def ")
-    head, body = source[:start], source[start:]
-    if body.count(right) != 1:
-        raise ValueError(f"{function.__name__} has {right!r} {body.count(right)} times, expected once")
-    again = "\n" * (line - 1 + head.count("\n")) + body.replace(right, wrong)
-    made: dict[str, Any] = {}
-    exec(compile(again, function.__code__.co_filename, "exec"), made)
-    twin = made[function.__name__]
-    return FunctionType(twin.__code__, function.__globals__, twin.__name__, twin.__defaults__)
 
 
 def idioms_of(modules: Iterable[ModuleType]) -> tuple[Idiom, ...]:

@@ -11,9 +11,10 @@ from functools import partial
 
 import pytest
 from idioms_page import begin_of, end_of, laws_of, of_law, on_page
+from judged import rejection_law
 from tables import IDIOMS
 from verdicts import told
-from world import distance, rejection_law, sample
+from world import distance, sample
 
 from specverify.base.verdict import Status
 from specverify.intercept.moved import look_around

@@ -13,29 +13,19 @@ import sys
 import time
 from pathlib import Path
 
+from judged import worst_of
 from tables import IDIOMS
 
-from specverify.base.verdict import Status
-from specverify.checks import EXACT_CHECKS
-from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.verifier import verifier_subject
 
 SHARES = 6
-WORST = (Status.REFUTED, Status.UNUSABLE, Status.UNKNOWN, Status.REFUSED, Status.HOLDS)
 
 
 def told(verify, gamma, place):
     """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
     subject = verifier_subject(verify, verify.__name__, (gamma,))
     subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
-    worst = Status.HOLDS.value, ""
-    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
-        if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
-            said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
-            worst = min(worst, said, key=lambda each: WORST.index(each[0]))
-        if verdict.status is Status.REFUTED:
-            break
-    return worst
+    return worst_of(subject)
 
 
 def line_of(place):

@@ -1,40 +1,15 @@
-"""One world in which every idiom is judged by its law: three tokens, the drafts that are given, the law in closed form.
-
-Rejections are likely, the residual has a token of probability 0, and no two rows are alike.
-"""
+"""The idioms of torch, NumPy and ``random`` in the world of ``judged``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import partial
 
-import numpy as np
 import torch
+from judged import DRAFTS, P, Q, distance_of
 
-from reference import accept_probability, residual
-from specverify.intercept import float_calls
-from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.enumeration import program_law
-from specverify.laws.law import total_variation
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.seeded import seeded
-
-P = np.array([[0.42, 0.18, 0.4], [1 / 6, 1 / 3, 1 / 2], [1 / 2, 1 / 6, 1 / 3]])
-Q = np.array([[0.25, 0.6, 0.15], [0.5, 0.3, 0.2]])
-DRAFTS = np.array([1, 0])
-
-
-def rejection_law(gamma):
-    """Return emitted tokens -> probability, of rejection sampling with these drafts."""
-    law, kept = Counter(), 1.0
-    for i, (p, q, draft) in enumerate(zip(P[:gamma], Q, DRAFTS.tolist(), strict=False)):
-        ratio, before = accept_probability(p, q, draft), tuple(DRAFTS[:i].tolist())
-        for token, mass in enumerate(residual(p, q)):
-            law[(*before, token)] += kept * (1 - ratio) * mass
-        kept *= ratio
-    for token, mass in enumerate(P[gamma]):
-        law[(*DRAFTS[:gamma].tolist(), token)] += kept * mass
-    return {tokens: mass for tokens, mass in law.items() if mass > 0}
 
 
 def once(idiom, verify):
@@ -45,19 +20,9 @@ def once(idiom, verify):
     return emitted_row(verify(*arrays), idiom.gamma)
 
 
-def exact_law(idiom, verify):
-    """Return the law of a sampler, its random calls answered."""
-
-    def program(draws):
-        with answered_everywhere(draws):
-            return once(idiom, verify)
-
-    return float_calls.again(partial(program_law, program))
-
-
 def distance(idiom, verify):
     """Return the total variation between the law of a sampler and that of rejection sampling."""
-    return float(total_variation(exact_law(idiom, verify), rejection_law(idiom.gamma)).high)
+    return distance_of(partial(once, idiom, verify), idiom.gamma)
 
 
 def sample(idiom, verify, number, seed):
