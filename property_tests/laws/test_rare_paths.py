@@ -98,7 +98,7 @@ def test_a_program_that_goes_on_when_it_is_stopped_is_stopped_again():
 
 def endless(draws):
     while True:
-        draws.categorical(np.full(1000, 1e-3), ("wide",))
+        draws.categorical(np.full(100, 0.01), ("wide",))
 
 
 def test_a_program_that_never_ends_is_stopped():
@@ -175,4 +175,4 @@ def test_rare_and_other_paths_of_a_round_come_out_of_one_budget(order):
 
     law = decoder_law(in_rounds(token, rounds=1), (0,), 20)
     assert len(asked) <= 21  # one more tells whether anything is left
-    assert law.runs == (10 if order > 0 else 15)
+    assert law.runs == 15  # those of one draw that are not run count as one

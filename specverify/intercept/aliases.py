@@ -86,9 +86,14 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
     return list(compress(objects, map(of_them.__contains__, map(type, objects))))
 
 
+def forget() -> None:
+    """Let go what was found before, which keeps it from going away."""
+    _found.clear()
+    answers.watched.clear()
+
+
 def find_aliases(everything: Everything) -> None:
     """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
-    _found.clear()
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one

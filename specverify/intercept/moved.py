@@ -23,6 +23,8 @@ _modules = [0]
 def look_around() -> None:
     """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
     outside.watch_outside()
+    _generators.clear()  # so that those that nobody else holds any more are not found again
+    aliases.forget()
     everything = aliases.Everything()
     if _modules[0] != len(sys.modules):
         outside.find_sources(everything)

@@ -64,6 +64,16 @@ class _Branch:
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
 
+    def pass_over(self) -> Any:
+        """Turn to the next outcome that is not rare, or to the last. Return the probability of those before it."""
+        weights, lost, last = self.question.weights, 0.0, len(self.possible) - 1
+        index, weight = self.index, self.weight
+        while index < last and _is_rare(weight):
+            lost, index = lost + weight, index + 1
+            weight = self._before * weights[self.possible[index]]
+        self.follow(index)
+        return lost
+
 
 class Enumerated:
     """Follows the branches of a path, then opens new ones at their first outcome."""
@@ -77,7 +87,7 @@ class Enumerated:
         self.too_rare = False
         """Whether the path is not worth following, also where the program swallowed that."""
         self.passed_over: list[Any] = []
-        """The probabilities of outcomes that were not followed, because they are too rare."""
+        """For draws with outcomes that were not followed, because they are too rare: the probability of those."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
@@ -103,9 +113,8 @@ class Enumerated:
             self.too_rare = True
             raise _TooRare
         branch = _Branch(question, index, before)
-        while not fixed and _is_rare(branch.weight) and branch.index < len(branch.possible) - 1:
-            self.passed_over.append(branch.weight)
-            branch.follow(branch.index + 1)
+        if not fixed and _is_rare(branch.weight) and len(branch.possible) > 1:
+            self.passed_over.append(branch.pass_over())
         self._branches.append(branch)
         return branch
 
@@ -121,7 +130,7 @@ def paths(
     ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
     not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
     and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further, or not run: ``rare`` is told its probability, and returns whether to go on. Without it
+    further, or not run: ``rare`` is told the probability of those of one draw, and returns whether to go on. Without it
     ``NotAFunctionOfItsDraws`` is raised where so many in a row are rare that no end is in sight.
     """
     check_callable(program, "the program")
@@ -198,11 +207,14 @@ def _next_branch(
 ) -> bool:
     """Turn to the next path that weighs more than ``least`` and is not ``rare``. Return whether there is one."""
     while _advanced(branches, first):
-        weight = _weight(branches)
-        if _is_rare(weight):
-            if rare is not None and not rare(weight):
-                return False
-        elif least is None or weight > least():
+        branch, lost = branches[-1], 0.0
+        if _is_rare(branch.weight):
+            lost = branch.pass_over()
+            if _is_rare(branch.weight):
+                lost += branch.weight
+        if lost and rare is not None and not rare(lost):
+            return False
+        if not _is_rare(branch.weight) and (least is None or branch.weight > least()):
             return True
     return False
 

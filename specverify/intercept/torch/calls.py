@@ -211,6 +211,8 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
         place = caller(refusal.__traceback__)
         known = place in str(refusal) or place == NOWHERE
         raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
+    finally:
+        run.filled.forget()
 
 
 @once

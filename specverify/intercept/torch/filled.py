@@ -84,6 +84,11 @@ class Filled:
             content = as_many(whole.double().cpu().numpy()) if together else elements_of(whole)
             self._whole[key] = (whole, LazyTensor(content, whole.dtype, whole.device))
 
+    def forget(self) -> None:
+        """Let go of them at the end of a run: arrays of random numbers hide from Python what holds whom in a ring."""
+        self._whole.clear()
+        self._standing.clear()
+
     def settle(self) -> None:
         """Write what was looked at into the memory itself: it is read there when the calls are no longer answered.
 
