@@ -109,7 +109,7 @@ def flat_segments(p, q, draft_tokens, key):
     """First rejections by ``segment_min``, replacements by weights over exponential noise."""
     coin_key, noise_key = jax.random.split(key)
     gamma = len(draft_tokens)
-    rejected = ratios(p, q, draft_tokens) < jax.random.uniform(coin_key, (gamma,))
+    rejected = ratios(p, q, draft_tokens) <= jax.random.uniform(coin_key, (gamma,))
     places = jnp.where(rejected, jnp.arange(gamma), gamma)
     first = jax.ops.segment_min(places, jnp.zeros(gamma, jnp.int32), num_segments=1)[0]
     new = rows_after(p, q)
