@@ -1,36 +1,32 @@
-"""Nothing remains of what was answered, and of what is nobody's any more: a process that judges much stays as fast."""
+"""Generators that nobody holds any more are let go: a process that judges much stays as fast."""
 
 from __future__ import annotations
 
 import random
+from weakref import ref
 
 import numpy as np
 import pytest
-from objects_there import there
 
 from specverify.intercept.moved import look_around
 
 
-def bound_method():
-    return np.random.default_rng(1).random
+class Weakly(np.random.Generator):
+    """A generator that can be referred to weakly."""
 
 
-def generator():
-    return np.random.default_rng(1)
+class WeaklyOfRandom(random.Random):
+    """Likewise."""
 
 
-def generator_of_random():
-    return random.Random(1)
-
-
-@pytest.mark.parametrize("made", [bound_method, generator, generator_of_random])
-def test_generators_that_nobody_holds_are_let_go(made):
-    kinds = (np.random.PCG64, random.Random)
+@pytest.mark.parametrize("made", [lambda: Weakly(np.random.PCG64(1)), lambda: WeaklyOfRandom(1)])
+@pytest.mark.parametrize("held", [lambda made: made, lambda made: made.random])
+def test_generators_that_nobody_holds_are_let_go(made, held):
+    one = made()
+    kept, alive = [held(one)], ref(one)
+    del one
     look_around()
-    before = there(*kinds)
-    kept = [made() for _ in range(5)]
-    look_around()
-    assert there(*kinds) == before + 5
+    assert alive() is not None
     del kept
     look_around()
-    assert there(*kinds) == before
+    assert alive() is None
