@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 import random
 from math import log
@@ -15,7 +16,10 @@ from specverify.base.verdict import Status
 from specverify.intercept import float_calls
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.laws.enumeration import program_law
+from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.law import target_law, total_variation
+from specverify.laws.scenarios import handed_task
+from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
 
 HALF, PLAIN = 0.5, float
@@ -100,6 +104,16 @@ def with_floats(p, q, draft_tokens):
 def test_a_verifier_that_makes_floats_of_its_numbers_is_judged():
     (verdict,) = check_verifier(with_floats, gammas=(1,), checks=["law_is_target"], quick=True)
     assert verdict.status is Status.HOLDS
+
+
+def test_the_calls_that_tell_which_arrays_it_takes_are_made_again_once_its_floats_are_known():
+    source = inspect.getsource(with_floats)
+    exec(source, names := {"torch": torch})  # nobody has met its calls of ``float``
+    subject = verifier_subject(names["with_floats"], "with_floats", (1,))
+    scenario = next(each for each in subject.scenarios if each.horizon == 2)
+    decoder = subject.variants[-1].build(handed_task(scenario, rational=False))
+    law = float_calls.again(lambda: decoder_law(decoder, scenario.prompt))
+    assert total_variation(law, target_law(handed_task(scenario), scenario.prompt)).high < 1e-6
 
 
 def test_a_function_that_is_defined_again_is_another_one():

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept import float_calls
 from specverify.intercept.block import gifts_kept
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -45,6 +46,10 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """
     with suppress(Exception), seeded(0), _errors_in_threads_unsaid():  # what it imports, it imports here, unanswered
         attempt(verify, _in_numpy)
+    return float_calls.again(partial(_asked_of_calls, verify, attempt))  # the first calls of ``float`` are not answered
+
+
+def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
     begun: dict[Convert, list[Any]] = {}
     found = _chosen(verify, attempt, begun)
     looked_at = found if found in begun else _in_tensors
