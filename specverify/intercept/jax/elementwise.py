@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import empty  # by name: inside a block NumPy has another
+from numpy import broadcast_to, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
@@ -52,10 +52,12 @@ _TINIEST = 1e-30
 
 def each(function: Callable[..., Any], operands: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return what a function gives of the elements of operands of one shape, or of none."""
-    arrays = [np.broadcast_to(elements_of(operand), shape) for operand in operands]
+    arrays = [elements_of(operand) for operand in operands]
+    columns = [(array if array.shape == shape else broadcast_to(array, shape)).ravel().tolist() for array in arrays]
     found = empty(shape, dtype=object)
-    for index in np.ndindex(shape):
-        found[index] = function(*(array[index] for array in arrays))
+    flat = found.reshape(-1)  # the same elements
+    for place, elements in enumerate(zip(*columns, strict=True)):
+        flat[place] = function(*elements)
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy import asarray  # by name: inside a block NumPy has another
 
 from specverify.intercept.jax.inside import CALLS_BACK, halves_inside
 from specverify.laws import rounding
@@ -69,7 +70,7 @@ def _told(operand: Any) -> Hashable | None:
     if id(operand) in _ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
-        found = np.asarray(operand)
+        found = asarray(operand)
         return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
     found = _standing_for(operand)
     return id(found) if id(found) in _ours else None
@@ -82,7 +83,7 @@ def _standing_for(array: Any) -> Any:
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
-    content = (str(kind), array.weak_type, array.shape, str(array.sharding), np.asarray(array).tobytes())
+    content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
     found = _arrays.setdefault(content, array)
     _ours[id(found)] = found
     return found
