@@ -147,8 +147,9 @@ def opened(value: Any) -> Any:
 def of_operands(name: str, *operands: Any) -> Any:
     """Return what an operation or a question gives of numbers and random numbers: of whole ones a whole one."""
     found = wrapped(asked(result, name, *map(opened, operands)))
-    whole = isinstance(found, float) and type(found) is not LazyFloat and name in _KEEP_WHOLE
-    return int(found) if whole and all(isinstance(each, Integral) for each in operands) else found
+    if isinstance(found, LazyFloat) or not isinstance(found, float) or name not in _KEEP_WHOLE:
+        return found
+    return int(found) if all(isinstance(each, Integral) for each in operands) else found
 
 
 _KEEP_WHOLE = {"add", "subtract", "multiply", "floor_divide", "remainder", "negative", "positive", "absolute"}
