@@ -7,7 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from reference import Sampled
 from specverify.intercept.block import gifts_kept
+from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import answered
@@ -98,6 +100,33 @@ def test_one_of_many_whole_numbers_is_compared_as_what_it_is(question):
 
     expected = sum(bool(question(n)) for n in range(MANY)) / MANY
     assert program_law(program).probabilities.get(True, 0.0) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda n: n // 2**40,
+        lambda n: n >> 40,
+        lambda n: divmod(n, 2**40)[0],
+        lambda n: 2 - n // 2**40,
+        lambda n: -(n // 2**40) * 2 + 4 >> 1,
+    ],
+)
+def test_a_part_of_a_whole_number_is_a_place_as_it_is_of_an_int(place):
+    def program(draws):
+        with answered_everywhere(draws):
+            number = place(random.randrange(3 * 2**40))
+            return "abc"[number], int(np.arange(3)[number])
+
+    expected = {("a", 0): 1 / 3, ("b", 1): 1 / 3, ("c", 2): 1 / 3}
+    assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_a_number_of_trials_that_has_a_value_is_a_place(size):
+    with answered_everywhere(Sampled(0), Boundary(0.75)):
+        number = np.random.default_rng(0).geometric(0.5, size=size)
+        assert isinstance(np.arange(9)[number] + 0, np.integer if size is None else np.ndarray)
 
 
 # Seeds

@@ -81,12 +81,14 @@ def _apart(vocabulary: int, exponent: int) -> tuple[list[int], list[int]]:
     """Return weights of p and q that sum to ``2 << exponent``, apart by 2 of them at each of the last four tokens.
 
     One likely token and one unlikely have less of p than of q, one likely token and one unlikely have more. Those
-    before them, five at most, are equally likely under both; no two tokens are equally likely under one.
+    before them, five at most, are equally likely under both; no two tokens are equally likely under one. Of five tokens
+    the likely ones are far apart: what is left of p for the unlikely one is little beside what is left for the other.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]
     likely = whole // 2 - sum(before)
     q = [*before, likely, whole // 2 - 6, 4, 2]
-    p = [*before, likely - 2, whole // 2 - 4, 2, 4]
+    moved = whole // 8 if vocabulary == 5 else 2
+    p = [*before, likely - moved, whole // 2 - 6 + moved, 2, 4]
     none = [0] * (vocabulary - len(q))
     return none + p, none + q

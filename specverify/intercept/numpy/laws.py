@@ -39,9 +39,14 @@ def _of_exponential(function: str, image: Callable[[Any, Any], Any], default: An
     return answer
 
 
+_MOST_TRIALS = 2.0**62
+
+
 def _trials(drawn: Any, chance: Any) -> Any:
     with np.errstate(divide="ignore"):
-        return np.floor(drawn / -np.log1p(-chance)) + 1
+        found = np.floor(drawn / -np.log1p(-chance)) + 1
+    valued = isinstance(found, np.floating | np.ndarray) and found.dtype.kind == "f"
+    return np.minimum(found, _MOST_TRIALS).astype(np.int64) if valued else found
 
 
 LAWS: dict[str, Callable[..., Any]] = {

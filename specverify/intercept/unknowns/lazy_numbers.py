@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from specverify.intercept import float_calls
@@ -145,8 +145,15 @@ def opened(value: Any) -> Any:
 
 
 def of_operands(name: str, *operands: Any) -> Any:
-    """Return what an operation or a question gives of numbers and random numbers."""
-    return wrapped(asked(result, name, *map(opened, operands)))
+    """Return what an operation or a question gives of numbers and random numbers: of whole ones a whole one."""
+    found = wrapped(asked(result, name, *map(opened, operands)))
+    if isinstance(found, LazyFloat) or not isinstance(found, float) or name not in _KEEP_WHOLE:
+        return found
+    return int(found) if all(isinstance(each, Integral) for each in operands) else found
+
+
+_KEEP_WHOLE = {"add", "subtract", "multiply", "floor_divide", "remainder", "negative", "positive", "absolute"}
+"""Operations that make an int of ints."""
 
 
 def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
