@@ -64,8 +64,8 @@ def stats(session: nox.Session) -> None:
 def jax(session: nox.Session) -> None:
     """Run the tests of verifiers in JAX, on the CPU and without torch; --thorough behind -- runs all of their cases."""
     install(session, "jax", "dev")
-    arguments = ("-n", "2", *session.posargs)
-    session.run("pytest", "jax_tests", *arguments, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"})
+    session.env["JAX_PLATFORMS"] = "cpu"
+    run_tests(session, "jax_tests", *session.posargs)
 
 
 @nox.session

@@ -23,9 +23,7 @@ def said(verify, check, gamma=2, shares=SHARES):
 
 def told(verify, gamma, place):
     """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
-    subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
-    subject = subject._replace(scenarios=subject.scenarios[place % SHARES :: SHARES])
-    return worst_of(subject)
+    return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES)
 
 
 def refuted(verify, gamma, place):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
+from mended import module_of
 
 FILE = "sglang/kernels/ops/speculative/reject_sampling.py"
 
 
 def load(folder: str) -> Any:
     """Return the module of one file of an unpacked wheel: it needs Triton, and nothing else of the package."""
-    spec = importlib.util.spec_from_file_location("sglang_reject_sampling", Path(folder) / FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(Path(folder) / FILE)
 
 
 def chain(module: Any, *, block: bool) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import vllm_kernels
 from examined import BOUNDARY, ROUNDED, refuted
+from mended import VLLM, mended
 from vllm.v1.sample import rejection_sampler
 from vllm.v1.worker.gpu.spec_decode import rejection_sampler_utils
 
@@ -22,6 +24,13 @@ def test_random_rows_hold_but_for_a_uniform_of_zero_and_an_empty_residual(device
     assert found.keys() == {BOUNDARY, ROUNDED}
     assert "is exactly 0" in found[BOUNDARY]
     assert "token 0 has probability 0" in found[ROUNDED]
+
+
+def test_random_rows_hold_if_they_are_mended(device: torch.device, quick: bool, tmp_path: Path) -> None:
+    """The control: the same adapter and rows, and the two faults mended."""
+    sizes = dict(gammas=(2,), vocabularies=() if quick else (1025,), rows=2000 if quick else 2**16)
+    kernel = vllm_kernels.random_rows(mended(rejection_sampler.__file__, VLLM, tmp_path))
+    assert not refuted(kernel, recovery="exponential", device=device, **sizes)
 
 
 def test_greedy_rows_are_the_references(device: torch.device) -> None:

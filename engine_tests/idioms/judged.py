@@ -69,8 +69,12 @@ def with_mistake(function: Any, right: str, wrong: str) -> Any:
     return FunctionType(twin.__code__, function.__globals__, twin.__name__, twin.__defaults__)
 
 
-def worst_of(subject):
-    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
+def worst_of(subject, place, shares):
+    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation.
+
+    They are run in one of so many shares of the scenarios: that at a place, counted around.
+    """
+    subject = subject._replace(scenarios=subject.scenarios[place % shares :: shares])
     worst = Status.HOLDS.value, ""
     for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
         if verdict.status in WORST and not verdict.statement.startswith("no case applies"):

@@ -103,7 +103,7 @@ def weights_written_over(w):
 def token_of_few_bits(w):
     """The token is kept in whole numbers of other sizes."""
     tokens = torch.multinomial(w, 1)
-    return tokens.to(torch.int16).to(torch.uint8).long()
+    return tokens.to(torch.int16).to(torch.int32).long()
 
 
 @token("NumPy", wrong=("RNG.random() * 2**30", "RNG.random() ** 2 * 2**30"))

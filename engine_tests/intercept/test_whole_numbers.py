@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
+from answered_laws import law_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
 from specverify.intercept.torch.whole_numbers import NAMES
-from specverify.intercept.unknowns.deferred import Deferred
+from specverify.intercept.unknowns.deferred import Deferred, NeedsValue
 
 DTYPES = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)
 SHAPES = ((2, 3), (3,), (2, 1), ())
@@ -87,3 +91,33 @@ def test_a_mask_is_looked_at_before_what_it_hides():
     kept = lazily(torch.tensor([5, 6]), looked) * lazily(torch.tensor([True, False]), of_mask)
     assert look_at(kept).tolist() == [5, 0]
     assert (looked, of_mask) == ([(0,)], [(0,), (1,)])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+@pytest.mark.parametrize("least", [-8, 120, 240, 248])
+def test_whole_parts_that_a_dtype_does_not_hold_are_what_torch_makes_of_them(least, dtype):
+    parts = (torch.arange(16) + least + 0.5).trunc().to(dtype).tolist()
+    expected = {part: parts.count(part) / 16 for part in parts}
+    assert law_of(lambda: int((torch.rand(1) * 16 + least).to(dtype)[0])) == pytest.approx(expected)
+
+
+def test_a_clamp_that_is_one_more_than_a_dtype_holds_becomes_the_least():
+    clamped = law_of(lambda: int((torch.rand(1) * 4 + 254).clamp(max=256).to(torch.uint8)[0]))
+    assert clamped == pytest.approx({254: 0.25, 255: 0.25, 0: 0.5})
+
+
+def test_a_deep_copy_of_random_numbers_holds_the_same_ones():
+    def call():
+        row = torch.rand(2)
+        again = copy.deepcopy({"row": row})["row"]
+        row[0] = 2.0
+        return bool(again[0] < 0.3), bool(again[1] < 0.5) == bool(row[1] < 0.5)
+
+    assert law_of(call) == pytest.approx({(True, True): 0.3, (False, True): 0.7})
+
+
+def test_random_numbers_are_not_pickled_and_tokens_are():
+    with pytest.raises(NeedsValue):
+        law_of(lambda: len(pickle.dumps(torch.rand(2))))
+    weights = torch.tensor([0.25, 0.75])
+    assert law_of(lambda: int(pickle.loads(pickle.dumps(torch.multinomial(weights, 1))))) == {0: 0.25, 1: 0.75}

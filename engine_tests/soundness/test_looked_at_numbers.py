@@ -5,7 +5,6 @@ Each is run as it is, too, by what it draws itself: there it rejects drafts that
 
 from __future__ import annotations
 
-import copy
 import random
 import sys
 
@@ -57,11 +56,6 @@ def of_its_size():
     return u**1.3 if sys.getsizeof(u) == sys.getsizeof(0.5) else u
 
 
-def of_a_copy():
-    u = random.random()
-    return u**1.3 if copy.copy(u) is u else u
-
-
 def of_a_type_of_tensors():
     u = torch.rand(())
     return (u**1.3 if type(u) is torch.Tensor else u).item()
@@ -97,6 +91,36 @@ def test_a_verifier_that_looks_at_its_numbers_is_unknown_with_the_reason_and_the
     assert verdict.figures["function_of_draws"] is False
     assert "for its random numbers it" in verdict.statement
     assert verdict.statement.endswith("or let samples decide (sampled=True)")
+
+
+def of_an_expected_type():
+    row = RNG.random(2)
+    if row.dtype != np.float64:
+        raise TypeError("float64 is expected")
+    return row[0]
+
+
+def of_the_limits_of_its_type():
+    row = RNG.random(2)
+    return np.maximum(row, np.finfo(row.dtype).tiny)[0]
+
+
+@pytest.mark.parametrize("uniform", [of_an_expected_type, of_the_limits_of_its_type])
+def test_a_right_verifier_that_raises_for_unknown_numbers_alone_is_no_unusable_one(uniform):
+    verdict = asked(of_coin(uniform))
+    assert verdict.status is Status.UNKNOWN
+    assert "it raises" in verdict.statement
+    assert "for its random numbers it goes on" in verdict.statement
+
+
+def test_a_verifier_that_raises_for_numbers_as_well_is_unusable():
+    def wrong():
+        if random.random() < 1:
+            raise ValueError("no coin")
+
+    verdict = asked(of_coin(wrong))
+    assert verdict.status is Status.UNUSABLE
+    assert "ValueError: no coin" in verdict.statement
 
 
 @pytest.mark.thorough(keep=3)

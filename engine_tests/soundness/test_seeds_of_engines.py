@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from functools import cache, partial
 from itertools import count
 from threading import Thread
@@ -133,3 +134,22 @@ def test_what_is_drawn_once_and_kept_is_named_by_its_line():
     _, said = statuses(partial(decode, kept, chosen, coin, length=3), partial(plain, kept, chosen, 3))
     assert "('random.randint', 'test_seeds_of_engines.py" in said
     assert "must be drawn before the call" in said
+
+
+def test_bytes_of_the_operating_system_may_name_a_request_and_decide_nothing():
+    kept = set()
+
+    def named(last=0):
+        kept.add(secrets.token_hex(4))
+        return [int(random.random() < 0.25 + last)]
+
+    def decided():
+        return named() if secrets.token_bytes(1)[0] < 128 else named(0.5)
+
+    law = {(0,): 0.75, (1,): 0.25}
+    held, _ = statuses(named, law)
+    assert set(held.values()) == {Status.HOLDS}
+    hidden, statement = statuses(decided, law)
+    assert hidden["law_is_target"] is Status.UNKNOWN
+    assert "not a function of the draws that are answered" in statement
+    assert "bytes of the operating system at test_seeds_of_engines.py:" in statement

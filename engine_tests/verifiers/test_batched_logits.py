@@ -91,7 +91,7 @@ def test_the_form_is_told_by_lengths_and_parameters_or_named():
     assert named.name == "batched-logits=batched_logits:in_numpy"
     assert named.name == verifier_subject_of(batched_logits.in_numpy, "batched_logits:in_numpy", "batched_logits").name
     assert named.variants[0].label == "gamma=2 temperature=1.5 top_k=2 top_p=0.8, alone"
-    assert [variant.joint is not None for variant in named.variants] == [False, True, False, True, False]
+    assert [variant.joint is not None for variant in named.variants] == [False, True, False, True, False, False]
     with pytest.raises(UnusableSubject, match=r"expected one of row, .*, did you mean batched-logits\?"):
         external_subject("batch-logits=batched_logits:in_numpy")
     with pytest.raises(ValueError, match="did you mean batched_logits"):

@@ -122,6 +122,12 @@ def nearly_greedy(target_logits, draft_logits, draft_tokens, temperature):
     return decided(p, q, draft_tokens)
 
 
+def all_tokens_for_one(target_logits, draft_logits, draft_tokens, temperature, top_k):
+    """Wrong: a top-k of 1 is taken for none."""
+    p, q = (pmfs(rows, temperature, top_k if top_k > 1 else None) for rows in (target_logits, draft_logits))
+    return decided(p, q, draft_tokens)
+
+
 @pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("verify", [correct, in_torch], ids=lambda verify: verify.__name__)
 @pytest.mark.parametrize("check", ["law_is_target", "tokens_are_supported", "acceptance_is_optimal"])
@@ -133,7 +139,7 @@ def test_a_correct_verifier_holds_at_every_setting(verify, check):
 
 @pytest.mark.parametrize(
     "verify",
-    [target_only, draft_only, temperature_last, nucleus_of_the_draft, nucleus_first, nearly_greedy],
+    [target_only, draft_only, temperature_last, nucleus_of_the_draft, nucleus_first, nearly_greedy, all_tokens_for_one],
     ids=lambda verify: verify.__name__,
 )
 def test_a_wrong_verifier_is_refuted(verify):
@@ -144,8 +150,12 @@ def test_a_wrong_verifier_is_refuted(verify):
 
 @pytest.mark.parametrize(
     ("verify", "setting"),
-    [(nearly_greedy, "temperature=0,"), (temperature_last, "temperature=1.5 top_p=0.8,")],
-    ids=["nearly_greedy", "temperature_last"],
+    [
+        (nearly_greedy, "temperature=0,"),
+        (temperature_last, "temperature=1.5 top_p=0.8,"),
+        (all_tokens_for_one, "temperature=0.7 top_k=1,"),
+    ],
+    ids=["nearly_greedy", "temperature_last", "all_tokens_for_one"],
 )
 def test_what_is_wrong_shows_at_the_setting_that_it_needs(verify, setting):
     verdict = verdict_of(logits_subject(verify, verify.__name__), "law_is_target")

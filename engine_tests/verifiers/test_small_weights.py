@@ -9,7 +9,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.laws.deep_scenarios import APART_SCENARIOS
+from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
 from specverify.run.verify import run_case
 from specverify.subjects.external import verifier_subject_of
 
@@ -35,7 +35,7 @@ def said(**given):
     """Return what is said of the law in each scenario of small weights."""
     law = check_named("law_is_target")
     subject = verifier_subject_of(partial(verifier, **given), "verifier", None, (1,))
-    ones = (subject._replace(scenarios=(each,), variants=subject.variants[:1]) for each in APART_SCENARIOS)
+    ones = (subject._replace(scenarios=(each,), variants=subject.variants[:1]) for each in ONE_ROW_SCENARIOS)
     return [run_case(next(iter(law.cases(one))), law, Conditions()).status for one in ones]
 
 

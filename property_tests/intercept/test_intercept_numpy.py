@@ -151,9 +151,8 @@ np.log(random.random()) < math.log(0.375) ;; random.expovariate(2) > -math.log(0
 BEFORE.choices(range(3), P.tolist(), k=2)[1] == 2 ;; random.choices(range(3), weights=[4, 1, 3])[0] == 2
 random.choices(range(3), cum_weights=CDF.tolist())[0] == 2
 """
-ONE_IS_LEFT = """
-np.argmin(-np.log(1 - rng.random(3)) / [0.0, 1.0, 0.0]) ;; np.argmin(rng.exponential(size=3) / [0.0, 1.0, 0.0])
-np.argmax((1 - rng.random(3)) ** [np.inf, 1.0, np.inf]) ;; np.argmax(np.log1p(-rng.random(3)) / [0.0, 1.0, 0.0])
+ONE_IS_LEFT = """np.argmin(-np.log(1 - rng.random(3)) / [0, 1, 0]) ;; np.argmin(rng.exponential(size=3) / [0, 1, 0])
+np.argmax((1 - rng.random(3)) ** [np.inf, 1, np.inf]) ;; np.argmax(np.log1p(-rng.random(3)) / [0, 1, 0])
 """
 EXPECTED = [
     *((call, {1: 1}) for call in table(ONE_IS_LEFT)),

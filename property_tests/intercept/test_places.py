@@ -8,12 +8,11 @@ import statistics
 
 import numpy as np
 import pytest
+from answered_laws import law_of
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.laws.enumeration import program_law
 from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.verifier import verifier_subject
@@ -23,14 +22,6 @@ RNG = np.random.default_rng(0)
 
 def u():
     return random.random()
-
-
-def law_of(program):
-    def answered(draws):
-        with answered_everywhere(draws):
-            return program()
-
-    return program_law(answered).probabilities
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-
-from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.enumeration import program_law
+from answered_laws import law_of
 
 RNG = np.random.default_rng(3)
 
@@ -40,14 +38,6 @@ def state_of_another(rng):
 def bits_shared(rng):
     twin = np.random.Generator(rng.bit_generator)
     return bool(rng.random() < 0.4), bool(twin.random() < 0.4)
-
-
-def law_of(program):
-    def run(draws):
-        with answered_everywhere(draws):
-            return program()
-
-    return program_law(run).probabilities
 
 
 GENERATORS = {

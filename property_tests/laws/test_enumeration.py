@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,3 +283,13 @@ def test_the_shares_of_a_program_add_up_to_its_law():
     assert whole.runs == together.runs
     cut = program_law(program, budget=1, first=shares[0])
     assert sum(cut.probabilities.values()) + cut.missing == sum(parts[0].probabilities.values())
+
+
+def test_an_outcome_that_is_too_rare_is_no_share():
+    """The end of a cdf that adds up to less than 1 has the mass of a rounding, and no path is followed behind it."""
+
+    def program(draws):
+        first = draws.categorical(np.array([0.25, 0.75, 2.0**-54]), ("a row",))
+        return first, draws.categorical(np.array([0.5, 0.5]), ("another",))
+
+    assert first_outcomes(program, depth=2) == [(0, 0), (0, 1), (1, 0), (1, 1)]

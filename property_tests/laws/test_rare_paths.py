@@ -98,7 +98,7 @@ def test_a_program_that_goes_on_when_it_is_stopped_is_stopped_again():
 
 def endless(draws):
     while True:
-        draws.categorical(np.full(100, 0.01), ("wide",))
+        draws.categorical(np.full(1000, 1e-3), ("wide",))
 
 
 def test_a_program_that_never_ends_is_stopped():

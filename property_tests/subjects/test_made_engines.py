@@ -202,3 +202,32 @@ def test_an_observer_is_told_token_ids_and_whole_numbers():
         observer.processed([0])
     with pytest.raises(ValueError, match="expected a torch module"):
         Observer((0,), target=3)
+
+
+def clamped(scenario, least=1e-27, more=0.0):
+    """Decode from rows in which nothing is impossible, as after a clamped logarithm; a ratio is a little more."""
+
+    def target(tokens):
+        row = np.maximum(scenario.target(tokens), least)
+        return row / row.sum()
+
+    def plain():
+        text, rng = scenario.prompt, np.random.default_rng()
+        while len(text) < len(scenario.prompt) + scenario.horizon:
+            text = (*text, drawn(rng, target(text)))
+        return text[len(scenario.prompt) :]
+
+    here = scenario._replace(target=target)
+    return Made(lambda: speculates(here, accept=lambda p, q, x: p[x] / q[x] + more), plain)
+
+
+@pytest.mark.parametrize(
+    ("make", "status"),
+    [(clamped, Status.HOLDS), (partial(clamped, least=0.0, more=1e-300), Status.REFUTED)],
+    ids=["what plain decoding can draw too", "what it cannot"],
+)
+def test_what_comes_out_at_the_ends_may_be_rare_without_speculation(make, status):
+    subject = made_subject(make, "an engine")
+    programs = [program for program in subject.programs if program.name.startswith("zeros")]
+    check = check_named("support_at_boundary_draws")
+    assert run_check(subject._replace(programs=tuple(programs)), check, Checklist((check,))).status is status

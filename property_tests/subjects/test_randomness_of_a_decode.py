@@ -12,6 +12,7 @@ from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.made_engine import made_subject
 
 LAW, INDEPENDENT, ITSELF = (
     check_named(name) for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
@@ -91,3 +92,51 @@ def test_a_decode_ends_where_a_token_is_none():
 
     assert verdict_of(verify).status is Status.HOLDS
     assert verdict_of(verify, LAW).status is Status.REFUTED
+
+
+RNG = np.random.default_rng()
+
+
+def drawing(token):
+    """Return what makes engines that decode token by token; ``noise`` is what a text has drawn."""
+
+    def make(scenario):
+        def decode():
+            text, noise = list(scenario.prompt), []
+            for place in range(scenario.horizon):
+                text.append(token(scenario, text, place, noise))
+            return text[len(scenario.prompt) :]
+
+        return decode
+
+    return make
+
+
+def decided_again(scenario, text, place, noise):
+    """As in Jacobi decoding: the noise of a place decides it behind a guess of the token before, and again."""
+    noise.append(RNG.gumbel(size=scenario.vocabulary))
+    with np.errstate(divide="ignore"):
+        rows = [np.log(scenario.target(tuple(before))) for before in ([*text[:-1], 0], text)]
+    return [int(np.argmax(row + noise[place])) for row in rows][-1]
+
+
+def of_one_coin(scenario, text, place, noise):
+    """Wrong: the coin of one token is looked up for the next."""
+    if place % 2 == 0:
+        noise.append(RNG.random())
+    return int(np.searchsorted(np.cumsum(scenario.target(tuple(text))), noise[-1]))
+
+
+def asked_of_engine(token):
+    subject = made_subject(drawing(token), "an engine")
+    return run_check(subject._replace(programs=subject.programs[1:2]), INDEPENDENT, Checklist((INDEPENDENT,)))
+
+
+def test_noise_of_a_place_that_decides_there_again_is_not_refuted_for_that():
+    verdict = asked_of_engine(decided_again)
+    assert verdict.status is Status.UNKNOWN
+    assert "random noise is used in a second race, with other weights" in verdict.statement
+
+
+def test_a_coin_of_two_places_is():
+    assert asked_of_engine(of_one_coin).status is Status.REFUTED

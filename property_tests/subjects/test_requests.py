@@ -131,6 +131,36 @@ def test_plain_requests_are_each_alone():
     assert in_turn(make).status is Status.REFUTED
 
 
+def seeded(engine, prompt):
+    engine.rng = np.random.default_rng(7)
+    return prompt
+
+
+def one_prompt_twice(make, check):
+    """Return what a check says of two requests of one prompt."""
+    subject = made_subject(make, "an engine")
+    programs = [program for program in subject.programs if program.name == "open_after_4-v3-p012-h3-s61, then 012"]
+    assert len(programs) == 1
+    return run_check(subject._replace(programs=tuple(programs)), check_named(check), Checklist(()))
+
+
+@pytest.mark.parametrize("check", ["law_is_target", "draws_are_independent"])
+def test_requests_of_one_seed_have_seeds_of_their_own_if_the_caller_chooses_them(check):
+    """A seed that is an argument with a default gives one prompt one text, as it is meant to."""
+
+    def make(scenario):
+        engine = Engine(scenario, seeded)
+        return lambda prompt, seed=7: engine.decode(prompt)
+
+    assert one_prompt_twice(make, check).status is Status.HOLDS
+
+
+def test_a_seed_that_is_set_for_every_request_may_be_meant_or_be_the_fault():
+    verdict = one_prompt_twice(lambda scenario: Engine(scenario, seeded).decode, "law_is_target")
+    assert verdict.status is Status.UNKNOWN
+    assert "an argument whose name has seed in it; else seed once" in verdict.statement
+
+
 def test_a_call_without_a_prompt_gets_no_requests():
     subject = made_subject(lambda scenario: partial(Engine(scenario, emptied).decode, scenario.prompt), "an engine")
     assert not any(", then " in program.name for program in subject.programs)

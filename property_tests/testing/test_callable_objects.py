@@ -11,6 +11,7 @@ import pytest
 
 from specverify.base.callables import told_apart
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
+from specverify.testing.plans import name_of
 
 LAW = ["law_is_target"]
 
@@ -55,6 +56,28 @@ def test_an_object_that_is_no_key_is_a_verifier_like_any_other(kind: type[Sample
     assert held.status == "holds"
     with pytest.raises(SpeculationRefuted, match="law is target"):
         check_verifier(kind(0), gammas=(2,), checks=LAW, quick=True)
+
+
+class Bare:
+    """Python writes it by its address."""
+
+    def __call__(self, p: Any, q: Any, draft_tokens: Any) -> list[int]:
+        """Decide one row."""
+        return decided(p, q, draft_tokens, -1)
+
+
+class Module(Bare):
+    """Written in several lines, as modules of torch are."""
+
+    def __repr__(self) -> str:
+        return "Module(\n  (head): Linear()\n)"
+
+
+def test_an_object_has_a_name_of_one_line_that_is_the_same_in_every_run() -> None:
+    assert name_of(Bare()) == f"{__name__}:<{__name__}.Bare object>"
+    assert name_of(Module()) == f"{__name__}:Module( (head): Linear() )"
+    assert name_of(partial(decided, [decided], bonus=2)) == f"{__name__}:decided([<function decided>], bonus=2)"
+    assert name_of(Sampler(2)) == f"{__name__}:Sampler(bonus=2)"
 
 
 class Plain(NamedTuple):

@@ -157,15 +157,17 @@ class After(NamedTuple):
     changed: tuple[str, tuple[str, ...]] | None
     """An argument that a call changed, and the setting of that call."""
     stale: tuple[str, tuple[str, ...]] | None
-    """An answer that is another one since, and the setting of its call."""
+    """An answer that is another one when all calls were made, and the setting of its call."""
+    views: bool
+    """Whether an answer changes with the caller's own arrays."""
 
 
 @lru_cache(maxsize=256)
 def after_calls(called: Called) -> After:
     """Make the calls in a scenario at ordinary numbers and look at arguments and answers again; two checks read this.
 
-    Answers are looked at when all calls were made and their arguments have been overwritten, as a caller does who uses
-    his arrays again. Raises what the verifier raises.
+    Answers are looked at when all calls were made, and again when their arguments have been overwritten, as a caller
+    does who uses his arrays again. Raises what the verifier raises.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:
@@ -174,12 +176,12 @@ def after_calls(called: Called) -> After:
                 raise came.error
             seen += [(call, came) for call in calls[len(seen) :]]
     changed = _first((changed_input(call), came) for call, came in seen)
+    stale = _first((changed_answer(call), came) for call, came in seen)
     for call, _ in seen:
         overwrite_inputs(call)
-    stale = _first((changed_answer(call), came) for call, came in seen)
-    return After(
-        len(seen), *(found and (found[0], described_call(called.here, found[1])) for found in (changed, stale))
-    )
+    views = stale is None and any(changed_answer(call) for call, _ in seen)
+    first, second = (found and (found[0], described_call(called.here, found[1])) for found in (changed, stale))
+    return After(len(seen), first, second, views)
 
 
 def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
 from reference import Draws, Pmf, Sampled, Site
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.unknowns.valued import uniforms_made, values_of
 from specverify.laws.draws import Decision, Narrated
 from specverify.laws.paths import Undecided
@@ -61,6 +62,37 @@ class _Outcomes:
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Run so many paths again with numbers; return what was different, or nothing."""
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
+
+
+def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
+    """Return what a program that raises does with numbers where that is something else, or nothing.
+
+    So many paths are looked at; nothing is said if none raises, or if nothing is told of the values of its numbers.
+    """
+    for place in range(seed, seed + number):
+        first = Narrated(Sampled(place))
+        with uniforms_made() as made:
+            raised = _raised(partial(run, first))
+        if not raised:
+            continue
+        values = values_of(made, np.random.default_rng(place)) if made else None
+        if values is None:
+            return ""
+        again = _raised(partial(valued, _Outcomes(first.decisions), Boundary(0.5, values=values)))
+        goes_on = f"it raises {again}" if again else "it goes on"
+        return "" if again == raised else f"it raises {raised}; with {_shown(values)} for its random numbers {goes_on}"
+    return ""
+
+
+def _raised(run: Callable[[], Any]) -> str:
+    """Return what a program raises, in a word and a sentence, or nothing; it goes on where it draws more."""
+    try:
+        run()
+    except (_Elsewhere, MoreNumbers):
+        return ""
+    except Exception as error:  # noqa: BLE001 - whatever it raises
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    return ""
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:

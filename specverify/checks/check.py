@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from reference import Claim, Draws
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
-from specverify.laws.deep_scenarios import APART_SCENARIOS
+from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
 from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
@@ -23,8 +23,8 @@ Here = TypeVar("Here", bound=Situation)
 
 PATHS_IN_REACH = 4000
 """What one case may take of a decode that cannot be followed round by round."""
-PATHS_WHERE_APART = 2000
-"""The same of one round where p and q are a little apart."""
+PATHS_OF_ONE_ROW = 2000
+"""The same of one round in which one row is open."""
 ORDERED = 5
 """Tokens whose orders can all be followed."""
 
@@ -124,15 +124,15 @@ def beyond_reach(case: Case) -> bool:
         return False
     if case.subject.whole:
         return paths_of_whole(here) > PATHS_IN_REACH
-    if here.scenario in APART_SCENARIOS and here.scenario.vocabulary > ORDERED:
-        return paths_where_apart(here) > PATHS_WHERE_APART
+    if here.scenario in ONE_ROW_SCENARIOS and here.scenario.vocabulary > ORDERED:
+        return paths_of_one_row(here) > PATHS_OF_ONE_ROW
     certain = case.subject.most_runs == math.inf or is_certain(here.scenario.shape)
     return not certain and runs_by_round(here) > case.subject.most_runs
 
 
 def may_be_refused(case: Case) -> bool:
     """Return whether it is left out where one draw has too many outcomes: they are fewer in the other cases."""
-    return isinstance(case.situation, InScenario) and case.situation.scenario in APART_SCENARIOS
+    return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
 
 @lru_cache(maxsize=64)
@@ -152,8 +152,8 @@ def runs_by_round(here: InScenario) -> float:
 
 
 @lru_cache(maxsize=4096)
-def paths_where_apart(here: InScenario) -> float:
-    """Return about how many paths a round has where p and q are a little apart.
+def paths_of_one_row(here: InScenario) -> float:
+    """Return about how many paths a round has in which one row is open.
 
     The vocabularies are larger there than elsewhere, and whoever puts all tokens in order has a path for each order.
     """

@@ -13,7 +13,7 @@ _KEPT = (
     check.paths_of_program,
     check.runs_by_round,
     check.paths_of_whole,
-    check.paths_where_apart,
+    check.paths_of_one_row,
     _calls.after_calls,
     _laws.law_of_opened,
     _laws.overheard_of,

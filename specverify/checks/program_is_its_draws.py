@@ -27,7 +27,7 @@ from specverify.checks._replays import (
     looked_at,
     replayed,
 )
-from specverify.checks._valued import with_values
+from specverify.checks._valued import raises_without_values, with_values
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.located import named
@@ -37,12 +37,13 @@ from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Subject, emitted_by
+from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, emitted_by
 
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
 PATHS_WITH_VALUES = 2
+PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
 SEEDED = (
     "some of its random numbers come from seeds that it sets alike in every run ({seeded}), others do not "
@@ -101,22 +102,29 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
     """Run paths of foreign code again with everything moved that might draw unseen."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
-    found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
+    intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
+    valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
+    try:
+        found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
+    except Exception:
+        unlike = raises_without_values(run, valued, PATHS_THAT_RAISE, seed) if valued else ""
+        if not unlike:
+            raise
+        return _said_of_values(Examination("", rational=False), unlike, described(here))
     examination = _said(subject, *found, described(here))
-    intercepted = here.variant.intercepted
-    if examination.unknown or intercepted is None:
+    if examination.unknown or valued is None:
         return examination
-
-    def valued(draws: Draws, boundary: Boundary) -> Any:
-        decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
-        return whole_run(decoder, here.prompt)(draws)
-
-    seed = crc32(f"{conditions.seed}/{described(here)}".encode())
     try:
         unlike = with_values(run, valued, PATHS_WITH_VALUES, seed)
     except NotAFunctionOfItsDraws as fault:
         return _said(subject, Replays(0, str(fault)), found[1], described(here))
     return _said_of_values(examination, unlike, described(here))
+
+
+def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
+    """Run a decode whose random numbers have values."""
+    decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
+    return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:

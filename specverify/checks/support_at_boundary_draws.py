@@ -9,6 +9,7 @@ several are at their ends together is left alone. An engine is judged with all o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from specverify.checks._calls import (
 from specverify.checks._given_calls import at_place, described, places_of
 from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
 from specverify.laws.near_ties import greedy_parting
@@ -53,8 +55,21 @@ def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     for uniform, said in BOUNDARIES.items():
         with program.open(forced_uniform=uniform) as run:
             law = program_law(run, runs)
-        outside = sorted(new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
+        forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
+        outside = sorted(new for new in forbidden if not _comes_out_rarely(program, new))
         yield AtBoundary(uniform, said, law, outside)
+
+
+def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
+    """Return whether a text comes out without speculation too, by outcomes that are too rare to be followed.
+
+    A logarithm that is clamped leaves such: they are drawn one by one, each being its token.
+    """
+    if program.plain is None:
+        return False
+    with suppress(Exception), program.plain() as run:
+        return bool(run(Replayed(new)) == new)
+    return False
 
 
 def obstacle(subject: Subject) -> str | None:

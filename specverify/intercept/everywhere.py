@@ -18,11 +18,13 @@ from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
 from specverify.intercept.unknowns.lazy_arrays import lookups_at_large
 from specverify.intercept.unknowns.lazy_buffers import arrays_answer
-from specverify.intercept.unknowns.lazy_numbers import math_answers
+from specverify.intercept.unknowns.standard_library import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 
-_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references")
+_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references", "array of references",
+          "format O not supported", "Object of type float is not", "Object of type int is not",
+          "could not convert string to float: '?'", "its data is not allocated yet")  # fmt: skip
 """What is said by those who take nothing but a float, or an int, or arrays of them."""
 
 

@@ -13,10 +13,12 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import ReferenceType, ref
 
 from specverify.intercept.caller import foreign_frame
+
+Found = TypeVar("Found")
 
 _NAME = "float of what may be a random number"
 """No name that code can have of itself."""
@@ -41,7 +43,7 @@ _asked: dict[tuple[int, int], CodeType] = {}
 """The code that has asked, by its identity and that of its module: what is defined again is another function."""
 
 
-def again(run: Callable[[], Any]) -> Any:
+def again(run: Callable[[], Found]) -> Found:
     """Return what ``run`` returns, run again as long as other code asks: what was refused is answered then."""
     while True:
         before = len(_asked)

@@ -5,6 +5,10 @@ in the same way, it is the same number or outcome, so that laws are right when a
 way (other weights, another function), it would hang together with the first by the arithmetic of the library, which is
 not modelled: ``NeedsValue`` refuses it as soon as both are looked at.
 
+Requests that are served after each other are told apart. Where one begins from a state that a request before it drew
+from, its numbers are those of a seed of its own if its caller chooses the seed; if not, ``NeedsValue`` says so: a seed
+that is set for all requests may be meant, or be the fault.
+
 What a state is: ``answers`` reads it off the generators of NumPy and ``random``, ``torch.streams`` off torch's.
 """
 
@@ -15,10 +19,15 @@ from contextlib import contextmanager
 
 from reference import Site
 from specverify.intercept.audit import Draw, Origin
+from specverify.intercept.block import NeedsValue
 
 Noted = list[tuple[Site, Hashable]]
 """Where a draw was made and the state it was made from; None where another run may find its generator there as well."""
 _NOTED: list[Noted] = []
+BEGINS_AGAIN = (
+    "begins from the seed of a request before: if each request is to have its own, let the call take an argument whose "
+    "name has seed in it; else seed once"
+)
 
 
 @contextmanager
@@ -32,12 +41,26 @@ def states_noted() -> Iterator[Noted]:
         _NOTED.remove(noted)
 
 
+class _Served:
+    """The request that is served."""
+
+    number = 0
+    seeded = False
+    """Whether its caller chooses its seed."""
+
+
+def begin_request(*, seeded: bool) -> None:
+    """Say that another request is served; ``seeded`` if its caller chooses its seed."""
+    _Served.number, _Served.seeded = _Served.number + 1, seeded
+
+
 class Streams:
     """The states that were drawn from in one run."""
 
     def __init__(self) -> None:
         """Nothing has been drawn."""
-        self._origins: dict[Hashable, Origin] = {}
+        self._origins: dict[Hashable, tuple[int, Origin]] = {}
+        """State -> the last request that drew from it, and what it drew."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
@@ -45,9 +68,12 @@ class Streams:
             noted.append((site, self.told_apart(state)))
         if state is None:
             return Draw(site, None, way)
-        origin = self._origins.get(state)
-        if origin is None:
-            origin = self._origins[state] = Origin(state)
+        request, origin = self._origins.get(state) or (_Served.number, Origin(state))
+        if request != _Served.number:
+            if not _Served.seeded:
+                raise NeedsValue(f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
+            origin = Origin(state)
+        self._origins[state] = (_Served.number, origin)
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:

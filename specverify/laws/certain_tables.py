@@ -28,11 +28,15 @@ APART = "apart_after"
 
 A guard with a threshold takes such tokens for impossible, what is left of p for nothing, or p for q: see ``_apart``.
 """
+FAR = "far_after"
+"""``far_after_1``: the same, but at the two likely tokens p and q are far apart."""
+MANY = "many_after"
+"""``many_after_1``: behind texts of 1 token every token is possible under p, no two equally, and one under q."""
 
 
 def is_certain(shape: str) -> bool:
     """Return whether a shape is one of these."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
 def open_after(*lengths: int) -> str:
@@ -50,6 +54,16 @@ def apart_after(length: int) -> str:
     return f"{APART}_{length}"
 
 
+def far_after(length: int) -> str:
+    """Return the shape whose p and q are far apart there at two likely tokens, and a little at two others."""
+    return f"{FAR}_{length}"
+
+
+def many_after(length: int) -> str:
+    """Return the shape that leaves every token possible behind texts of this length, but draws one draft there."""
+    return f"{MANY}_{length}"
+
+
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) of such a shape, as tables of ``Fraction``."""
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
@@ -57,8 +71,11 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
         rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
-        if len(tokens) in lengths and shape.startswith(APART):
-            p, q = _apart(vocabulary, seed)
+        if len(tokens) in lengths and shape.startswith((APART, FAR)):
+            p, q = _apart(vocabulary, seed, far=shape.startswith(FAR))
+        elif len(tokens) in lengths and shape.startswith(MANY):
+            p = rng.sample(range(1, vocabulary + 1), vocabulary)
+            q = _point(vocabulary, rng.randrange(vocabulary))
         elif len(tokens) in lengths:
             p, q = ([rng.randint(1, 5) for _ in range(vocabulary)] for _ in range(2))
         elif shape.startswith(PERIODIC):
@@ -77,18 +94,18 @@ def _point(vocabulary: int, token: int) -> list[int]:
     return [int(other == token) for other in range(vocabulary)]
 
 
-def _apart(vocabulary: int, exponent: int) -> tuple[list[int], list[int]]:
+def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return weights of p and q that sum to ``2 << exponent``, apart by 2 of them at each of the last four tokens.
 
     One likely token and one unlikely have less of p than of q, one likely token and one unlikely have more. Those
-    before them, five at most, are equally likely under both; no two tokens are equally likely under one. Of five tokens
+    before them, five at most, are equally likely under both; no two tokens are equally likely under one. With ``far``
     the likely ones are far apart: what is left of p for the unlikely one is little beside what is left for the other.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]
     likely = whole // 2 - sum(before)
     q = [*before, likely, whole // 2 - 6, 4, 2]
-    moved = whole // 8 if vocabulary == 5 else 2
+    moved = whole // 8 if far else 2
     p = [*before, likely - moved, whole // 2 - 6 + moved, 2, 4]
     none = [0] * (vocabulary - len(q))
     return none + p, none + q

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, apart_after, open_after, periodic_after
+from specverify.laws.certain_tables import CERTAIN, apart_after, far_after, many_after, open_after, periodic_after
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
@@ -32,18 +32,30 @@ def _lines() -> list[list[int]]:
     return sloped + [[_SIDE * x + y for y in range(_SIDE)] for x in range(_SIDE)]
 
 
-APART_SCENARIOS: Final = (
+ONE_ROW_SCENARIOS: Final = (
     *(
-        Scenario(apart_after(1), vocabulary, (0,), horizon, seed=exponent)
-        for vocabulary, exponent, horizon in ((4, 15, 2), (5, 15, 3), (6, 11, 3), (7, 9, 4), (9, 7, 4), (33, 6, 4))
+        Scenario(after(1), vocabulary, (0,), horizon, seed=exponent)
+        for after, vocabulary, exponent, horizon in (
+            (apart_after, 4, 15, 2),
+            (far_after, 5, 15, 3),
+            (apart_after, 6, 11, 3),
+            (apart_after, 7, 9, 4),
+            (apart_after, 9, 7, 4),
+            (apart_after, 33, 6, 4),
+        )
     ),
     Scenario(apart_after(2), 4, (0,), 2, seed=15),
+    Scenario(many_after(1), 64, (0,), 2, seed=39),
+    Scenario(apart_after(1), 257, (0,), 4, seed=6),
 )
-"""Rows in which p and q are apart by 2^-15 to 2^-6, each at another vocabulary; the last is one without a draft.
+"""One row is open. In all but one p and q are apart there by 2^-15 to 2^-6; one of those is without a draft.
 
-A tile of 2, 4, 8, 16 or 32 tokens leaves a token over in one of them, and a top-k of 4 to 8 leaves one out. The more
-tokens have mass, the more coins there are behind the row: 1e-6 added to every q is within rounding then.
+Tiles of 2, 4, 8, 16, 32, 64, 128 and 256 tokens leave a token over in one of them, and those up to 64 leave none over
+at 64 tokens, all of which are possible: a top-k of 4 to 63 leaves one out. No byte holds the last token of the last.
+The more tokens have mass, the more coins there are behind the row: 1e-6 added to every q is within rounding then.
 """
+WRITTEN_OUT: Final = tuple(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64)
+"""Those of engines, which may write down a row for every text."""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree of four levels, two nodes in each; the second is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))

@@ -6,6 +6,7 @@ the error names the site that changed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -64,15 +65,13 @@ class _Branch:
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
 
-    def pass_over(self) -> Any:
-        """Turn to the next outcome that is not rare, or to the last. Return the probability of those before it."""
-        weights, lost, last = self.question.weights, 0.0, len(self.possible) - 1
-        index, weight = self.index, self.weight
-        while index < last and _is_rare(weight):
-            lost, index = lost + weight, index + 1
-            weight = self._before * weights[self.possible[index]]
-        self.follow(index)
-        return lost
+    def pass_over(self) -> float:
+        """Turn from a rare outcome to the next that is not, or to the last; return the probability of those before."""
+        weights = self._before * self.question.masses[self.outcome :]
+        shown = np.flatnonzero(weights >= RARE)
+        ahead = int(shown[0]) if shown.size else self.possible[-1] - self.outcome
+        self.follow(bisect_left(self.possible, self.outcome + ahead))
+        return float(weights[:ahead].sum())
 
 
 class Enumerated:
@@ -238,13 +237,18 @@ def _happens_by_rounding(branches: list[_Branch]) -> bool:
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
-    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares."""
+    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares.
+
+    Outcomes that are too rare to be followed, such as the end of a cdf that rounds to less than 1, are none of them.
+    """
     check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
     for _ in range(depth):
         longer = []
         for share in shares:
-            path = next(paths(program, share))
+            path = next(paths(program, share), None)
+            if path is None:
+                continue
             ends = len(path.decisions) <= len(share)
             outcomes = () if ends else [j for j, mass in enumerate(path.decisions[len(share)].weights) if mass > 0]
             longer += [share] if ends else [(*share, outcome) for outcome in outcomes]

@@ -46,8 +46,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """
     with suppress(Exception), seeded(0), _errors_in_threads_unsaid():  # what it imports, it imports here, unanswered
         attempt(verify, _in_numpy)
-    found: Convert = float_calls.again(partial(_asked_of_calls, verify, attempt))  # first calls of ``float`` may refuse
-    return found
+    return float_calls.again(partial(_asked_of_calls, verify, attempt))  # the first calls of ``float`` are not answered
 
 
 def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:

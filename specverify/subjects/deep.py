@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_GAMMA, deep_scenarios
+from specverify.laws.deep_scenarios import DEEP_GAMMA, ONE_ROW_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.scenarios import Scenario
@@ -60,7 +60,7 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
     scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
     return (
         *((variant(most), scenario) for scenario in scenarios),
-        *((plain(most), scenario) for scenario in APART_SCENARIOS),
+        *((plain(most), scenario) for scenario in ONE_ROW_SCENARIOS),
     )
 
 

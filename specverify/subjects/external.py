@@ -35,7 +35,7 @@ from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Toke
 from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
 from specverify.base.callables import first_line, told_apart
-from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_GAMMA, LONG_SCENARIOS, deep_scenarios
+from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, WRITTEN_OUT, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 from specverify.subjects.algorithm import algorithm_subject
@@ -137,7 +137,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
 
 
 def _deep(variant: Variant) -> tuple[tuple[Variant, Scenario], ...]:
-    scenarios = (*deep_scenarios(DEEP_GAMMA), *LONG_SCENARIOS, *APART_SCENARIOS)
+    scenarios = (*deep_scenarios(DEEP_GAMMA), *LONG_SCENARIOS, *WRITTEN_OUT)
     return tuple((variant, scenario) for scenario in scenarios)
 
 

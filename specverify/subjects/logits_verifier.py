@@ -49,6 +49,7 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.5, "top_k": 2, "top_p": 0.8},
     {"temperature": 1.5, "min_p": 0.4},
     {"temperature": 0.0},
+    {"temperature": 0.7, "top_k": 1},
 )
 FORBIDDEN = -2000.0
 UNTIED = 0.01

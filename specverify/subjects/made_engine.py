@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, LanguageModel, Pmf, Tokens
-from specverify.laws.deep_scenarios import APART_SCENARIOS, LONG_SCENARIOS
+from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
@@ -86,10 +86,10 @@ SCENARIOS = (
 )
 """Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap.
 
-What shows late is looked for in ``LONG_SCENARIOS``, and thresholds and vocabularies in ``APART_SCENARIOS``: both are
+What shows late is looked for in ``LONG_SCENARIOS``, and thresholds and vocabularies in ``WRITTEN_OUT``: both are
 certain but for a few rows.
 """
-CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *APART_SCENARIOS)
+CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
 """Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
 REPLAYS, LONG_REPLAYS = 20, 4

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from reference import Tokens
 from reference.arguments import shown
+from specverify.intercept.streams import begin_request
 from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
@@ -167,10 +168,23 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -
     if requests.at_once:
         rows = rows_of(decode(prompts), len(prompts))
     else:
-        rows = [rows_of(decode([prompt]), 1)[0] if batched else decode(prompt) for prompt in prompts]
+        seeded = _takes_a_seed(decode)
+        rows = [_asked_alone(decode, prompt, batched=batched, seeded=seeded) for prompt in prompts]
     texts = [tokens_of(row) for row in rows]
     _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
     return tuple(token for text in texts for token in text[: requests.scenario.horizon])
+
+
+def _takes_a_seed(decode: Callable[[Any], Any]) -> bool:
+    try:
+        return any("seed" in name.lower() for name in inspect.signature(decode).parameters)
+    except (TypeError, ValueError):
+        return False
+
+
+def _asked_alone(decode: Callable[[Any], Any], prompt: Tokens, *, batched: bool, seeded: bool) -> Any:
+    begin_request(seeded=seeded)
+    return rows_of(decode([prompt]), 1)[0] if batched else decode(prompt)
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:

@@ -44,7 +44,7 @@ from reference.verifiers.candidate_set import candidate_set
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import APART_SCENARIOS, DEEP_TREE, TREE_SCENARIOS, WIDE, WIDE_TREE
+from specverify.laws.deep_scenarios import DEEP_TREE, ONE_ROW_SCENARIOS, TREE_SCENARIOS, WIDE, WIDE_TREE
 from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, Given, called
@@ -113,7 +113,7 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
 
 
 def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
-    found = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), APART_SCENARIOS))
+    found = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
     made = ((_variant(partial(build, verify, drafts, shape), drafts, shape), where) for shape, where in found)
     return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
 

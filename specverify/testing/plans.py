@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hints
 
@@ -205,9 +206,14 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 def name_of(function: Any) -> str:
     """Return where a function is from, as the command line names it; of a partial, what is given in it too."""
     if isinstance(function, functools.partial):
-        given = [*map(repr, function.args), *(f"{name}={value!r}" for name, value in function.keywords.items())]
+        given = [*map(_told, function.args), *(f"{name}={_told(value)}" for name, value in function.keywords.items())]
         return f"{name_of(function.func)}({', '.join(given)})"
-    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', function)}"
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', None) or _told(function)}"
+
+
+def _told(value: Any) -> str:
+    """Return a value as Python writes it, on one line, without its place in memory: that is another in every run."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:

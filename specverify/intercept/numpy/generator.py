@@ -32,6 +32,8 @@ REAL: dict[type, dict[str, Any]] = {
 _DOUBLE = {np.random.Generator: "random", np.random.RandomState: "random_sample"}
 _OWN_NUMBER = {"exponential", "standard_exponential", "gumbel"}
 """Functions whose numbers are not the doubles of the stream."""
+_POOL = 16
+"""Of more entries than this, equal ones are one outcome: a token may stand in a pool as often as it should."""
 
 
 class NumpyGenerator:
@@ -121,10 +123,13 @@ class NumpyGenerator:
         more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
         draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
         number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
+        pmf = finite.masses(p, number)
+        if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
+            a, which = np.unique(a, return_inverse=True)
+            number, pmf = len(a), np.bincount(which, pmf)
         if number > finite.MOST_OUTCOMES and not large(number):
             raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
-        pmf = finite.masses(p, number)
         if replace:
             found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
         elif count > np.count_nonzero(pmf):
@@ -182,7 +187,8 @@ class NumpyGenerator:
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         advance = self._call("randint", low, high, size, dtype)
         low, high = (0, low) if high is None else (low, high)
-        return self._whole("randint", advance, low, high, size, dtype)
+        kind = dtype if isinstance(dtype, type) else np.dtype(dtype).type
+        return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
         """Draw from [low, high)."""

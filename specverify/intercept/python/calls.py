@@ -24,7 +24,7 @@ import numpy as np
 
 from reference import Draws, Site
 from specverify.intercept.answers import Answers, Call, answering, answers_of
-from specverify.intercept.block import in_housekeeping
+from specverify.intercept.block import give, in_housekeeping
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
@@ -39,20 +39,21 @@ OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
 MOST_BITS = 1023
 """More are no float."""
 MANY_BITS = 64
-"""As many bits of the operating system are a seed: they are given as they are, and replays tell what hangs on them."""
+"""As many bits of the operating system are a seed: they are given as they are, as its bytes are, which name things.
+Replays tell what hangs on them."""
 REFUSED = (
     "betavariate",
     "gammavariate",
     "gauss",
     "lognormvariate",
     "normalvariate",
-    "randbytes",
     "triangular",
     "vonmisesvariate",
 )
 SETS_STATE = ("seed", "setstate", "getstate")
 """What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
 _CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
+_SYSTEM_BYTES = random.SystemRandom.randbytes
 
 
 def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
@@ -116,6 +117,13 @@ def _getrandbits(self: Any, k: int) -> Any:
     return _one_of(self, "getrandbits", 2 ** min(k, MOST_BITS))
 
 
+def _randbytes(self: Any, n: int) -> bytes:
+    if isinstance(self, random.SystemRandom):
+        give(f"bytes of the operating system at {caller()}, given as they are")
+        return _SYSTEM_BYTES(self, n)
+    raise _not_finite("randbytes")
+
+
 def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
     if weights is None and cum_weights is None:
         return [population[_one_of(self, "choices", len(population))] for _ in range(k)]
@@ -140,9 +148,13 @@ def _binomialvariate(self: Any, n: int = 1, p: float = 0.5) -> int:
     return heads(*_asked(self, "binomialvariate", partial(_random.Random.random, self)), n, p)
 
 
+def _not_finite(name: str) -> Exception:
+    return refusal(f"random.{name} cannot be answered by finitely many outcomes")
+
+
 def _refused(name: str) -> Callable[..., Any]:
     def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise refusal(f"random.{name} cannot be answered by finitely many outcomes")
+        raise _not_finite(name)
 
     return refused
 
@@ -184,6 +196,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
         "expovariate": _expovariate,
         "_randbelow": _randbelow,
         "getrandbits": _getrandbits,
+        "randbytes": _randbytes,
         "choices": _choices,
         "sample": _sample,
         "binomialvariate": _binomialvariate,

@@ -125,6 +125,14 @@ def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     return LazyTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
+def _pickled(tensor: LazyTensor, protocol: Any) -> Any:
+    return look_at(tensor).__reduce_ex__(protocol)
+
+
+LazyTensor.__deepcopy__ = lambda tensor, memo: tensor.clone()  # type: ignore[method-assign]
+LazyTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assign]
+
+
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Answer a conversion to another dtype or device; of random numbers the whole part, or whether they are 0."""
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
@@ -182,9 +190,14 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
         return Deferred(lambda: cast(known(element))) if is_open(element) else cast(known(element))
     if dtype is torch.bool:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))
-    if dtype.is_floating_point or (isinstance(element, Continuous) and is_whole(element)):
+    if dtype.is_floating_point:
         return element
-    return whole_part(element, "trunc")
+    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part(element, "trunc")
+    (least, most, _), (low, high) = _ends(dtype), element.ends()
+    beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)
+    if least - 1 < low and not beyond:
+        return part
+    return Deferred(lambda: torch.tensor(float(known(part)), dtype=torch.float64).to(dtype).item())
 
 
 def whole_part(element: Unknown, name: str) -> Any:

@@ -17,7 +17,7 @@ from math import inf, log  # by name: inside a block ``math`` has others
 from typing import NamedTuple, TypeAlias
 
 from specverify.intercept.unknowns.formulas import Fact, Formula
-from specverify.intercept.unknowns.steps import plus, times
+from specverify.intercept.unknowns.steps import MIRRORED
 
 DIGITS = Context(prec=60)
 """More than are lost by the differences of some ten windows."""
@@ -90,7 +90,7 @@ def _times(formula: Formula) -> _Times | None:
     if (formula.low, formula.high) != (-inf, inf) and not _never_reached(formula):
         return None
     if formula.name == "uniform":
-        flipped = formula.steps[:2] == (times(-1.0), plus(1.0))
+        flipped = formula.steps[:2] == MIRRORED
         found: _Times | None = _Times(frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True)
         steps = formula.steps[2:] if flipped else formula.steps
     elif formula.name in {"add", "multiply"}:

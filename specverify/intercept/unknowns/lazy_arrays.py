@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from specverify.intercept.native_types import methods_replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, whole_part
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, refusing, whole_part
 from specverify.intercept.unknowns.lazy_orders import (
     argsorted,
     as_objects,
@@ -81,9 +82,27 @@ class LazyArray(np.ndarray[Any, Any]):
         if np.issubdtype(dtype, np.floating):
             return self.copy()
         if np.issubdtype(dtype, np.integer):
-            parts = [whole_part("trunc", each) if isinstance(each, LazyFloat) else int(each) for each in self.flat]
-            return np.array(parts, dtype=dtype).reshape(self.shape)
+            parts = [whole_part("trunc", each) if isinstance(each, LazyFloat) else each for each in self.flat]
+            of_whole = all(isinstance(each, Integral) for each in self.flat)
+            with np.errstate(invalid="ignore"):  # what is too large for the type becomes what NumPy makes of it
+                return np.array(parts, dtype=np.int64 if of_whole else np.float64).astype(dtype).reshape(self.shape)
         return super().astype(dtype, *args, **kwargs)
+
+
+for _method in (
+    "tobytes",
+    "tofile",
+    "dump",
+    "dumps",
+    "getfield",
+    "byteswap",
+    "__bytes__",
+    "__reduce__",
+    "__reduce_ex__",
+):
+    setattr(LazyArray, _method, refusing(_method))
+for _attribute in ("data", "ctypes", "__array_interface__"):
+    setattr(LazyArray, _attribute, property(refusing(_attribute)))
 
 
 def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -99,6 +118,7 @@ LazyFloat.__array_ufunc__ = _of_float  # type: ignore[attr-defined]  # arrays ar
 
 _NAMES = {name: getattr(np, name) for name in ALGEBRA | YES_OR_NO if hasattr(np, name)}
 KNOWN = {ufunc: name for name, ufunc in _NAMES.items()} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
+_OF_SCIPY = {"expit": "sigmoid", "logit": "logit"}
 _REDUCED = {np.maximum: True, np.minimum: False, np.fmax: True, np.fmin: False}
 
 
@@ -108,7 +128,10 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         rounding.saw(getattr(value, "dtype", None))
     if method == "__call__" and ufunc.__name__ in _CROSSES and not kwargs and large(max(map(np.size, inputs))):
         return _crossed(ufunc.__name__, *inputs)
-    arrays = [as_objects(value) for value in inputs]
+    places = {"reduceat": 1, "at": 1}.get(method)
+    arrays = [value if number == places else as_objects(value) for number, value in enumerate(inputs)]
+    if method == "at" and not isinstance(inputs[0], LazyArray):
+        raise refusal(f"np.{ufunc.__name__}.at writes random numbers into an array that was made without any")
     out = tuple(map(plain, kwargs.pop("out", ())))
     if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
         kwargs.pop("dtype")  # there are no digits to lose
@@ -116,8 +139,9 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
         return tuple(_number_or_lazy(found) for found in _PAIRS[ufunc](*arrays))
-    if method == "__call__" and ufunc in KNOWN and kwargs.keys() <= ({"where"} if out else set()):
-        found = _computed(KNOWN[ufunc], [*arrays, kwargs.get("where", True)])
+    name = KNOWN.get(ufunc) or _OF_SCIPY.get(ufunc.__name__)
+    if method == "__call__" and name and kwargs.keys() <= ({"where"} if out else set()):
+        found = _computed(name, [*arrays, kwargs.get("where", True)])
         if out:
             np.copyto(out[0], found, **kwargs, casting="unsafe")
         return _lazy(out[0]) if out else _number_or_lazy(found)

@@ -6,14 +6,12 @@ of the operation and the line of the foreign code.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
 from specverify.intercept import float_calls
-from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
 from specverify.intercept.unknowns.continuous import Continuous
@@ -72,7 +70,11 @@ class LazyFloat:
         """Return it."""
         return self
 
-    item = conjugate
+    item = __copy__ = conjugate
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Return it: a float is no copy either."""
+        return self
 
     def __repr__(self) -> str:
         return f"LazyFloat({self.unknown})"
@@ -165,10 +167,11 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of an operation of one or two operands."""
+    """Return the method of an operation of one or two operands. A Decimal is compared with a float, and no more."""
+    known = LazyFloat | Real | Decimal if name in YES_OR_NO else LazyFloat | Real
 
     def method(self: LazyFloat, *others: Any) -> Any:
-        if not all(isinstance(other, LazyFloat | Real) for other in others):
+        if not all(isinstance(other, known) for other in others):
             return NotImplemented
         if name in YES_OR_NO:
             rounding.saw(getattr(others[0], "dtype", None))
@@ -198,9 +201,11 @@ def _shifted_right(self: LazyInt, bits: int) -> Any:
     return of_operands("floor_divide", self, 2**bits)
 
 
-def _refusing(name: str) -> Callable[..., Any]:
-    def method(self: LazyFloat, *args: Any) -> Any:
-        raise refusal(f"{name} needs the value of a random number, which has none: compare the number itself")
+def refusing(name: str, way_out: str = "compare the number itself") -> Callable[..., Any]:
+    """Return a method that needs a value."""
+
+    def method(self: Any, *args: Any) -> Any:
+        raise refusal(f"{name} needs the value of a random number, which has none: {way_out}")
 
     return method
 
@@ -216,65 +221,10 @@ for _method, _name in _BINARY.items():
     setattr(LazyFloat, f"__r{_method}__", _operation(_name, swapped=True))
 for _method, _swapped in (("divmod", False), ("rdivmod", True)):
     setattr(LazyFloat, f"__{_method}__", _both(_swapped))
-for _method in ("__hash__", "__str__", "__complex__", "__format__", "as_integer_ratio", "hex"):
-    setattr(LazyFloat, _method, _refusing(_method))
+for _method in ("__str__", "__format__"):
+    setattr(LazyFloat, _method, refusing(_method, "leave out, while it is examined, what prints the number or logs it"))
+for _method in ("__hash__", "__complex__", "__reduce_ex__", "as_integer_ratio", "hex"):
+    setattr(LazyFloat, _method, refusing(_method))
 _BITS = {f"__{name}__": _of_bits(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rand", "ror", "rxor")}
 for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
     setattr(LazyInt, _method, _function)
-
-
-# The functions of ``math``
-
-
-def _modf(value: LazyFloat) -> Any:
-    whole = of_operands("trunc", value)
-    return of_operands("subtract", value, whole), whole
-
-
-_OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
-
-
-def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = {"pow": "power"}.get(name, name)
-
-    def function(*args: Any) -> Any:
-        if not any(isinstance(arg, LazyFloat) for arg in args):
-            return real(*args)
-        if name in _OWN:
-            return _OWN[name](*args)
-        if name == "log" and len(args) == 2:
-            return of_operands("log", args[0]) / real(args[1])
-        return of_operands(known, *args)
-
-    return function
-
-
-_MATH = {
-    name: _of_math(name, getattr(math, name))
-    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
-                 "tanh", "copysign", "isnan", "isinf", "isfinite")
-    if hasattr(math, name)
-}  # fmt: skip
-
-
-_BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
-
-
-def _as_float(*given: Any) -> Any:
-    """Return what ``float`` does, and a random number as it is."""
-    found = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
-    return LazyFloat(found.unknown) if isinstance(found, LazyFloat) else float(*given)
-
-
-_OURS = "specverify.intercept."
-
-
-@once
-@contextmanager
-def math_answers() -> Iterator[None]:
-    """Let ``float`` and the functions of ``math`` know random numbers inside the block.
-
-    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
-    """
-    with replaced(math, _MATH), float_calls.calls_led(_as_float, _BY_NAME):
-        yield

@@ -153,7 +153,7 @@ def _stripped(scores: Many) -> Many:
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
-    if _mirrored(scores.steps) and len(scores.steps) == 2:
+    if len(scores.steps) == 2 and _mirrored(scores.steps):
         return scores
     with np.errstate(all="ignore"):
         low, high, numbers = (back(last, np.asarray(each)) for each in (scores.low, scores.high, scores.numbers))

@@ -55,6 +55,8 @@ class MonotoneStep(NamedTuple):
 
 
 LOG, EXP, FLOOR = MonotoneStep("log"), MonotoneStep("exp"), MonotoneStep("floor")
+MIRRORED = (MonotoneStep("times", -1.0), MonotoneStep("plus", 1.0))
+"""``1 - u``, a uniform number as well as ``u``."""
 
 
 def plus(number: float) -> MonotoneStep:

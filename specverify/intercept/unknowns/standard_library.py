@@ -1,0 +1,81 @@
+"""Random numbers in Python's standard library: what ``float`` and ``math`` make of them, and what a Fraction asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+from specverify.intercept import float_calls
+from specverify.intercept.native_types import once, replaced
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
+
+
+def _modf(value: LazyFloat) -> Any:
+    whole = of_operands("trunc", value)
+    return of_operands("subtract", value, whole), whole
+
+
+_OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
+
+
+def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    known = {"pow": "power"}.get(name, name)
+
+    def function(*args: Any) -> Any:
+        if not any(isinstance(arg, LazyFloat) for arg in args):
+            return real(*args)
+        if name in _OWN:
+            return _OWN[name](*args)
+        if name == "log" and len(args) == 2:
+            return of_operands("log", args[0]) / real(args[1])
+        return of_operands(known, *args)
+
+    return function
+
+
+_MATH = {
+    name: _of_math(name, getattr(math, name))
+    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
+                 "tanh", "copysign", "isnan", "isinf", "isfinite")
+    if hasattr(math, name)
+}  # fmt: skip
+
+
+_BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
+
+
+def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
+    """Return the relation of a Fraction to another number; a random one is asked for its relation to the Fraction."""
+    real = getattr(Fraction, name)
+
+    def relation(self: Fraction, other: Any) -> Any:
+        return getattr(other, turned)(self) if isinstance(other, LazyFloat) else real(self, other)
+
+    return relation
+
+
+_TURNED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__"}
+_FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items()}
+
+
+def _as_float(*given: Any) -> Any:
+    """Return what ``float`` does, and a random number as it is."""
+    found = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+    return LazyFloat(found.unknown) if isinstance(found, LazyFloat) else float(*given)
+
+
+_OURS = "specverify.intercept."
+
+
+@once
+@contextmanager
+def math_answers() -> Iterator[None]:
+    """Let ``float``, the functions of ``math`` and the relations of ``Fraction`` know random numbers inside the block.
+
+    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
+    """
+    with replaced(math, _MATH), replaced(Fraction, _FRACTION), float_calls.calls_led(_as_float, _BY_NAME):
+        yield
