@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce, wraps
+from functools import wraps
 from types import ModuleType, SimpleNamespace
 from typing import Any, Optional, cast
 
 import torch
-from sources import functions_of, module_of, path_of, replaced_once, stub
+from sources import functions_of, module_of, path_of, replaced_each, stub
 
 
 def transformers_sampling(*mended: tuple[str, str]) -> Any:
@@ -23,7 +23,7 @@ def transformers_sampling(*mended: tuple[str, str]) -> Any:
     own = dict(vars(utils))
     if mended:
         text = inspect.getsource(utils._speculative_sampling)
-        exec(reduce(lambda before, words: replaced_once(*words, before), mended, text), own)
+        exec(replaced_each(*mended)(text), own)
 
     def verify(p: Any, q: Any, draft_tokens: Any) -> Any:
         if len(draft_tokens) == 0:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from networks import Cached, Positions, Tables, Uncached, logits_of
 from shipped import BOUNDARY, LAW, REUSE, STOPS, Shipped
-from sources import Mend, functions_of, replaced_once
+from sources import Mend, functions_of, replaced_each
 
 from specverify.testing import EngineScenario, Made
 
@@ -72,10 +72,7 @@ def litgpt_greedy(scenario: EngineScenario, more: tuple[tuple[str, str], ...] = 
             text.append(int(functions.sample(logits_of(scenario.target, [text]), temperature=0.0)))
         return text[len(scenario.prompt) :]
 
-    def mended(text: str) -> str:
-        return reduce(lambda before, words: replaced_once(*words, before), (FIRST_TOKEN, *more), text)
-
-    return Made(litgpt(scenario, mended=mended, temperature=0.0), plain)
+    return Made(litgpt(scenario, mended=replaced_each(FIRST_TOKEN, *more), temperature=0.0), plain)
 
 
 def llama_ssp(scenario: EngineScenario) -> Any:

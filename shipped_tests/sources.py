@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -165,9 +165,7 @@ def functions_of(
     control of what is refuted.
     """
     path = path_of(name, within)
-    mend = partial(replaced_once, *mended) if isinstance(mended, tuple) else mended
-    text = _text_of(path) if mend is None else mend(_text_of(path))
-    code, missing = _compiled(str(path), text, wanted)
+    code, missing = _compiled(str(path), _mended(path, mended), wanted)
     if missing:
         raise ValueError(f"{path} defines no {', '.join(missing)}: another commit than {SOURCES[name].commit}?")
     module = ModuleType(f"shipped_{path.stem}")
@@ -175,6 +173,11 @@ def functions_of(
     vars(module).update(given)
     exec(code, vars(module))
     return SimpleNamespace(**vars(module))
+
+
+def _mended(path: Path, mended: tuple[str, str] | Mend | None) -> str:
+    mend = partial(replaced_once, *mended) if isinstance(mended, tuple) else mended
+    return _text_of(path) if mend is None else mend(_text_of(path))
 
 
 @lru_cache
@@ -198,6 +201,11 @@ def replaced_once(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
+def replaced_each(*mends: tuple[str, str]) -> Mend:
+    """Return the mend that makes these replacements, one after another."""
+    return partial(reduce, lambda text, words: replaced_once(*words, text), mends)
+
+
 def _definitions(body: Iterable[ast.stmt]) -> Iterable[Any]:
     for node in body:
         if isinstance(node, ast.ClassDef):
@@ -207,17 +215,19 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterable[Any]:
             yield node
 
 
-def module_of(name: str, within: str, **stubs: ModuleType) -> ModuleType:
-    """Return a whole file as a module; ``stubs`` stand for modules that it imports, ``__`` for the dots of a name."""
+def module_of(name: str, within: str, mended: tuple[str, str] | Mend | None = None, **stubs: ModuleType) -> ModuleType:
+    """Return a whole file as a module, ``mended`` as in ``functions_of``.
+
+    ``stubs`` stand for modules that it imports, ``__`` for the dots of a name.
+    """
     path = path_of(name, within)
     for stub, module in stubs.items():
         sys.modules.setdefault(stub.replace("__", "."), module)
     specification = importlib.util.spec_from_file_location(f"shipped_{name}_{path.stem}".replace("-", "_"), path)
     assert specification is not None
-    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[module.__name__] = module
-    specification.loader.exec_module(module)
+    exec(compile(_mended(path, mended), path, "exec", dont_inherit=True), vars(module))
     return module
 
 

@@ -104,6 +104,12 @@ SHIPPED = (
     ),
     Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),
     Shipped(
+        "the same with `r < acp`, and what is left alone accepted",
+        partial(trees.eagle, mended=("if r <= acp:", "if r < acp or gtp.sum() <= px:")),
+        trees.eagle,
+        _tree("top_k"),
+    ),
+    Shipped(
         "EAGLE `model/utils.py`, `logits_processor=None`",
         partial(trees.eagle, sampling=False),
         trees.eagle,
@@ -144,11 +150,30 @@ SHIPPED = (
         frozenset({LAW, ACCEPTANCE}),
     ),
     Shipped(
+        "the same with one draw a node, which is the next token where no child is it",
+        partial(
+            trees.medusa,
+            trees.drawn_already,
+            mended=trees.one_draw_a_node,
+            temperature=1.0,
+            sampling="nucleus",
+            top_p=1.0,
+        ),
+        trees.medusa,
+        _tree("top_k", trees=((-1, -1),)),
+    ),
+    Shipped(
         "Sequoia, `SpecTree.accept_step`",
         trees.sequoia,
         trees.sequoia,
         _tree("without_replacement"),
         frozenset({BOUNDARY}),
+    ),
+    Shipped(
+        "the same with p where the residual is empty",
+        partial(trees.sequoia, mended=("return residual\n", "return torch.where(residual.isnan(), p, residual)\n")),
+        trees.sequoia,
+        _tree("without_replacement"),
     ),
     Shipped(
         "lucidrains, `speculative_decoding`, one row",

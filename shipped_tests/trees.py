@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from sources import functions_of, module_of
+from sources import Mend, functions_of, module_of, replaced_once
 
 from reference.algorithms.lantern_released import nearest
 from reference.kv_cache import tree_depths
 from reference.tree_layouts import child_lists, conditional_pmfs, path_candidates, path_indices
 
 
-def eagle(*, sampling: bool = True) -> Any:
+def eagle(*, sampling: bool = True, mended: tuple[str, str] | None = None) -> Any:
     """``evaluate_posterior`` of EAGLE's ``model/utils.py``."""
-    own = module_of("EAGLE", "eagle/model/utils.py")
+    own = module_of("EAGLE", "eagle/model/utils.py", mended)
     processor = own.prepare_logits_processor(temperature=1.0) if sampling else None
 
     def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
@@ -112,34 +112,52 @@ def one_row(verify: Any) -> Any:
     return one
 
 
-def medusa(last: Callable[..., Any], *, padding: int = 0, **options: Any) -> Any:
+def medusa(last: Callable[..., Any], *, padding: int = 0, mended: Mend | None = None, **options: Any) -> Any:
     """``evaluate_posterior`` of Medusa's ``model/utils.py``; it pads short paths with token 0."""
-    own = module_of("Medusa", "medusa/model/utils.py")
+    own = module_of("Medusa", "medusa/model/utils.py", mended)
 
     def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
         indices = path_indices(parents)
         candidates = path_candidates(tokens, indices, padding=padding)
         logits = torch.log(p[indices])
         best, length = own.evaluate_posterior(logits, candidates, **options)
-        return [*candidates[best, 1 : 1 + length], last(own, logits[best, length])]
+        return [*candidates[best, 1 : 1 + length], last(own, logits, best, length)]
 
     return verify
 
 
-def greedy(_: Any, row: Any) -> Any:
+def greedy(_: Any, logits: Any, best: Any, length: Any) -> Any:
     """Medusa's next token at temperature 0, and with ``fast=True``."""
-    return row.argmax()
+    return logits[best, length].argmax()
 
 
-def nucleus(own: Any, row: Any) -> Any:
+def nucleus(own: Any, logits: Any, best: Any, length: Any) -> Any:
     """Medusa's next token of nucleus sampling that keeps everything."""
-    return own.get_nucleus_one_token(row[None].clone(), 1.0, 1.0)[0, 0]
+    return own.get_nucleus_one_token(logits[best, length][None].clone(), 1.0, 1.0)[0, 0]
 
 
-def sequoia() -> Any:
+def one_draw_a_node(text: str) -> str:
+    """Let Medusa's paths that begin alike have one draw, the first one's, where they are alike."""
+    drawn = "        sampled_tokens = sampled_tokens.view(n_samples, n_tokens)\n"
+    alike = "(candidates[:, None, :-1] == candidates[None, :, :-1]).int().cumprod(-1).argmax(1)"
+    return replaced_once(
+        drawn,
+        f"{drawn}        global drawn\n        drawn = sampled_tokens.gather(0, {alike})\n"
+        "        sampled_tokens = drawn\n",
+        text,
+    )
+
+
+def drawn_already(own: Any, logits: Any, best: Any, length: Any) -> Any:
+    """Return what was drawn where the path ends; behind a whole path nothing was drawn yet."""
+    whole = length == own.drawn.shape[1]
+    return nucleus(own, logits, best, length) if whole else own.drawn[best, length]
+
+
+def sequoia(*, mended: tuple[str, str] | None = None) -> Any:
     """``SpecTree.accept_step`` of Sequoia with its ``get_residual``."""
     softmax = torch.nn.functional.softmax
-    residual = functions_of("Sequoia", "utils.py", "get_residual", torch=torch).get_residual
+    residual = functions_of("Sequoia", "utils.py", "get_residual", mended=mended, torch=torch).get_residual
     step = functions_of("Sequoia", "Tree/SpecTree.py", "SpecTree", torch=torch, softmax=softmax, Tree=object)
 
     def verify(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
