@@ -47,6 +47,22 @@ def test_multinomial_with_replacement_draws_independently():
     assert_law({(a, b): float(P[a] * P[b]) for a in range(3) for b in range(3)}, lambda: torch.multinomial(P, 2, True))
 
 
+@pytest.mark.parametrize(("number", "replacement"), [(1, False), (1, True), (2, False), (2, True)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_multinomial_leaves_its_generator_where_torch_does(number, replacement, dtype):
+    weights = torch.stack([P, Q, P]).to(dtype)
+
+    def left_behind():
+        generator = torch.Generator().manual_seed(7)
+        torch.multinomial(weights, number, replacement, generator=generator)
+        return generator.get_state()
+
+    expected = left_behind()
+    with answered_by(Tape(1)):
+        found = left_behind()
+    assert torch.equal(found, expected)
+
+
 def test_a_token_that_is_never_looked_at_takes_one_run():
     assert law_of(lambda: torch.multinomial(P, 1)).runs == 1
     assert law_of(lambda: (torch.multinomial(P, 1), 0)[1]).runs == 1

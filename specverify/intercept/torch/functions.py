@@ -35,19 +35,17 @@ def _multinomial(
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
         raise NeedsValue(f"multinomial at {caller()} takes more outcomes than have positive weight")
-    outcome = run.outcomes(
-        "torch.multinomial",
-        generator,
-        weights.device,
-        lambda: torch.multinomial(weights, num_samples, replacement, generator=generator),
-    )
+    advance = partial(torch.multinomial, weights, num_samples, replacement, generator=generator)
+    if num_samples == 1 or not replacement:  # torch races all weights then, and looks at each of them before
+        advance = partial(torch.empty_like(weights).exponential_, generator=generator)
+    outcome = run.outcomes("torch.multinomial", generator, weights.device, advance)
     found = empty((len(rows), num_samples), dtype=object)
     for row, masses in enumerate(rows):
-        left = masses.copy()
+        left = masses
         for draw in range(num_samples):
             found[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
             if not replacement and num_samples > 1:
-                left[found[row, draw].value()] = 0.0
+                left = np.where(np.arange(len(left)) == found[row, draw].value(), 0.0, left)
     return LazyTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
 
 
