@@ -15,7 +15,6 @@ import verifiers
 from torch.nn.functional import normalize
 
 from specverify.base.verdict import Status
-from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.subjects import verifier
 from specverify.subjects.arrays import arrays_of
@@ -236,39 +235,6 @@ def summing(p, q, draft_tokens):
 def test_who_needs_sums_of_float64_is_given_no_float32():
     assert given_to(summing, FLOAT32) == ("torch.float64", "torch", "torch")
     assert {verdict.status for verdict in check_verifier(summing, gammas=(1,))} == {Status.HOLDS}
-
-
-def lenient(calls, torches):
-    """Return a verifier that accepts whatever comes in its first calls."""
-    left = iter(range(calls))
-
-    def in_numpy(p, q, draft_tokens):
-        kept = np.random.default_rng().random() < p[0, draft_tokens[0]] / q[0, draft_tokens[0]]
-        return [*draft_tokens, 0] if kept | (next(left, None) is not None) else [0]
-
-    def in_torch(p, q, draft_tokens):
-        kept = torch.rand(()) < p[0, draft_tokens[0]] / q[0, draft_tokens[0]]
-        return [*draft_tokens.tolist(), 0] if kept | (next(left, None) is not None) else [0]
-
-    return in_torch if torches else in_numpy
-
-
-@pytest.mark.parametrize("torches", [False, True])
-@pytest.mark.parametrize("calls", [0, 2, 4])
-def test_what_only_the_first_calls_do_is_noticed(torches, calls):
-    convert = arrays_of(lenient(calls, torches), verifier._attempt)
-    given = {"p": np.ones((2, 2)) / 2, "q": np.ones((1, 2)) / 2, "draft_tokens": np.array([1])}
-    if calls:
-        with pytest.raises(NotAFunctionOfItsDraws, match="its first calls answer something else"):
-            convert(given)
-    else:
-        assert len(convert(given)) == 3
-
-
-def test_a_verifier_that_begins_otherwise_is_unknown():
-    verdicts = check_verifier(lenient(3, False), checks=["program_is_its_draws"], on_fail=None)
-    assert [verdict.status for verdict in verdicts] == [Status.UNKNOWN]
-    assert "its first calls answer something else" in verdicts[0].statement
 
 
 def test_a_number_whose_bits_are_cut_out_is_named():

@@ -26,7 +26,7 @@ from reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, 
 from reference.models import draft_model
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.subjects.arrays import BareVerifier, arrays_of
+from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
@@ -196,5 +196,5 @@ def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> Any:
-    given = _given(np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]]), (1,))
-    return emitted_row(verify(*convert(given), **passed(verify, (), 2)), drafts=1)
+    given = _given(np.log(SMALL_P), np.log(SMALL_Q), (SMALL_DRAFT,))
+    return emitted_row(verify(*convert(given), **passed(verify, (), SMALL_P.shape[1])), drafts=1)

@@ -45,7 +45,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
 from specverify.subjects.algorithm import float_task
-from specverify.subjects.arrays import BareVerifier, arrays_of
+from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
@@ -192,5 +192,5 @@ def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def _attempt(verify: BareVerifier, convert: Convert) -> Any:
-    given = {"p": np.array([[2, 1], [1, 2]]) / 3, "q": np.array([[1, 2]]) / 3, "draft_tokens": np.array([1])}
+    given = {"p": SMALL_P.copy(), "q": SMALL_Q.copy(), "draft_tokens": np.array([SMALL_DRAFT])}
     return emitted_row(verify(*convert(given)), drafts=1)
