@@ -91,6 +91,22 @@ def test_a_verifier_whose_very_first_call_is_wrong_is_unknown(wrong, library):
     assert ("its very first call answered something else" in verdict.statement) is bool(WRONG_AT_FIRST[wrong])
 
 
+@pytest.mark.parametrize("begins", [False, True])
+def test_the_very_first_call_of_a_verifier_of_tensors_is_made_with_some(begins):
+    left = iter([begins])
+
+    def verify(p, q, draft_tokens):
+        if next(left, False):
+            return torch.stack([p[0].argmax()])
+        for place, token in enumerate(draft_tokens):
+            if torch.rand(()) >= p[place, token] / q[place, token]:
+                return torch.cat([draft_tokens[:place], torch.multinomial((p[place] - q[place]).clamp(min=0), 1)])
+        return torch.cat([draft_tokens, torch.multinomial(p[-1], 1)])
+
+    (verdict,) = check_verifier(verify, checks=["program_is_its_draws"], gammas=(1,), on_fail=None)
+    assert verdict.status is (Status.UNKNOWN if begins else Status.HOLDS)
+
+
 def test_a_generator_of_its_own_is_no_other_beginning():
     verify = first_call_only(None, partial(getattr, np.random.default_rng(5), "random"))
     (verdict,) = check_verifier(verify, checks=["program_is_its_draws"], gammas=(1,), on_fail=None)

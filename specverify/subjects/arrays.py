@@ -57,18 +57,18 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
     loaded = len(sys.modules) > modules  # what it imports, it imports at first; and some draw as they load
-    found = float_calls.again(
-        partial(_asked_of_calls, verify, attempt)
-    )  # the first calls of ``float`` are not answered
+    asked = partial(_asked_of_calls, verify, attempt)
+    found = float_calls.again(asked)  # the first calls of ``float`` are not answered
     if loaded or isinstance(found, partial) or not _stands_alone(first, verify, attempt):
         return found
     return partial(_is_not_one, BEGUN_ALONE)
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return what it answers to NumPy arrays with the libraries seeded, None where it raises."""
+    """Return what it answers with the libraries seeded, None where it raises: tensors if its code names torch."""
+    convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
-        return attempt(verify, _in_numpy)
+        return attempt(verify, convert)
     return None
 
 
