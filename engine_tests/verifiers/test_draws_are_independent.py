@@ -15,7 +15,7 @@ from transformers.generation import utils
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.checks.draws_are_independent import CHECK, examine
+from specverify.checks.draws_are_independent import CHECK, Block, examine
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program
 from specverify.run.verify import Checklist, run_case, run_check
@@ -172,6 +172,62 @@ def test_a_refutation_is_found_again_on_its_case_alone():
     assert run_case(case, CHECK, Checklist(()).conditions).statement == verdict_of(verifiers.one_uniform).statement
 
 
+# Verifiers that do so and have the right law
+
+
+def decided(coin, p, q, draft_tokens):
+    """Return what a sampler emits whose coins are ``coin()``."""
+    for i, token in enumerate(draft_tokens):
+        if not coin() < p[i, token] / q[i, token]:
+            rest = np.maximum(p[i] - q[i], 0) if (p[i] > q[i]).any() else p[i]
+            return [*draft_tokens[:i], RNG.choice(len(rest), p=rest / rest.sum())]
+    return [*draft_tokens, RNG.choice(p.shape[1], p=p[-1])]
+
+
+def folded(turned):
+    """Return the verifier whose coins are below a half, or ``turned`` from above it."""
+
+    def coin():
+        u = RNG.random()
+        return u if u < 0.5 else turned(u)
+
+    def verify(p, q, draft_tokens):
+        return decided(coin, p, q, draft_tokens)
+
+    return verify
+
+
+def test_a_number_that_is_folded_holds_by_its_law_and_is_named():
+    subject = verifier_subject(folded(lambda u: 1.5 - u), "folded", (1,))
+    found = run_check(subject, CHECK, Checklist((CHECK,)))
+    assert found.status is Status.HOLDS
+    assert found.statement.endswith("and the law is what was promised all the same")
+    assert found.figures["notes"] == [found.statement]
+
+
+def test_a_number_that_is_folded_upon_itself_is_refuted_by_its_law():
+    subject = verifier_subject(folded(lambda u: 1 - u), "folded", (1,))
+    found = run_check(subject, CHECK, Checklist((CHECK,)))
+    assert found.status is Status.REFUTED
+    assert "the law is off by it: TV = " in found.counterexample.because[0]
+
+
+def test_a_number_that_is_drawn_again_after_its_state_was_put_back_holds_by_its_law():
+    def coin():
+        state = RNG.bit_generator.state
+        first = RNG.random() < 0.5
+        RNG.bit_generator.state = state
+        u = RNG.random()
+        return u if first else 1.5 - u
+
+    def verify(p, q, draft_tokens):
+        return decided(coin, p, q, draft_tokens)
+
+    found = run_check(verifier_subject(verify, "again", (1,)), CHECK, Checklist((CHECK,)))
+    assert found.status is Status.HOLDS
+    assert "draw from one state of a generator, and the law is" in found.figures["notes"][0]
+
+
 # Verifiers that do not
 
 
@@ -239,8 +295,12 @@ def assisted():
     return engine_program(PROGRAMS[0], assisted_engine)
 
 
+def block_of(program):
+    return Block(program.name, program.open, program.law, whole=True)
+
+
 def test_assisted_generation_uses_nothing_twice():
-    found = examine("hf:assisted", assisted().open, Conditions())
+    found = examine(block_of(assisted()), Conditions())
     assert not found.failed
     assert found.figures["runs"] > 4**2, "all pairs of drafts"
 
@@ -252,7 +312,7 @@ def test_one_uniform_for_all_positions_planted_in_the_library_is_named(monkeypat
     namespace = dict(vars(utils))
     exec(compile(source.replace(right, wrong), "planted_sampling.py", "exec"), namespace)
     monkeypatch.setattr(utils, "_speculative_sampling", namespace["_speculative_sampling"])
-    found = examine("hf:assisted", assisted().open, Conditions())
+    found = examine(block_of(assisted()), Conditions())
     assert found.failed
     place = f"planted_sampling.py:{1 + source[: source.index('is_accepted = ')].count(chr(10))}"
     assert f"decides more than one thing at {place}" in found.statement

@@ -31,6 +31,11 @@ def longer(one: Any, other: Any) -> Any:
     return one if len(one) >= len(other) else other
 
 
+def each_once(one: Any, other: Any) -> Any:
+    """Return two lists as one, what both have only once."""
+    return [*one, *(item for item in other if item not in one)]
+
+
 FIGURES: Mapping[str, Figure] = {
     "runs": _counted("runs of the subject"),
     "unmerged_runs": _counted("runs of the subject where no two states were merged"),
@@ -40,6 +45,7 @@ FIGURES: Mapping[str, Figure] = {
     "probe": _counted("calls that draw, seen from outside: a list"),
     "rows": _counted("the tests of a sample: a list"),
     "activity": _counted("how much was drafted and accepted, in words: a list"),
+    "notes": Figure("what is worth knowing of a subject, whatever the verdict, in words: a list", each_once),
     "partings": _counted("where greedy texts part, with the gap of the logits and what rounding explains: a list"),
     "draws": _largest("decisions on one path"),
     "outcomes": _largest("outcomes of one law"),

@@ -1,10 +1,14 @@
 """No randomness is used twice: no uniform decides two things, and no two draws come from one state of a generator.
 
-Whether the law survives is for ``law_is_target`` to say; this names the line. What counts as two decisions, and what
-cannot be seen, is in ``intercept.audit``. All rounds of a decode are followed in one block, as one stream: a verifier
-that seeds its generator anew in each call decides every round by the same numbers. The law of one round does not show
-it, and laws of several rounds are put together from those. One that makes its seed of what it is given has other
-numbers in other rounds, and no randomness of its own: so a round is put to it twice as well.
+What counts as two decisions, and what cannot be seen, is in ``intercept.audit``. All rounds of a decode are followed in
+one block, as one stream: a verifier that seeds its generator anew in each call decides every round by the same numbers.
+The law of one round does not show it, and laws of several rounds are put together from those. One that makes its seed
+of what it is given has other numbers in other rounds, and no randomness of its own: so a round is put to it twice as
+well.
+
+A number may decide twice and do no harm: folded before it is compared, looked up again with the same answer, noise that
+belongs to a place in the text. So where something is named, the law of that very block is enumerated, with the reuse in
+it, and decides: another law than was promised refutes, the promised one holds and says what is shared.
 """
 
 from __future__ import annotations
@@ -15,16 +19,17 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from reference import Draws
+from reference import Claim, Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
-from specverify.checks._laws import OpenProgram, overheard_of
+from specverify.checks._laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
 from specverify.checks._open_ends import step_with_open_end
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
+from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario, Intercepted, Subject
@@ -32,6 +37,23 @@ from specverify.subjects.subject import InScenario, Intercepted, Subject
 SHAPES = {"generic", "point_draft"}
 ROUNDS_TWICE = 4
 """Rounds that are put to a verifier twice, its drafts being certain."""
+RUNS_A_PATH = 40
+"""Runs of the law of a block in which something is used twice, for each path on which that was looked for; a part of
+them tells first where it is far off."""
+MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
+
+
+class Block(NamedTuple):
+    """A whole decode that is followed as one."""
+
+    where: str
+    opened: OpenProgram
+    promised: Promise | None
+    """The law it is promised to have, if it is."""
+    whole: bool = False
+    """Whether it is an engine, which drafts by itself."""
+    plain: OpenProgram | None = None
+    """The call without speculation, where the promised law is enumerated from it: it may share what is wrong."""
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -57,54 +79,79 @@ def cases(subject: Subject) -> Iterator[Case]:
         kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
         for here in in_scenarios(_several_rounds)(subject._replace(variants=kept)):
             twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
-            yield Case(subject, here, partial(examine, described(here), partial(_opened, here), twice=twice))
+            declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
+            law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
+            block = Block(described(here), partial(_opened, here), law)
+            yield Case(subject, here, partial(examine, block, twice=twice))
     for program in subject.programs:
-        yield Case(subject, program, partial(examine, described(program), program.open, whole=True))
+        block = Block(described(program), program.open, program.law, whole=True, plain=program.plain)
+        yield Case(subject, program, partial(examine, block))
 
 
-def examine(
-    where: str,
-    opened: OpenProgram,
-    conditions: Conditions,
-    twice: Callable[[], str] | None = None,
-    *,
-    whole: bool = False,
-) -> Examination:
+def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None) -> Examination:
     """Follow paths with the audit on, until something is used twice, unless a law was enumerated by the same paths.
 
-    ``twice()`` says what is used twice where a call is made twice, or nothing. Noise of a ``whole`` engine may belong
-    to a place in its text and decide there in every iteration, as in Jacobi decoding: where that cannot be followed,
-    it is not refuted for it.
+    Where something is, the law decides. ``twice(known)`` says what else is used twice where a call is made twice, or
+    nothing.
     """
-    for shares, draws in overheard_of(opened):
+    for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
-    with audited() as found, opened() as run:
-        refusal, runs, draws = _follow(run, found, conditions.paths)
-    figures = {"runs": runs}
-    if whole and refusal and all(reuse.coupled for reuse in found):
-        raise refusal
-    if found:
-        example = Counterexample(let=(where,), then=found[0].sentence, because=tuple(r.sentence for r in found[1:]))
-        return Examination(found[0].sentence, failed=True, rational=False, counterexample=example, figures=figures)
+    found, (refusal, runs, draws) = _listened_to(block.opened, conditions.paths)
+    by_law = _by_its_law(block, found, conditions, refusal) if found else None
+    if by_law and (by_law.failed or by_law.unknown):
+        return by_law
     if refusal:
         raise refusal
-    if said := twice() if twice else "":
-        return Examination(
-            said, failed=True, rational=False, counterexample=Counterexample(let=(where,), then=said), figures=figures
-        )
-    return _nothing_twice(runs, draws)
+    if said := twice(frozenset(reuse.sentence for reuse in found)) if twice else "":
+        example = Counterexample(let=(block.where,), then=said)
+        return Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
+    return by_law or _nothing_twice(runs, draws)
 
 
-class _LastToken(NamedTuple):
-    """The end of a decode whose last token is drawn and not looked at."""
+def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None) -> Examination:
+    """Judge a block in which something was ``found`` to be used twice by its law.
 
-    outcomes: int
-    """How many it can be: as many paths end here."""
+    Where that cannot be followed, an engine is not refuted: what it drafts and what it decides may be coupled on
+    purpose. A verifier is: it draws nothing that another one knows. The law of plain decoding clears nobody if that
+    uses something twice as well.
+    """
+    said = found[0].sentence
+    told = refusal or _compared(block, conditions)
+    unknown = told.statement if isinstance(told, Comparison) and told.unknown else str(told)
+    compared = None if isinstance(told, Exception) or told.unknown else told
+    if compared is None and block.whole:
+        statement = f"{said}, and what becomes of the law is not known: {unknown}. {MEANT}"
+        return Examination(statement, unknown=True, rational=False)
+    shared = compared is not None and block.plain and _listened_to(block.plain, conditions.paths)[0]
+    figures = compared.figures if compared else {}
+    if compared is None or compared.refuted or shared:
+        because = [f"the law is off by it: {compared.statement}"] if compared and compared.refuted else []
+        example = Counterexample((block.where,), said, because=(*because, *(reuse.sentence for reuse in found[1:])))
+        return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
+    note = f"{said}, and the law is what was promised all the same"
+    return Examination(note, rational=False, figures={**figures, "notes": [note]})
+
+
+def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:
+    """Return how the law of a block compares with what was promised, or why it cannot be followed."""
+    if block.promised is None:
+        return NeedsValue("no law is promised")
+    promised = block.promised()
+
+    def after(runs: int) -> Comparison:
+        return compare_laws(law_of_opened(block.opened, min(conditions.runs, runs), 1), promised, "what was promised")
+
+    try:
+        part = after(conditions.paths)
+        return after(conditions.paths * RUNS_A_PATH) if part.unknown else part
+    except NeedsValue as reason:
+        return reason
 
 
 def _paths_in(outcome: Any) -> int:
-    return outcome.outcomes if isinstance(outcome, _LastToken) else 1
+    """Return how many paths end in one whose last token is drawn and not looked at."""
+    return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
 
 def _nothing_twice(runs: int, draws: int) -> Examination:
@@ -129,6 +176,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
+    begun = len(prompt)
     with suppress(NeedsValue):
         whole_run(here.decoder, prompt)(Tape(0))  # what it imports is imported before the block
 
@@ -138,15 +186,15 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
             while state.remaining > 0 and all(token in vocabulary for token in state.tokens):
                 after = step_with_open_end(decoder, draws, state)
                 if isinstance(after, Undecided):
-                    return _LastToken(len(after.outcomes))
+                    return Undecided(tuple((reached.tokens[begun:], mass) for (reached, _), mass in after.outcomes))
                 state, _ = after
-        return state.tokens
+        return state.tokens[begun:]
 
     return program
 
 
-def _put_twice(here: InScenario) -> str:
-    """Return what is used twice where the first round is put to a verifier twice, given the same both times."""
+def _put_twice(here: InScenario, known: frozenset[str]) -> str:
+    """Return what is used twice where the first round is put to a verifier twice, but for what is ``known``."""
     if (intercepted := here.variant.intercepted) is None:
         return ""
     decoder = intercepted.build(here.task, lambda _: nullcontext())
@@ -156,7 +204,15 @@ def _put_twice(here: InScenario) -> str:
             with intercepted.answered(draws):
                 for _ in range(2):
                     decoder.step(draws, decoder.init(here.prompt))
-    return f"{found[0].sentence}, in two calls that are given the same" if found else ""
+    others = [reuse.sentence for reuse in found if reuse.sentence not in known]
+    return f"{others[0]}, in two calls that are given the same" if others else ""
+
+
+def _listened_to(opened: OpenProgram, most: int) -> tuple[list[Reuse], tuple[NeedsValue | None, int, int]]:
+    """Follow at most so many paths of a block. Return what is used twice in it, and what ``_follow`` tells."""
+    with audited() as found, opened() as run:
+        followed = _follow(run, found, most)
+    return found, followed
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
@@ -170,7 +226,7 @@ def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple
         for share in shares:
             each = (path for path in paths(run, share) for _ in range(_paths_in(path.outcome)))
             for path in islice(each, _each(most, len(shares))):
-                runs, draws = runs + 1, draws + len(path.decisions) + isinstance(path.outcome, _LastToken)
+                runs, draws = runs + 1, draws + len(path.decisions) + isinstance(path.outcome, Undecided)
                 if found:
                     return None, runs, draws
     except NeedsValue as refusal:

@@ -4,7 +4,7 @@
         for path in paths(program): ...
 
 ``found`` then names (1) uniform numbers that decide twice and (2) draws made from one state of a generator. A law says
-whether the output is right; the audit says what is shared, also where the law happens to survive it.
+whether the output is right; the audit says what is shared, also where the law survives it.
 
 **One uniform, two decisions.** A decision is a question to a uniform that was answered by a draw. One lookup may ask
 several: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison with all partial sums at
@@ -23,8 +23,9 @@ Gumbel top-k, whose weights are the old ones, is not.
 What it cannot see: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given
 the answer and no fault; thresholds that are the same constants on every path, or on every path on one side; values that
 are reused as values (``NeedsValue`` refuses them); anything shared between two blocks, which is why a whole decode is
-one. Named although it may be meant so: a coupling by common noise, as drafters with shared Gumbel noise have it
-(``coupled``), and one number looked up in the CDFs of several rows at once, all of them looked at and one kept.
+one. Named although it may be meant so: a coupling by common noise, as drafters with shared Gumbel noise have it, one
+number that is folded before it is compared, and one that is looked up in the CDFs of several rows at once, all of them
+looked at and one kept. Whether that does harm, the law of the whole decode tells (``draws_are_independent``).
 """
 
 from __future__ import annotations
@@ -51,8 +52,6 @@ class Reuse(NamedTuple):
     """File and line of the first use."""
     second: str
     sentence: str
-    coupled: bool = False
-    """Whether it is noise that raced again with other weights: what belongs to a place in a text may, however often."""
 
 
 class Origin:
@@ -256,7 +255,7 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
         if entries.count(id(racer.questions)) > 1:
             _decides_twice(racer.draw, where, where)
         if racer.before and reweighted:
-            _decides_twice(racer.draw, racer.before.place, where, coupled=True)
+            _decides_twice(racer.draw, racer.before.place, where)
         if racer.questions and racer.questions[0].draw is racer.draw:
             _decides_twice(racer.draw, racer.questions[0].place, where)
 
@@ -282,10 +281,10 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     return audit.refusal(several) if len(ranks) > 1 else ""
 
 
-def _decides_twice(draw: Draw, first: str, second: str, *, coupled: bool = False) -> None:
+def _decides_twice(draw: Draw, first: str, second: str) -> None:
     what = f"the uniform drawn by {draw.name}"
     again = f"at {first} and again at {second}" if first != second else f"more than one thing at {first}"
-    _name(Reuse(what, first, second, f"{what} decides {again}", coupled))
+    _name(Reuse(what, first, second, f"{what} decides {again}"))
 
 
 def _name(reuse: Reuse) -> None:

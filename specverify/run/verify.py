@@ -191,7 +191,8 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return the verdict with what became of the process: a fault leaves nothing that holds, a note is a figure."""
     if changes.notes:
-        verdict = verdict._replace(figures={**verdict.figures, "notes": [f"it {note}" for note in changes.notes]})
+        notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
+        verdict = verdict._replace(figures={**verdict.figures, "notes": notes})
     new = [fault for fault in changes.faults if fault not in verdict.statement]
     if not new:
         return verdict
