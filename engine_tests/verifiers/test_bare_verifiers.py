@@ -118,7 +118,9 @@ def test_a_cumulative_sum_that_lacks_more_than_rounding_lets_a_forbidden_token_o
 
 
 @pytest.mark.thorough(keep=2)
-@pytest.mark.parametrize("verify", [verifiers.needs_value, verifiers.shared_clock], ids=lambda verify: verify.__name__)
+@pytest.mark.parametrize(
+    "verify", [verifiers.needs_value, verifiers.clock_of_three], ids=lambda verify: verify.__name__
+)
 def test_what_needs_a_value_is_unknown_by_name_and_never_judged(verify):
     for verdict in verdicts_of(verify, {"law_is_target", "tokens_are_supported"}).values():
         assert verdict.status is Status.UNKNOWN

@@ -107,11 +107,18 @@ def test_a_seed_that_is_made_of_the_arguments_alone_leaves_nothing_random(name):
         assert found.statement.endswith(", in two calls that are given the same")
 
 
-def test_noise_of_two_races_is_named_where_the_law_cannot_be_computed():
-    found = verdict_of(verifiers.shared_clock)
+def test_noise_of_two_races_is_named_and_its_law_refuted():
+    found = run_check(verifier_subject(verifiers.shared_clock, "shared_clock", (1,)), CHECK, Checklist((CHECK,)))
     first, second = (line_of(verifiers.shared_clock, f"p[{row}] / clock") for row in (0, 1))
     assert found.status is Status.REFUTED
     assert found.statement.endswith(f"decides at {first} and again at {second}")
+    assert "the law is off by it" in found.counterexample.because[0]
+
+
+def test_noise_of_three_races_is_named_where_the_law_cannot_be_computed():
+    found = run_check(verifier_subject(verifiers.clock_of_three, "clock", (1,)), CHECK, Checklist((CHECK,)))
+    assert found.status is Status.REFUTED
+    assert "the law is off by it" not in " ".join(found.counterexample.because)
 
 
 def with_two_generators(seeds):
@@ -212,6 +219,7 @@ def test_a_number_that_is_folded_upon_itself_is_refuted_by_its_law():
     assert "the law is off by it: TV = " in found.counterexample.because[0]
 
 
+@pytest.mark.thorough
 def test_a_number_that_is_drawn_again_after_its_state_was_put_back_holds_by_its_law():
     def coin():
         state = RNG.bit_generator.state

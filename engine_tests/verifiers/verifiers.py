@@ -105,12 +105,18 @@ def reseeded(p, q, draft_tokens):
 
 
 def shared_clock(p, q, draft_tokens):
-    """Needs what an enumeration cannot give: the noise of one race decides a second one."""
+    """Wrong: the noise of one race decides a second one."""
     clock = torch.empty_like(p[0]).exponential_()
     first = int((p[0] / clock).argmax())
     if first == int(draft_tokens[0]):
         return [first, int((p[1] / clock).argmax())]
     return [first]
+
+
+def clock_of_three(p, q, draft_tokens):
+    """Needs what an enumeration cannot give: the noise of two races decides a third one."""
+    clock = torch.empty_like(p[0]).exponential_()
+    return [[int((weights / clock).argmax()) for weights in (p[0], p[1], p[0] + p[1])][-1]]
 
 
 def needs_value(p, q, draft_tokens):

@@ -24,15 +24,6 @@ def one_uniform_twice():
     return [int(u < 0.5), int(u < 0.25), int(u < 0.75)]
 
 
-def folded_token():
-    u = random.random()
-    return [int(u < 0.5) + int(u < 0.25) + int(u < 0.75)]
-
-
-def plain_token():
-    return random.choices(range(4))
-
-
 def two_together_and_one_alone():
     u, v = random.random(), random.random()
     return [int(u + v < 1), int(u < 0.5)]
@@ -57,7 +48,7 @@ def verdicts(decode, *checks, paths=1000, between=lambda: None):
 
 SAID = {
     fresh: (Status.HOLDS, "nothing is used twice in"),
-    one_uniform_twice: (Status.REFUTED, "the uniform drawn by random.random at"),
+    one_uniform_twice: (Status.UNKNOWN, "and the law is what was promised. It may do harm, here or with other models"),
     two_together_and_one_alone: (Status.UNKNOWN, "whether that is one decision is not told of several"),
 }
 
@@ -85,18 +76,3 @@ def test_a_law_of_more_paths_than_are_asked_for_is_not_enough():
 def test_it_is_forgotten_with_the_law():
     _, again = verdicts(fresh, LAW, INDEPENDENT, between=forget_laws)
     assert again > 0
-
-
-def said_of(speculative, plain):
-    forget_laws()
-    return run_check(engine_subject(speculative, plain, "engine"), INDEPENDENT, Checklist((INDEPENDENT,)))
-
-
-def test_a_number_that_makes_one_token_twice_holds_by_the_law_of_plain_decoding():
-    found = said_of(folded_token, plain_token)
-    assert found.status is Status.HOLDS
-    assert found.figures["notes"] == [found.statement]
-
-
-def test_plain_decoding_that_uses_a_number_twice_as_well_clears_nobody():
-    assert said_of(folded_token, folded_token).status is Status.REFUTED

@@ -135,7 +135,7 @@ def asked_of_engine(token):
 def test_noise_of_a_place_that_decides_there_again_is_not_refuted_for_that():
     verdict = asked_of_engine(decided_again)
     assert verdict.status is Status.UNKNOWN
-    assert "random noise is used in a second race, with other weights" in verdict.statement
+    assert "and the law is what was promised" in verdict.statement
 
 
 def test_a_coin_of_two_places_is():

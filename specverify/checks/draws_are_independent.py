@@ -37,7 +37,7 @@ from specverify.subjects.subject import InScenario, Intercepted, Subject
 SHAPES = {"generic", "point_draft"}
 ROUNDS_TWICE = 4
 """Rounds that are put to a verifier twice, its drafts being certain."""
-RUNS_A_PATH = 40
+RUNS_A_PATH = 10
 """Runs of the law of a block in which something is used twice, for each path on which that was looked for; a part of
 them tells first where it is far off."""
 MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
@@ -52,8 +52,6 @@ class Block(NamedTuple):
     """The law it is promised to have, if it is."""
     whole: bool = False
     """Whether it is an engine, which drafts by itself."""
-    plain: OpenProgram | None = None
-    """The call without speculation, where the promised law is enumerated from it: it may share what is wrong."""
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -84,7 +82,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             block = Block(described(here), partial(_opened, here), law)
             yield Case(subject, here, partial(examine, block, twice=twice))
     for program in subject.programs:
-        block = Block(described(program), program.open, program.law, whole=True, plain=program.plain)
+        block = Block(described(program), program.open, program.law, whole=True)
         yield Case(subject, program, partial(examine, block))
 
 
@@ -97,7 +95,8 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
-    found, (refusal, runs, draws) = _listened_to(block.opened, conditions.paths)
+    with audited() as found, block.opened() as run:
+        refusal, runs, draws = _follow(run, found, conditions.paths)
     by_law = _by_its_law(block, found, conditions, refusal) if found else None
     if by_law and (by_law.failed or by_law.unknown):
         return by_law
@@ -112,21 +111,20 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
 def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None) -> Examination:
     """Judge a block in which something was ``found`` to be used twice by its law.
 
-    Where that cannot be followed, an engine is not refuted: what it drafts and what it decides may be coupled on
-    purpose. A verifier is: it draws nothing that another one knows. The law of plain decoding clears nobody if that
-    uses something twice as well.
+    An engine is refuted by another law alone: what it drafts and what it decides may be coupled on purpose. That its
+    law is right with its models does not say that it is with others. A verifier is refuted too where its law cannot be
+    followed, since it draws nothing that another one knows; its law is asked in scenarios made for it.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
-    unknown = told.statement if isinstance(told, Comparison) and told.unknown else str(told)
-    compared = None if isinstance(told, Exception) or told.unknown else told
-    if compared is None and block.whole:
-        statement = f"{said}, and what becomes of the law is not known: {unknown}. {MEANT}"
+    compared = told if isinstance(told, Comparison) else None
+    if (block.whole and not (compared and compared.refuted)) or (compared and compared.unknown):
+        but = compared.statement if compared else f"what becomes of the law is not known: {told}"
+        statement = f"{said}, and {but}. It may do harm, here or with other models. {MEANT}"
         return Examination(statement, unknown=True, rational=False)
-    shared = compared is not None and block.plain and _listened_to(block.plain, conditions.paths)[0]
     figures = compared.figures if compared else {}
-    if compared is None or compared.refuted or shared:
-        because = [f"the law is off by it: {compared.statement}"] if compared and compared.refuted else []
+    if compared is None or compared.refuted:
+        because = [f"the law is off by it: {compared.statement}"] if compared else []
         example = Counterexample((block.where,), said, because=(*because, *(reuse.sentence for reuse in found[1:])))
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is what was promised all the same"
@@ -206,13 +204,6 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
                     decoder.step(draws, decoder.init(here.prompt))
     others = [reuse.sentence for reuse in found if reuse.sentence not in known]
     return f"{others[0]}, in two calls that are given the same" if others else ""
-
-
-def _listened_to(opened: OpenProgram, most: int) -> tuple[list[Reuse], tuple[NeedsValue | None, int, int]]:
-    """Follow at most so many paths of a block. Return what is used twice in it, and what ``_follow`` tells."""
-    with audited() as found, opened() as run:
-        followed = _follow(run, found, most)
-    return found, followed
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:

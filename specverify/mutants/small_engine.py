@@ -78,10 +78,10 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
     return text[len(PROMPT) :]
 
 
-def small_engine(engine: TableEngine, name: str) -> Subject:
+def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
     """Return the subject of an engine that claims to be lossless and optimal."""
-    subject = engine_subject(lambda: engine(models(), []), lambda: plain(models(), []), name)
-    programs = tuple(program._replace(watch=lambda: _watched(engine)) for program in subject.programs)
+    subject = engine_subject(lambda: engine(tables(), []), lambda: plain(tables(), []), name)
+    programs = tuple(program._replace(watch=lambda: _watched(engine, tables)) for program in subject.programs)
     return subject._replace(summary="a small engine", claims=frozenset(Claim), programs=programs)
 
 
@@ -95,6 +95,7 @@ def planted_engine(
     killed_by: str,
     control: TableEngine,
     decide: DecideRound | None = None,
+    tables: Callable[[], BigramTables] = models,
 ) -> Mutant:
     """Return the mutant that is ``engine``, and ``control`` without the bug. ``decide`` decides every round of it."""
     return Mutant(
@@ -103,8 +104,8 @@ def planted_engine(
         category,
         citation,
         killed_by,
-        open=lambda: small_engine(engine, f"mutant:{name}"),
-        control=lambda: small_engine(control, f"{name} without the bug"),
+        open=lambda: small_engine(engine, f"mutant:{name}", tables),
+        control=lambda: small_engine(control, f"{name} without the bug", tables),
         verifiers=decide and (partial(_alone, decide), partial(_alone, decided)),
         texts=(partial(text_asked, engine), partial(text_asked, control)),
     )
@@ -133,18 +134,19 @@ def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 @contextmanager
-def _watched(engine: TableEngine) -> Iterator[Watched]:
-    yield Watched(lambda draws: _observed(engine, draws), lambda draws: _observed(plain, draws), PROMPT)
+def _watched(engine: TableEngine, tables: Callable[[], BigramTables]) -> Iterator[Watched]:
+    speculative, alone = partial(_observed, engine, tables), partial(_observed, plain, tables)
+    yield Watched(speculative, alone, PROMPT)
 
 
-def _observed(engine: TableEngine, draws: Draws) -> Observed:
-    given: BigramTables = models()
+def _observed(engine: TableEngine, tables: Callable[[], BigramTables], draws: Draws) -> Observed:
+    given = tables()
     forwards: list[Forward] = []
     with answered_everywhere(draws):
         new = tuple(engine(given, forwards))
     changed = tuple(
         f"the {name} table"
-        for name, before, after in zip(given._fields, models(), given, strict=True)
+        for name, before, after in zip(given._fields, tables(), given, strict=True)
         if not np.array_equal(before, after)
     )
     return Observed(new, tuple(forwards), changed=changed)

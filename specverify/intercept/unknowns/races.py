@@ -3,8 +3,8 @@
 Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
 of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
 noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
-next place, the best of two blocks and the same question again are answered by it. A race of clocks that are late or
-clamped (``clocks``) decides once.
+next place, the best of two blocks and the same question again are answered by it, and who is first of the same noise
+with other weights, once (``reweighted``). A race of clocks that are late or clamped (``clocks``) decides once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from specverify.intercept.unknowns.continuous import Continuous, Extreme
 from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
+from specverify.intercept.unknowns.reweighted import law_of_second, star_of
 from specverify.intercept.unknowns.scores import NO_RACE, Race, race_of
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform, look
 
@@ -193,14 +194,35 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     turned = [runner.flipped != clock.flipped for runner, (_, clock) in runners.items()]
     rates = [clock.rate for _, clock in runners.values()]
     alike = len(set(rates)) == 1 and all(turned)
-    if (any(turned) and not alike) or not agreed(list(runners), rates):
+    if any(turned) and not alike:
         raise NeedsValue("random noise is used in a second race, with other weights")
+    if not agreed(list(runners), rates):
+        return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
     left, found, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
         ringing = first_of(left, drawn.one)
         left.remove(ringing)
         found.append(runners[ringing][0])
     return found if first else found[::-1][:number]
+
+
+def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, once: bool) -> int:
+    """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
+
+    Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.
+    """
+    root = star_of(runners) if once else None
+    if root is None:
+        raise NeedsValue("random noise is used in a second race, with other weights, and more is known of it")
+    raced = [*root.all_behind()]
+    before = [runner.rate if runner in raced else 0.0 for runner in runners]
+    first = runners.index(root) if root in runners else None
+    found = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
+    for runner in raced:
+        runner.told = True
+    for _, uniform, _ in drawn.racing:
+        uniform.known.runner = None
+    return drawn.racing[found][0]
 
 
 def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import excess
-from specverify.mutants.small_engine import HORIZON, PROMPT, BigramTables, TableEngine, planted_engine
+from specverify.mutants.small_engine import HORIZON, PROMPT, BigramTables, TableEngine, models, planted_engine
 from specverify.subjects.subject import Forward
 
 SEED = 7
+
+
+def tables() -> BigramTables:
+    """Return models of which one draft is rejected for two tokens: what replaces it is a race."""
+    target, draft = models()
+    target[0], draft[0] = (0.25, 0.375, 0.375), (0.625, 0.125, 0.25)
+    return BigramTables(target, draft)
 
 
 def engine_of(offset: int) -> TableEngine:
@@ -40,4 +47,5 @@ MUTANT = planted_engine(
     citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
     killed_by="draws_are_independent",
     control=engine_of(HORIZON),
+    tables=tables,
 )
