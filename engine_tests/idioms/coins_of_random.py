@@ -37,6 +37,22 @@ def uniform_up_to_q(p, q):
     return random.uniform(0, q) < p
 
 
+@coin("random", wrong=("1.5 - u", "1 - u"))
+def folded(p, q):
+    """Above a half the uniform is turned round, which leaves it as uniform as it was."""
+    u = random.random()
+    return (u if u < 0.5 else 1.5 - u) < p / q
+
+
+@coin("random", wrong=("else 1.5 - u", "else 1 - u"))
+def put_back(p, q):
+    """The state is put back, so that the number looked at is drawn once more."""
+    state, again = random.getstate(), random.random()
+    random.setstate(state)
+    u = random.random()
+    return (u if again < 0.5 else 1.5 - u) < p / q
+
+
 @coin("random", wrong=("math.log(1.0 - random.random())", "math.log(1.0 - random.random() / 2)"))
 def logarithm(p, q):
     """``math.log`` of a number that is not 0."""
