@@ -79,6 +79,11 @@ def test_a_uniform_that_is_put_into_16_bits_is_1_as_often_as_it_rounds_to_1(way,
     assert law[True] == pytest.approx(torch.finfo(dtype).eps / 4, rel=1e-6)
 
 
+def test_a_uniform_that_is_put_into_8_bits_is_refused():
+    with pytest.raises(NeedsValue, match="converted to float8_e5m2, which has too few numbers"):
+        law_of(lambda: bool(torch.rand(1).to(torch.float8_e5m2).float() < 0.3))
+
+
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None)
 @given(data=st.data())
