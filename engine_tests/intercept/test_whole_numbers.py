@@ -62,6 +62,10 @@ WAYS = {
     "an index": lambda u, dtype: _written(torch.empty(1, dtype=dtype), u),
     "tensor": lambda u, dtype: torch.tensor([u.item()], dtype=dtype),
     "full": lambda u, dtype: torch.full((1,), u.item(), dtype=dtype),
+    "add": lambda u, dtype: torch.zeros(1, dtype=dtype) + u[0],
+    "mul of a number": lambda u, dtype: torch.ones(1, dtype=dtype) * u.item(),
+    "cumsum": lambda u, dtype: u.cumsum(0, dtype=dtype),
+    "sum": lambda u, dtype: u.sum(dtype=dtype),
     "type_as": lambda u, dtype: u.type_as(torch.zeros(1, dtype=dtype)),
 }
 

@@ -78,6 +78,8 @@ def _written(rng):
 
 ROUNDED = {
     "astype": lambda rng: rng.random(1).astype(np.float16)[0],
+    "asarray": lambda rng: np.asarray([rng.random()], dtype=np.float16)[0],
+    "array": lambda rng: np.array(rng.random(1), dtype=np.float16)[0],
     "an array of float16 that is written to": _written,
 }
 

@@ -142,7 +142,7 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         raise refusal(f"np.{ufunc.__name__}.at writes random numbers into an array that was made without any")
     out = tuple(map(plain, kwargs.pop("out", ())))
     if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
-        kwargs.pop("dtype")  # there are no digits to lose
+        _check_digits(ufunc, kwargs.pop("dtype"))
     if method in _ORDERED and ufunc in _REDUCED:
         return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
@@ -157,6 +157,11 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
         raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
+
+
+def _check_digits(ufunc: Any, dtype: Any) -> None:
+    if np.dtype(dtype) == np.float16:
+        raise refusal(f"np.{ufunc.__name__} rounds random numbers to float16 on the way: convert what it gives")
 
 
 _ORDERED: dict[str, Callable[..., Any]] = {
