@@ -56,6 +56,38 @@ def tensors(draw):
     return torch.tensor(draw(st.lists(numbers, min_size=size, max_size=size)), dtype=dtype).reshape(shape)
 
 
+WAYS = {
+    "to": lambda u, dtype: u.to(dtype),
+    "copy_": lambda u, dtype: torch.empty(1, dtype=dtype).copy_(u),
+    "an index": lambda u, dtype: _written(torch.empty(1, dtype=dtype), u),
+    "tensor": lambda u, dtype: torch.tensor([u.item()], dtype=dtype),
+    "full": lambda u, dtype: torch.full((1,), u.item(), dtype=dtype),
+    "add": lambda u, dtype: torch.zeros(1, dtype=dtype) + u[0],
+    "mul of a number": lambda u, dtype: torch.ones(1, dtype=dtype) * u.item(),
+    "cumsum": lambda u, dtype: u.cumsum(0, dtype=dtype),
+    "sum": lambda u, dtype: u.sum(dtype=dtype),
+    "type_as": lambda u, dtype: u.type_as(torch.zeros(1, dtype=dtype)),
+}
+
+
+def _written(row, u):
+    row[0] = u[0]
+    return row
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_uniform_that_is_put_into_16_bits_is_1_as_often_as_it_rounds_to_1(way, dtype):
+    """As a uniform that has digits enough it is never 1; of a draft with p equal to q that is a rejection."""
+    law = law_of(lambda: bool(WAYS[way](torch.rand(1, dtype=torch.float64), dtype).double() >= 1.0))
+    assert law[True] == pytest.approx(torch.finfo(dtype).eps / 4, rel=1e-6)
+
+
+def test_a_uniform_that_is_put_into_8_bits_is_refused():
+    with pytest.raises(NeedsValue, match="converted to float8_e5m2, which has too few numbers"):
+        law_of(lambda: bool(torch.rand(1).to(torch.float8_e5m2).float() < 0.3))
+
+
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None)
 @given(data=st.data())

@@ -11,7 +11,7 @@ from reference import Sampled
 from specverify.intercept.block import gifts_kept
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.unknowns.algebra import applied, narrowed
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
@@ -53,6 +53,46 @@ def test_a_whole_part_has_the_law_of_a_fine_grid(image, part):
     values, counts = np.unique(whole(of_numbers(GRID)) + 0.0, return_counts=True)
     expected = {float(value): count / len(GRID) for value, count in zip(values, counts, strict=True)}
     assert dict(program_law(program).probabilities) == pytest.approx(expected, abs=3e-5)
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.75, 0.9997558593750001, 0.33, -0.5, -1.25, 1.0, -1.0])
+@pytest.mark.parametrize("image", ["scaled", "turned", "root"])
+def test_a_number_that_is_rounded_to_16_bits_is_below_a_bound_as_numpy_rounds_it(image, bound):
+    """It is at a float of 16 bits with a probability, and equality with one counts."""
+    of_numbers, of_unknown = IMAGES[image]
+    grid = of_numbers(GRID).astype(np.float16).astype(np.float64)
+    for name, compare in (("less", np.less), ("less_equal", np.less_equal)):
+
+        def program(draws, name=name):
+            return answered(name, narrowed(of_unknown(Continuous(Uniform(draws, ("u",)))), "float16"), bound)
+
+        law = program_law(program).probabilities
+        assert law.get(True, 0.0) == pytest.approx(compare(grid, bound).mean(), abs=2e-5)
+
+
+def _written(rng):
+    row = np.empty(1, np.float16)
+    row[:] = rng.random(1)
+    return row[0]
+
+
+ROUNDED = {
+    "astype": lambda rng: rng.random(1).astype(np.float16)[0],
+    "asarray": lambda rng: np.asarray([rng.random()], dtype=np.float16)[0],
+    "array": lambda rng: np.array(rng.random(1), dtype=np.float16)[0],
+    "an array of float16 that is written to": _written,
+}
+
+
+@pytest.mark.parametrize("way", ROUNDED)
+def test_a_uniform_that_is_put_into_16_bits_is_1_as_often_as_it_rounds_to_1(way):
+    rng = np.random.default_rng(0)
+
+    def program(draws):
+        with answered_everywhere(draws):
+            return bool(ROUNDED[way](rng) >= 1.0)
+
+    assert dict(program_law(program).probabilities) == pytest.approx({False: 1 - 2.0**-12, True: 2.0**-12}, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["minimum", "maximum"])

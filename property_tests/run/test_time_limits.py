@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import misbehaving
+import numpy as np
 import pytest
 
 from specverify.base.verdict import Examination, Status, Verdict
@@ -161,6 +162,37 @@ def test_an_installed_package_is_not_left_half_imported(tmp_path, monkeypatch):
     with pytest.raises(OutOfTime), time_limit(0.03):
         imports_and_goes_on()
     assert import_module("slow_to_import").part.VALUE == 1
+
+
+SLOW_TO_LEAVE = """
+import time
+class Slow:
+    whole = True
+    def __enter__(self):
+        self.whole = False
+    def __exit__(self, *_):
+        end = time.monotonic() + 0.1
+        while time.monotonic() < end:
+            time.sleep(0.001)
+        self.whole = True
+"""
+
+
+def test_a_context_of_a_library_is_not_left_by_half():
+    """It puts back what stood for somebody else's calls: whoever is examined next would meet the rest."""
+    library: dict[str, Any] = {}
+    exec(compile(SLOW_TO_LEAVE, np.__file__, "exec"), library)
+    slow = library["Slow"]()
+
+    def leaves_and_goes_on():
+        with slow:
+            pass
+        while True:
+            time.sleep(1e-3)
+
+    with pytest.raises(OutOfTime), time_limit(0.03):
+        leaves_and_goes_on()
+    assert slow.whole
 
 
 def test_what_is_done_in_time_is_left_alone():

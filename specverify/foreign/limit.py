@@ -32,7 +32,8 @@ _WATCHED = 0.25
 """The last share of the time, in which the subject is looked at."""
 _LOOKS = 10
 _PATIENCE, _SOON = 50, 0.02
-"""How often code of ours is let finish what it is doing, and for how many seconds."""
+"""How often code of ours is let finish what it is doing, and for how many seconds. Then as often again where it enters
+or leaves a context: what stands for the calls of a library would stay there for whoever is examined next."""
 _IMPORTS = 1500
 """The same of an installed package that is being imported: half an import breaks it for everybody behind."""
 _AGAIN = 1.0
@@ -73,7 +74,8 @@ class _Observer:
         self.said = ""
         self._run: object = None
         self._draws: object = 0
-        self._looks, self._drew, self._patience, self._imports = 0, False, _PATIENCE, _IMPORTS
+        self._looks, self._drew, self._imports = 0, False, _IMPORTS
+        self._patience = self._patience_of_contexts = _PATIENCE
 
     def wait(self) -> float:
         """Return the seconds until the subject is looked at again."""
@@ -86,8 +88,12 @@ class _Observer:
         self._run, self._draws, self._looks = run, draws, self._looks + 1
         now = monotonic()
         over = now >= self.deadline
-        if over and self._patience and _is_in_ours(frame):  # it may be putting back what stood for a library's calls
+        if over and self._patience and _is_in_ours(frame):
             self._patience -= 1
+            self.next = now + _SOON
+            return False
+        if over and self._patience_of_contexts and _is_entering_or_leaving(frame):
+            self._patience_of_contexts -= 1
             self.next = now + _SOON
             return False
         if over and self._imports and _is_importing(frame):
@@ -203,6 +209,16 @@ def _is_in_ours(frame: FrameType | None) -> bool:
     for found, _ in walk_stack(frame) if frame else ():
         if is_ours(file_of(found)) or is_foreign(file_of(found)):
             return is_ours(file_of(found))
+    return False
+
+
+def _is_entering_or_leaving(frame: FrameType | None) -> bool:
+    """Return whether a context is being entered or left at this moment, by us or by a library that was called."""
+    for found, _ in walk_stack(frame) if frame else ():
+        if is_foreign(file_of(found)):
+            return False
+        if found.f_code.co_name in {"__enter__", "__exit__"}:
+            return True
     return False
 
 

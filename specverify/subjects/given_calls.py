@@ -18,6 +18,7 @@ from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.call_paths import Ending
+from specverify.laws.rounding import FLOAT32, spacing
 from specverify.subjects.arrays import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
@@ -106,7 +107,7 @@ def _run(
 ) -> Ending:
     """Make a call, its random calls answered, and read the answer with its last token open."""
     given = arrays.fresh()
-    with warnings.catch_warnings(), at_large(), answered_everywhere(draws, boundary):
+    with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
         return read(verify(*given))
 
@@ -120,6 +121,11 @@ class _Arrays:
         if in_numpy and takes_tensors(verify, self._given):
             self._given = tuple(sys.modules["torch"].from_numpy(array) for array in self._given)
         self._handed = tuple(map(_copied, self._given))
+
+    @property
+    def short(self) -> bool:
+        """Whether the rows are floats of 16 bits."""
+        return any(spacing(array.dtype) > FLOAT32 for array in self._given[:2])
 
     def fresh(self) -> tuple[Any, ...]:
         """Return the arguments; those that a call has written to are copied again."""

@@ -17,13 +17,14 @@ from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.streams import TorchStreams
+from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous, exponential, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
 from specverify.intercept.unknowns.steps import times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
-from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, large
+from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, continuous_in_16_bits, large
 from specverify.laws import rounding
 
 FEW = 11
@@ -65,6 +66,7 @@ class TorchDraws:
 
     def _many(self, like: torch.Tensor, site: Site, image: Any, generator: Any) -> LazyTensor:
         """Return very many uniforms of one call, mapped by ``image``."""
+        check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
         state = self.streams.state(generator, like.device, advance)
@@ -108,10 +110,10 @@ class TorchDraws:
 def _values(image: Any, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
 
-    At large it is taken to be continuous in 16 bits as well: the rule of a single call is that of such numbers.
+    It is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
     """
     bits = BITS.get(dtype, 53)
-    if bits > FEW or at_large_now():
+    if bits > FEW or continuous_in_16_bits():
         return image  # type: ignore[no-any-return]
     if image is not Continuous:
         raise NeedsValue(f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32")

@@ -15,8 +15,8 @@ from numpy import broadcast_arrays, empty, expand_dims, moveaxis  # by name: ins
 from specverify.intercept import audit
 from specverify.intercept.torch.alternatives import only_source
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
-from specverify.intercept.torch.lazy_views import whole_part
-from specverify.intercept.unknowns.algebra import applied
+from specverify.intercept.torch.lazy_views import converted, whole_part
+from specverify.intercept.unknowns.algebra import applied, narrowed
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
 from specverify.intercept.unknowns.joined import UNKNOWN
@@ -70,8 +70,10 @@ def arithmetic(name: str) -> Handler:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
         if alpha != 1:
             operands = operands[0], operands[1] * alpha
-        found = each(lambda *elements: applied(name, *map(number, elements)), *operands)
-        return lazy_like(template(*operands), found, result_type(name, *operands))
+        dtype = result_type(name, *operands)
+        kind = str(dtype).removeprefix("torch.")
+        found = each(lambda *elements: narrowed(applied(name, *map(number, elements)), kind), *operands)
+        return lazy_like(template(*operands), found, dtype)
 
     return handler
 
@@ -223,8 +225,9 @@ def folded(kind: type[Count | Product], elements: Any) -> Any:
 def running(kind: type[Count | Product]) -> Handler:
     """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
 
-    def handler(tensor: Any, dim: int, **_: Any) -> Any:
+    def handler(tensor: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
         make = partial(folded, kind) if holds(UNKNOWN, tensor) else kind
+        tensor = converted(tensor, dtype=dtype) if holds(UNKNOWN, tensor) else tensor
         if hang_on_draws(tensor):
             return NotImplemented
         moved = tensor.elements if tensor.ndim == 1 else moveaxis(tensor.elements, dim, -1)
@@ -237,25 +240,27 @@ def running(kind: type[Count | Product]) -> Handler:
     return handler
 
 
-def summed(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+def summed(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
     """Answer ``sum`` of whole numbers or of random ones, of all of them or along one dimension."""
     if holds(UNKNOWN, tensor):
+        tensor = converted(tensor, dtype=dtype)
         return reduced(tensor, dim, keepdim, partial(folded, Count), tensor.dtype)
     if tensor.dtype.is_floating_point:
         return NotImplemented
     return reduced(tensor, dim, keepdim, Count, torch.int64)
 
 
-def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
     """Answer ``prod`` of random numbers, of all of them or along one dimension."""
     if not holds(UNKNOWN, tensor):
         return NotImplemented
+    tensor = converted(tensor, dtype=dtype)
     return reduced(tensor, dim, keepdim, partial(folded, Product), tensor.dtype)
 
 
-def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
     """Answer ``mean`` of random numbers, of all of them or along one dimension."""
-    total = summed(tensor, dim, keepdim) if holds(UNKNOWN, tensor) else NotImplemented
+    total = summed(tensor, dim, keepdim, dtype) if holds(UNKNOWN, tensor) else NotImplemented
     return total if total is NotImplemented else arithmetic("divide")(total, tensor.numel() / total.numel())
 
 

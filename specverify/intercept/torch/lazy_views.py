@@ -27,7 +27,7 @@ from specverify.intercept.torch.lazy_tensor import (
     picked,
     view_of,
 )
-from specverify.intercept.unknowns.algebra import applied, whole_parts_are_few
+from specverify.intercept.unknowns.algebra import applied, narrowed, whole_parts_are_few
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
@@ -191,7 +191,7 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
     if dtype is torch.bool:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))
     if dtype.is_floating_point:
-        return element
+        return narrowed(element, str(dtype).removeprefix("torch."))
     part = element if isinstance(element, Continuous) and is_whole(element) else whole_part(element, "trunc")
     (least, most, _), (low, high) = _ends(dtype), element.ends()
     beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)

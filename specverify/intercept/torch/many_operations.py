@@ -14,6 +14,7 @@ import torch
 
 from specverify.intercept.torch.lazy_operations import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
+from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.lookups import Crossing, crossing, lookup
 from specverify.intercept.unknowns.many import Many, joined
@@ -65,6 +66,8 @@ def _bound(end: Any, otherwise: float) -> Any:
 
 def _converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
     dtype, content = kwargs.get("dtype") or tensor.dtype, content_of(tensor)
+    if isinstance(content, Many):
+        check_not_equal(str(dtype).removeprefix("torch."))
     if isinstance(content, Crossing) or (isinstance(content, Many) and dtype.is_floating_point):
         return LazyTensor(content, dtype, kwargs.get("device") or tensor.device)
     return NotImplemented

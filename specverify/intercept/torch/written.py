@@ -156,7 +156,7 @@ def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
     whole = like.dtype is not torch.bool and all(
         isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
     )
-    if like.dtype.is_floating_point or whole:
+    if whole or like.dtype in {torch.float32, torch.float64}:
         return LazyTensor(elements, like.dtype, like.device)
     return LazyTensor(elements, torch.float64, like.device).to(like.dtype)
 

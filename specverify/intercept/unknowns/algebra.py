@@ -34,8 +34,9 @@ from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import EVEN
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
 from specverify.intercept.unknowns.remembered import found_before
-from specverify.intercept.unknowns.steps import FLOOR
+from specverify.intercept.unknowns.steps import FLOOR, rounded
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.wide import continuous_in_16_bits
 
 LOG_2, LOG_10 = log(2), log(10)
 MOST_UNEVEN = 64
@@ -55,6 +56,27 @@ def applied(name: str, *operands: Any) -> Any:
 
 def _of_numbers(name: str) -> Callable[..., Any]:
     return _UNKNOWN_TO_NUMPY.get(name) or getattr(np, name)
+
+
+_SHORT = {"float16": 11, "bfloat16": 8}
+"""Bits of floats that are so few that a law shows it."""
+
+
+def narrowed(value: Any, dtype: str) -> Any:
+    """Return a random number as a float of a dtype has it, another value as it is.
+
+    It is rounded to 16 bits, unless it is taken to be continuous all the same.
+    """
+    if dtype.startswith("float8"):
+        raise NeedsValue(f"a random number is converted to {dtype}, which has too few numbers: compare it as it is")
+    bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
+    return value if bits is None or not isinstance(value, UNKNOWN) else value.then(rounded(bits))
+
+
+def check_not_equal(dtype: str) -> None:
+    """Raise ``NeedsValue`` where very many random numbers have so few bits that some of them are equal."""
+    if dtype in _SHORT and not continuous_in_16_bits():
+        raise NeedsValue(f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so")
 
 
 # Clamps and whole parts

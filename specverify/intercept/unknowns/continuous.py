@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.unknowns.steps import FLOOR, LOG, SCALES, MonotoneStep, carried_back, plus, pushed, times
+from specverify.intercept.unknowns.steps import (
+    FLOOR,
+    LOG,
+    SCALES,
+    STEPPED,
+    MonotoneStep,
+    carried_back,
+    plus,
+    pushed,
+    times,
+)
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws.rounding import FLOAT32
 
@@ -57,7 +67,7 @@ class Continuous(NamedTuple):
     @property
     def in_steps(self) -> bool:
         """Whether it has values that each have a probability, clamps apart."""
-        return any(step.name == "floor" for step in self.steps)
+        return any(step.name in STEPPED for step in self.steps)
 
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the values it can have, given what is known of the uniform."""
@@ -109,16 +119,17 @@ class Continuous(NamedTuple):
         return self._uniform_at(bound, or_equal=or_equal)
 
     def _refuse_near_step(self, bound: float) -> None:
-        """Refuse a bound that may be a value of ``floor``, computed in another way."""
-        place = next((n for n, step in enumerate(reversed(self.steps)) if step.name == "floor"), None)
+        """Refuse a bound that may be a value of ``floor`` or ``rounded``, computed in another way."""
+        place = next((n for n, step in enumerate(reversed(self.steps)) if step.name in STEPPED), None)
         if place is None or not isfinite(bound):
             return
-        at = carried_back(self.steps[len(self.steps) - place :], bound)
-        whole = float(round(at)) if isfinite(at) else at
-        if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR):
+        at, last = carried_back(self.steps[len(self.steps) - place :], bound), self.steps[-place - 1]
+        whole = at if not isfinite(at) else float(round(at)) if last.name == "floor" else last.of(at)
+        if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR if last.name == "floor" else 0.0):
             return
-        steps = self.steps[: len(self.steps) - place - 1]
-        ends = (min(max(carried_back(steps, end), 0.0), 1.0) for end in (whole, whole + 1))
+        steps = self.steps[: len(self.steps) - place]
+        found = (carried_back(steps, whole, or_equal=or_equal) for or_equal in (False, True))
+        ends = (min(max(end, 0.0), 1.0) for end in found)
         if abs(next(ends) - next(ends)) > FLOAT32:
             raise NeedsValue(f"a random number that has steps is compared with {bound:g}, as good as one of them")
 

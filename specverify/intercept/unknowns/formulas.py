@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.unknowns.steps import MonotoneStep
+from specverify.intercept.unknowns.steps import STEPPED, MonotoneStep
 
 OUTWARDS = 1e-15
 """More than NumPy rounds in one operation, relative to the result."""
@@ -100,9 +100,10 @@ _COMBINED = {"add": _sum, "multiply": _product, "maximum": _larger}
 
 def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
     low, high = of.value
-    if step.name == "floor":
-        same = np.floor(low) == np.floor(high)
-        return Enclosed((np.floor(low), np.floor(high)), _multiplied(of.slopes, (0.0 * low, np.where(same, 0.0, inf))))
+    if step.name in STEPPED:
+        ends = tuple(np.vectorize(step.of, otypes=[float])(end) for end in (low, high))
+        flat = np.where(ends[0] == ends[1], 0.0, inf)
+        return Enclosed((ends[0], ends[1]), _multiplied(of.slopes, (0.0 * low, flat)))
     if step.name == "plus":
         return Enclosed(_outwards(low + step.number, high + step.number), of.slopes)
     if step.name == "times":

@@ -17,7 +17,7 @@ import numpy as np
 from specverify.intercept import audit
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
 from specverify.intercept.unknowns.formulas import Formula, enclosed
-from specverify.intercept.unknowns.steps import SCALES, MonotoneStep, pushed, times
+from specverify.intercept.unknowns.steps import SCALES, STEPPED, MonotoneStep, pushed, times
 from specverify.intercept.unknowns.together import Answer, Together, among
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
 from specverify.laws import rounding
@@ -177,6 +177,6 @@ def _smooth(of: Any) -> bool:
         return not of.clamped and not of.in_steps
     if isinstance(of, Extreme):
         return all(isinstance(part, Continuous) and _smooth(part) for part in of.parts)
-    stepped = any(step.name == "floor" for step in of.steps)
+    stepped = any(step.name in STEPPED for step in of.steps)
     within = Joined(of.name, of.operands, of.steps).ends()
     return not stepped and of.low <= within[0] and of.high >= within[1] and all(map(_smooth, of.operands))

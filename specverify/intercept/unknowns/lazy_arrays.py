@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.native_types import methods_replaced
-from specverify.intercept.unknowns.algebra import ALGEBRA
+from specverify.intercept.unknowns.algebra import ALGEBRA, narrowed
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked, of_operands, refusing, whole_part
+from specverify.intercept.unknowns.lazy_numbers import (
+    LazyFloat,
+    asked,
+    of_operands,
+    opened,
+    refusing,
+    whole_part,
+    wrapped,
+)
 from specverify.intercept.unknowns.lazy_orders import (
     argsorted,
     as_objects,
@@ -78,9 +86,9 @@ class LazyArray(np.ndarray[Any, Any]):
         self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return it as it is for another floating type, which has no digits to lose; whole parts are drawn."""
+        """Return it for another floating type, rounded to the digits that one of 16 bits has; whole parts are drawn."""
         if np.issubdtype(dtype, np.floating):
-            return self.copy()
+            return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
             parts = [whole_part("trunc", each) if isinstance(each, LazyFloat) else each for each in self.flat]
             of_whole = all(isinstance(each, Integral) for each in self.flat)
@@ -134,7 +142,7 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         raise refusal(f"np.{ufunc.__name__}.at writes random numbers into an array that was made without any")
     out = tuple(map(plain, kwargs.pop("out", ())))
     if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
-        kwargs.pop("dtype")  # there are no digits to lose
+        _check_digits(ufunc, kwargs.pop("dtype"))
     if method in _ORDERED and ufunc in _REDUCED:
         return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
@@ -149,6 +157,11 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
         raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
+
+
+def _check_digits(ufunc: Any, dtype: Any) -> None:
+    if np.dtype(dtype) == np.float16:
+        raise refusal(f"np.{ufunc.__name__} rounds random numbers to float16 on the way: convert what it gives")
 
 
 _ORDERED: dict[str, Callable[..., Any]] = {
@@ -177,6 +190,15 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
     for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
         found[index] = of_operands(name, *(array[index] for array in operands))
     return found.astype(bool) if name in YES_OR_NO else found
+
+
+def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a copy of elements, numbers of random ones as a floating type has them."""
+    found = np.array(elements, dtype=object, copy=True)
+    for index in np.ndindex(found.shape) if dtype == np.float16 else ():
+        found[index] = wrapped(asked(narrowed, opened(found[index]), dtype.name))
+    rounding.saw(dtype)
+    return found.view(type(elements)) if isinstance(elements, np.ndarray) else found
 
 
 def _parts(value: Any) -> tuple[Any, Any]:

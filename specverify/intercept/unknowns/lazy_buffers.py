@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.caller import is_ours_or_answered
-from specverify.intercept.unknowns.lazy_arrays import LazyArray
+from specverify.intercept.unknowns.lazy_arrays import LazyArray, narrowed_elements
 from specverify.intercept.unknowns.lazy_functions import FUNCTIONS, MADE, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
 
@@ -108,7 +108,8 @@ class Buffer(np.ndarray[Any, Any]):
             super().__setitem__(index, value)
             return
         places = _places(self)[index]
-        beside.elements[np.ravel(places)] = np.broadcast_to(np.asarray(value, dtype=object), np.shape(places)).ravel()
+        written = narrowed_elements(np.asarray(value, dtype=object), self.dtype)
+        beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
         """Apply a function to the elements; what is written into ``out`` stands beside that."""

@@ -104,7 +104,7 @@ def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
         if not holds_lazy(values):
             return real(values, dtype, *args, **kwargs)
         found = _array_of(values)
-        return found if dtype is None or np.issubdtype(dtype, np.floating) else found.astype(dtype)
+        return found if dtype is None else found.astype(dtype)
 
     return make
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.joined import Unknown
 from specverify.intercept.unknowns.lazy_arrays import KNOWN, LazyArray
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat
+from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
@@ -105,6 +106,7 @@ class ManyArray(LazyArray):
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
         """Return the same elements for another floating type."""
         if np.issubdtype(dtype, np.floating):
+            asked(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))
         raise refusal("random numbers are converted to something that is no float")
 

@@ -17,7 +17,7 @@ from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.remembered import FRESH
-from specverify.intercept.unknowns.steps import MIRRORED, plus, power, times
+from specverify.intercept.unknowns.steps import MIRRORED, STEPPED, plus, power, times
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 _FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
@@ -94,7 +94,7 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
     """Return the scores, and the random ones among them, without the last steps that all have in common."""
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
-    ended = not last or not last[0].increasing or last[0].name == "floor" or noise[0].steps == MIRRORED
+    ended = not last or not last[0].increasing or last[0].name in STEPPED or noise[0].steps == MIRRORED
     if ended or any(each.steps[-1:] != last for each in noise):
         return list(scores), noise
     back = last[0].back

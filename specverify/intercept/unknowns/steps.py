@@ -2,24 +2,39 @@
 
 Factors stand before summands, logarithms and exponentials are undone by each other, so that two ways of writing one
 function are one chain, and a race knows its clocks however they are spelled (see ``races``). All steps are strictly
-monotone but ``floor``, which keeps order and makes steps.
+monotone but ``floor`` and ``rounded``, which keep order and make steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, copysign, exp, floor, inf, isfinite, log  # by name: inside a block ``math`` has others
+from math import (  # by name: inside a block ``math`` has others
+    ceil,
+    copysign,
+    exp,
+    floor,
+    frexp,
+    inf,
+    isfinite,
+    ldexp,
+    log,
+)
 from typing import NamedTuple
 
 from specverify.laws.rounding import FLOAT64
 
 SCALES = {"times", "power"}
+STEPPED = {"floor", "rounded"}
+"""What gives values a probability."""
 _LARGEST_LOGARITHM = 700.0
 """Below it exponentials are ordinary numbers."""
 
 
 class MonotoneStep(NamedTuple):
-    """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``."""
+    """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``.
+
+    ``rounded`` is to the nearest float of so many bits.
+    """
 
     name: str
     number: float = 0.0
@@ -39,12 +54,12 @@ class MonotoneStep(NamedTuple):
             return log(value) if value > 0 else -inf
         if self.name == "exp":
             return exp(value) if value < _LARGEST_LOGARITHM else inf
-        if self.name == "floor":
-            return float(floor(value)) if isfinite(value) else value
+        if self.name in STEPPED:
+            return _stepped(self, value) if isfinite(value) else value
         return _power(value, self.number)
 
     def back(self, bound: float) -> float:
-        """Return the number whose image is ``bound``; an infinite one beyond all images. ``floor`` has none."""
+        """Return the number whose image is ``bound``; an infinite one beyond all images. ``STEPPED`` have none."""
         if self.name == "plus":
             return bound - self.number
         if self.name == "times":
@@ -69,6 +84,30 @@ def times(number: float) -> MonotoneStep:
     return MonotoneStep("times", number)
 
 
+def rounded(bits: int) -> MonotoneStep:
+    """The nearest float that has so many bits."""
+    return MonotoneStep("rounded", float(bits))
+
+
+def _stepped(step: MonotoneStep, value: float) -> float:
+    """Return the whole part, or the nearest float: the smallest and largest ones of a dtype are not looked after."""
+    if step.name == "floor":
+        return float(floor(value))
+    (fraction, exponent), bits = frexp(value), int(step.number)
+    return ldexp(round(ldexp(fraction, bits)), exponent - bits)
+
+
+def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> float:
+    """Return the number from which on what is rounded is no longer below ``bound``, or equal to it."""
+    if not bound:
+        return bound
+    fraction, exponent = frexp(bound)
+    above, power_of_two = ldexp(fraction, bits), 2 ** (bits - 1)
+    first = floor(above) + 1 if or_equal else ceil(above)
+    back = {power_of_two: 0.25, 1 - power_of_two: 0.75}.get(first, 0.5)  # nearer to 0 than it floats are twice as close
+    return ldexp(first - back, exponent - bits)
+
+
 def power(exponent: float) -> MonotoneStep:
     """A positive value to the power of a finite number other than 0."""
     return MonotoneStep("power", exponent)
@@ -87,11 +126,13 @@ def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: boo
     """Return where the first number is when the image is ``bound``.
 
     The image is below the bound, or equal to it with ``or_equal``, on one side of what is returned. It matters for
-    ``floor`` alone.
+    ``STEPPED`` alone.
     """
     for step in reversed(steps):
-        if step.name != "floor":
+        if step.name not in STEPPED:
             bound, or_equal = step.back(bound), or_equal == step.increasing
+        elif isfinite(bound) and step.name == "rounded":
+            bound, or_equal = _edge_of_rounded(bound, int(step.number), or_equal=or_equal), False
         elif isfinite(bound):
             bound, or_equal = float(floor(bound) + 1 if or_equal else ceil(bound)), False
     return bound
@@ -114,6 +155,7 @@ _RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep
     ("log", "exp"): lambda number, step: (),
     ("exp", "log"): lambda number, step: (),
     ("floor", "floor"): lambda number, step: (step,),
+    ("rounded", "rounded"): lambda number, step: (rounded(int(number)),),
     ("plus", "plus"): lambda number, step: (plus(number + step.number),),
     ("times", "times"): lambda number, step: (times(number * step.number),),
     ("power", "power"): lambda number, step: (power(number * step.number),),
@@ -134,6 +176,8 @@ _RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
     """Return whether two steps stay as they are although there is a rule."""
+    if step.name == "rounded":
+        return step.number < last.number
     if step == EXP:
         return rest[-1:] != (LOG,) if last.name == "times" else abs(last.number) > _LARGEST_LOGARITHM
     return last.name == "times" and last.number == -1 and step.name in {"log", "power"}

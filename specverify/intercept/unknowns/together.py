@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from specverify.intercept.unknowns.arrivals import DIGITS, probability, windows
 from specverify.intercept.unknowns.formulas import OUTWARDS, Fact, Formula
 from specverify.intercept.unknowns.splitting import MOST_UNIFORMS, Share, share
-from specverify.intercept.unknowns.steps import carried_back
+from specverify.intercept.unknowns.steps import STEPPED, carried_back
 from specverify.laws.rounding import LARGEST
 
 NEVER = 2.0**-54
@@ -146,7 +146,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 def _level(fact: Fact) -> tuple[float, bool] | None:
     """Return what a quantity without its steps is compared with, and whether it is below; None for steps and clamps."""
     formula = fact.formula
-    if (formula.low, formula.high) != (-inf, inf) or any(step.name == "floor" for step in formula.steps):
+    if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):
         return None
     turns = sum(not step.increasing for step in formula.steps)
     return carried_back(formula.steps, fact.bound), fact.true == (turns % 2 == 0)

@@ -26,16 +26,18 @@ from specverify.laws.call_paths import FEW
 MANY = 256
 """More random numbers than this are kept in arrays."""
 _LARGE: ContextVar[bool] = ContextVar("large", default=False)
+_SHORT: ContextVar[bool] = ContextVar("short", default=False)
 
 
 @contextmanager
-def at_large() -> Iterator[None]:
-    """Keep outcomes among many open inside the block."""
-    token = _LARGE.set(True)
+def at_large(*, short: bool = False) -> Iterator[None]:
+    """Keep outcomes among many open inside the block; ``short`` if the rows of the call are floats of 16 bits."""
+    large, few_bits = _LARGE.set(True), _SHORT.set(short)
     try:
         yield
     finally:
-        _LARGE.reset(token)
+        _LARGE.reset(large)
+        _SHORT.reset(few_bits)
 
 
 def large(count: int, few: int = FEW) -> bool:
@@ -46,6 +48,14 @@ def large(count: int, few: int = FEW) -> bool:
 def at_large_now() -> bool:
     """Return whether this is inside ``at_large``."""
     return _LARGE.get()
+
+
+def continuous_in_16_bits() -> bool:
+    """Return whether random numbers of 16 bits are taken to be continuous: where the rows that are given have no more.
+
+    The rule of such a call is that of continuous numbers.
+    """
+    return _LARGE.get() and _SHORT.get()
 
 
 class Drawn:
