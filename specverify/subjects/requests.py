@@ -3,7 +3,7 @@
 An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and asked for several texts in turn. What
 it returns is laid end to end, and held to the product of their laws. Prompts follow each other as those of users do:
 shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
-again. A cache that is not emptied, a prefix that is looked up by its length or by its last block, and a state that a
+again. A cache that is not emptied, a prefix that is looked up by its length or by its blocks alone, and a state that a
 rejection leaves behind give other tokens then.
 
 One that takes several prompts, ``speculative(prompts)``, serves them in one batch too: rows of unlike lengths, of which
@@ -52,6 +52,17 @@ class Requests(NamedTuple):
 
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 """Thirty-six tokens: blocks of sixteen are full."""
+
+
+def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
+    """Return a request, one that begins otherwise, and one that begins as the second and goes on as the first.
+
+    All its blocks are known then, whose size divides that of the beginning, but never after each other.
+    """
+    first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
+    return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
+
+
 _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     ((0, 1, 2, 3, 0), ((2, 0),)),
     ((2, 0), ((0, 1, 2, 3, 0),)),
@@ -62,8 +73,15 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     ((0, 1), ((1, 0), (0, 1, 2), (0, 1), (2,), (1, 0))),
     ((0, *_LONG), ((1, *_LONG),)),
     (_LONG[:16], ((*_LONG[:16], 2), (*_LONG[:15], 0, 2))),
+    _crossed(12, 25),
+    _crossed(16, 33),
 )
 _HORIZON: Final = 6
+_REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
+"""Answers in which p and q want different tokens at the last place of blocks: of four, six, eight, twelve, sixteen.
+
+What is left of a rejected draft there is in a block that the next turn of the conversation takes for a full one.
+"""
 
 
 def _conversation(scenario: Scenario) -> Requests:
@@ -80,6 +98,7 @@ IN_TURN: Final = (
         for again in range(2)
     ),
     *(_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
+    *map(_conversation, _REJECTED_AT_ENDS),
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
