@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import kernels_of_torch as kernels
 import numpy as np
 import pytest
@@ -69,6 +71,38 @@ def test_right_generators_hold(name):
 def test_planted_generators_are_refuted_by_the_check_that_names_them(name):
     verdicts = check_kernel(getattr(kernels, name), uniforms=source(name), on_fail=None, **COARSE)
     assert next(verdict for verdict in verdicts if verdict.check == PLANTED[name]).status is Status.REFUTED
+
+
+def of_numpy(p, q, drafts, accept_uniforms, final_uniforms):
+    return np.full((len(drafts), drafts.shape[1] + 1), -1)
+
+
+def of_torch(p, q, drafts, accept_uniforms, final_uniforms):
+    return torch.full((len(drafts), drafts.shape[1] + 1), -1)
+
+
+def of_neither(p, q, drafts, accept_uniforms, final_uniforms):
+    return drafts
+
+
+def by_another(p, q, drafts, accept_uniforms, final_uniforms):
+    return np.asarray(of_torch(p, q, drafts, accept_uniforms, final_uniforms))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given"),
+    [(of_numpy, np.ndarray), (of_torch, torch.Tensor), (of_neither, torch.Tensor), (by_another, torch.Tensor)],
+)
+def test_a_kernel_beside_both_libraries_is_given_arrays_of_its_own(kernel, given):
+    seen = []
+
+    @functools.wraps(kernel)
+    def looking(*arrays):
+        seen.append({type(each) for each in arrays})
+        return kernel(*arrays)
+
+    check_kernel(looking, checks=["answers_are_rounds"], gammas=(1,), vocabularies=(), on_fail=None)
+    assert seen[0] == {given}
 
 
 def test_counts_are_of_the_tensors_device_and_type():

@@ -9,7 +9,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import AT_ONCE, IN_TURN
+from specverify.subjects.requests import AT_ONCE, BATCHES_IN_TURN, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine
 
@@ -27,7 +27,7 @@ class Engine:
     def __init__(self, scenario, *plan):
         """Take the models of a scenario."""
         self.target, self.draft, self.horizon = scenario.target, scenario.draft, scenario.horizon
-        self.rng, self.plan = np.random.default_rng(), plan
+        self.rng, self.plan, self.slots = np.random.default_rng(), plan, {}
 
     def decode(self, prompts):
         """Return a row of new tokens for each prompt."""
@@ -38,7 +38,8 @@ class Engine:
             alike = "coins of one row" in self.plan
             coins = self.rng.random((1 if alike else len(going), GAMMA))
             found = {
-                row: self.round(texts[row], coins[0 if alike else place], longest) for place, row in enumerate(going)
+                row: self.round(self.held(row, texts[row]), coins[0 if alike else place], longest)
+                for place, row in enumerate(going)
             }
             if "least of all" in self.plan:
                 least = min(map(len, found.values()))
@@ -47,7 +48,12 @@ class Engine:
                 first = len(found[going[0]])
                 found = {row: (new * first)[:first] for row, new in found.items()}
             texts = [text + found.get(row, ()) for row, text in enumerate(texts)]
+        self.slots = dict(enumerate(texts))
         return [text[len(prompt) : end] for text, prompt, end in zip(texts, prompts, ends, strict=True)]
+
+    def held(self, row, text):
+        """Return what is in the slot of a row; of one that is not emptied, what another text left there."""
+        return (*self.slots.get(row, ()), *text) if "slots of others" in self.plan and row else text
 
     def round(self, text, coins, longest):
         """Return what one round commits to a row."""
@@ -93,6 +99,16 @@ def test_what_rows_do_to_each_other_is_refuted(plan):
     assert verdict.status is Status.REFUTED
     assert " beside " in verdict.counterexample.let[0]
     assert verdict_of(made(plan), IN_TURN[-2:]).status is Status.HOLDS
+
+
+def test_what_a_batch_leaves_for_the_next_is_refuted():
+    """The first slot is emptied, so one request after another is right."""
+    assert verdict_of(made(), BATCHES_IN_TURN).status is Status.HOLDS
+    verdict = verdict_of(made("slots of others"), BATCHES_IN_TURN)
+    assert verdict.status is Status.REFUTED
+    assert ", then " in verdict.counterexample.let[0]
+    assert " beside " in verdict.counterexample.let[0]
+    assert verdict_of(made("slots of others"), (*IN_TURN[-2:], *AT_ONCE)).status is Status.HOLDS
 
 
 def test_coins_of_one_row_leave_each_row_its_law():

@@ -9,8 +9,11 @@ import pytest
 
 import specverify.checks
 from specverify.checks import checks_named, forgetting
+from specverify.checks._laws import law_of_opened
+from specverify.checks.check import paths_of_program
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.made_engine import Made, made_subject
 
 FEW = 32
 """What keeps no more than so many does not matter, whatever they are."""
@@ -41,3 +44,24 @@ def test_what_was_worked_out_for_a_subject_is_forgotten(name, checks, keeps):
     assert keeps <= {one.__name__ for one in kept_by_checks() if one.cache_info().currsize}
     forgetting.forget_laws()
     assert not [one.__name__ for one in kept_by_checks() if one.cache_info().currsize]
+
+
+def test_what_is_known_of_a_made_engine_is_kept_for_the_next_check():
+    """Checks go through all its programs in turn: were fewer kept, nothing would be found again."""
+    runs = []
+
+    def decode(prompts):
+        runs.append(len(prompts))
+        return [[0] for _ in prompts]
+
+    subject = made_subject(lambda scenario: Made(decode, batched=True, stops=True), "an engine")
+    found = []
+    for _ in range(2):
+        runs.clear()
+        for program in subject.programs:
+            paths_of_program(program.open)
+            law_of_opened(program.open, 10, 1)
+        found.append(len(runs))
+    forgetting.forget_laws()
+    assert found[0] > 0
+    assert found[1] == 0

@@ -17,6 +17,7 @@ from specverify.testing import check_engine
 
 GAMMA = 2
 BLOCK = 16
+SMALL = 4
 
 
 def drawn(rng, pmf):
@@ -36,11 +37,12 @@ class Engine:
         self.target, self.draft, self.horizon = scenario.target, scenario.draft, scenario.horizon
         self.begin, self.rng = begin, np.random.default_rng()
         self.text, self.held, self.found, self.served = (), (), {}, 0
+        self.seen, self.rejected = (), {}
 
     def decode(self, prompt):
         """Return the new tokens."""
         held = self.begin(self, prompt)
-        text, end = prompt, len(prompt) + self.horizon
+        text, end, self.rejected = prompt, len(prompt) + self.horizon, {}
         while len(text) < end:
             drafts, qs = [], []
             for _ in range(min(GAMMA, end - len(text))):
@@ -53,8 +55,9 @@ class Engine:
                 text = (*text, x if kept else drawn(self.rng, more / more.sum()))
                 self.held = (*self.held[: len(text) - 1], x)
                 if not kept:
+                    self.rejected[len(text) - 1] = x
                     break
-        self.text, self.served = text, self.served + 1
+        self.text, self.seen, self.served = text, (*held, *text[len(prompt) :]), self.served + 1
         return list(text[len(prompt) :])
 
 
@@ -88,6 +91,30 @@ def with_rejected_drafts(engine, prompt):
     return held + prompt[len(held) :]
 
 
+def beginning(text, end):
+    return text[:end]
+
+
+def place_and_block(text, end):
+    """What was before the block is not in the key; all blocks before it are known when it is looked up."""
+    return end, text[end - SMALL : end]
+
+
+def by_blocks(engine, prompt, key=beginning, left=False):
+    """Go on behind full blocks of texts before; with ``left`` a draft rejected at the end of a block is in it."""
+    for end in range(SMALL, len(engine.text), SMALL):
+        last = engine.rejected.get(end - 1, engine.seen[end - 1]) if left else engine.seen[end - 1]
+        engine.found.setdefault(key(engine.text, end), (*engine.seen[: end - 1], last))
+    held = ()
+    while len(held) + SMALL < len(prompt) and (found := engine.found.get(key(prompt, len(held) + SMALL))):
+        held = found
+    return held + prompt[len(held) :]
+
+
+by_own_block = partial(by_blocks, key=place_and_block)
+with_rejected_ends = partial(by_blocks, left=True)
+
+
 def third_one_short(engine, prompt):
     return prompt[1:] if engine.served == 2 else prompt
 
@@ -100,13 +127,25 @@ def in_turn(make):
 
 
 @pytest.mark.thorough(keep=2)
-@pytest.mark.parametrize("begin", [emptied, its_own_beginning])
+@pytest.mark.parametrize("begin", [emptied, its_own_beginning, by_blocks])
 def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
     assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(IN_TURN))
 
 
-@pytest.mark.parametrize("begin", [never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        never_emptied,
+        by_length,
+        by_last_block,
+        with_rejected_drafts,
+        third_one_short,
+        by_own_block,
+        with_rejected_ends,
+    ],
+    ids=lambda begin: getattr(begin, "__name__", "by blocks"),
+)
 def test_what_a_request_leaves_for_the_next_is_refuted(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
     assert verdict.status is Status.REFUTED

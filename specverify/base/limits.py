@@ -2,3 +2,5 @@
 
 SECONDS = 600.0
 """Of a subject, for all its checks together."""
+MOST_PROGRAMS = 512
+"""Programs of which results are kept: more than one engine has, since the checks go through all of them in turn."""

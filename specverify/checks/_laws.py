@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from reference import Draws, Pmf
+from specverify.base.limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import law_counterexample, program_counterexample, readable
@@ -214,13 +215,13 @@ class Overheard(NamedTuple):
     """Of all paths together."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
     """Return what is kept of a program whose law was enumerated: who asks the same need not follow the paths again."""
     return []
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """Enumerate here, or in several processes if that is worth starting them."""
     with opened() as run:

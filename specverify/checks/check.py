@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from reference import Claim, Draws
+from specverify.base.limits import MOST_PROGRAMS
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
@@ -135,7 +136,7 @@ def may_be_refused(case: Case) -> bool:
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
     """Return about how many paths a program has."""
     with opened() as run:

@@ -264,12 +264,14 @@ def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
 def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
     """Return an unbiased estimate of the number of paths: mean product of branching factors over random probes.
 
-    Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely.
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely. One
+    that meets no branch has taken the only path.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
     rng = np.random.default_rng(seed)
-    return float(np.mean([_probe(program, rng) for _ in range(probes)]))
+    first = _probe(program, rng)
+    return first if first == 1 else float(np.mean([first, *(_probe(program, rng) for _ in range(probes - 1))]))
 
 
 class Probe:

@@ -26,6 +26,13 @@ def imported_beside(function: Callable[..., Any], library: str) -> bool:
     return any(isinstance(value, ModuleType) and _comes_from(value, library) for value in scope.values())
 
 
+def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of its module that the code of a function mentions."""
+    function = _innermost(function)
+    scope = getattr(function, "__globals__", {})
+    yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))
+
+
 def _innermost(function: Callable[..., Any]) -> Any:
     found: Any = inspect.unwrap(function)
     while isinstance(found, partial):

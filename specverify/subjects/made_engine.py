@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.base.limits import MOST_PROGRAMS
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
@@ -164,7 +165,7 @@ def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
     return observer.draft(tokens)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def _made_once(make: Make, scenario: Scenario) -> Made:
     return _made(make, scenario)
 
@@ -245,7 +246,7 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
         yield found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
     if _made(make, scenario).plain is None:
         return target_law(handed_task(scenario, rational=False), scenario.prompt)
@@ -253,7 +254,7 @@ def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
         return complete_law(program)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_PROGRAMS)
 def _law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     return law_of_all(_law(make, each) for each in requests.each)
 

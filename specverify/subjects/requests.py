@@ -3,17 +3,18 @@
 An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and asked for several texts in turn. What
 it returns is laid end to end, and held to the product of their laws. Prompts follow each other as those of users do:
 shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
-again. A cache that is not emptied, a prefix that is looked up by its length or by its last block, and a state that a
+again. A cache that is not emptied, a prefix that is looked up by its length or by its blocks alone, and a state that a
 rejection leaves behind give other tokens then.
 
 One that takes several prompts, ``speculative(prompts)``, serves them in one batch too: rows of unlike lengths, of which
-some accept what others reject, and rows of one prompt, whose random numbers must not be the same.
+some accept what others reject, and rows of one prompt, whose random numbers must not be the same. And one batch after
+another: what a row leaves in its slot is nothing to the row that gets the slot next.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -37,12 +38,19 @@ class Requests(NamedTuple):
     """The prompts of the others."""
     at_once: bool = False
     """Whether they are the rows of one batch."""
+    rows: int = 0
+    """How many of them are one batch, if they are several batches; all of them if 0."""
 
     @property
     def name(self) -> str:
         """The prompts in words."""
-        between = " beside " if self.at_once else ", then "
-        return between.join([self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)])
+        words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
+        return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
+
+    def batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return what there is one of for each request, as it is served together."""
+        size = (self.rows or len(items)) if self.at_once else 1
+        return [items[start : start + size] for start in range(0, len(items), size)]
 
     @property
     def each(self) -> tuple[Scenario, ...]:
@@ -52,6 +60,17 @@ class Requests(NamedTuple):
 
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 """Thirty-six tokens: blocks of sixteen are full."""
+
+
+def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
+    """Return a request, one that begins otherwise, and one that begins as the second and goes on as the first.
+
+    All its blocks are known then, whose size divides that of the beginning, but never after each other.
+    """
+    first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
+    return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
+
+
 _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     ((0, 1, 2, 3, 0), ((2, 0),)),
     ((2, 0), ((0, 1, 2, 3, 0),)),
@@ -62,8 +81,15 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     ((0, 1), ((1, 0), (0, 1, 2), (0, 1), (2,), (1, 0))),
     ((0, *_LONG), ((1, *_LONG),)),
     (_LONG[:16], ((*_LONG[:16], 2), (*_LONG[:15], 0, 2))),
+    _crossed(12, 25),
+    _crossed(16, 33),
 )
 _HORIZON: Final = 6
+_REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
+"""Answers in which p and q want different tokens at the last place of blocks: of four, six, eight, twelve, sixteen.
+
+What is left of a rejected draft there is in a block that the next turn of the conversation takes for a full one.
+"""
 
 
 def _conversation(scenario: Scenario) -> Requests:
@@ -80,6 +106,7 @@ IN_TURN: Final = (
         for again in range(2)
     ),
     *(_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
+    *map(_conversation, _REJECTED_AT_ENDS),
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
@@ -112,6 +139,19 @@ AT_ONCE: Final = (
     ),
 )
 """The rows of one batch; where rows are open, those of one prompt would be alike if they shared their coins."""
+BATCHES_IN_TURN: Final = tuple(
+    Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
+    for number, (rows, prompts) in enumerate(
+        (
+            (2, ((0, 1, 2, 3, 0), (2, 0), (2, 0), (0, 1, 2, 3, 0))),
+            (2, ((2, 0), (0, 1, 2), (1,), (3, 3, 0), (0, 1), (0, 1, 2))),
+            (3, ((0,), (0, 1, 2), (3, 2, 1, 0, 1), (1, 2, 3), (0, 2))),
+            (3, ((0, 1), (1, 0, 1), (3, 2, 1), (0, 1), (3, 2, 1), (1, 0, 1))),
+        )
+    )
+    for again in range(2)
+)
+"""Batches in which a row follows a longer one, a shorter one, or one of the same beginning; the last may be smaller."""
 
 
 def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool) -> Requests:
@@ -139,7 +179,7 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool) -> t
     """Return the requests that an engine can serve, and those that end if it ``stops``."""
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
-        return (*in_turn, *AT_ONCE, *ENDING_AT_ONCE * stops)
+        return (*in_turn, *BATCHES_IN_TURN, *AT_ONCE, *ENDING_AT_ONCE * stops)
     return in_turn if takes_prompt(decode) else ()
 
 
@@ -164,15 +204,14 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -
 
     ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
     """
-    prompts = [each.prompt for each in requests.each]
-    if requests.at_once:
-        rows = rows_of(decode(prompts), len(prompts))
-    else:
-        seeded = _takes_a_seed(decode)
-        rows = [_asked_alone(decode, prompt, batched=batched, seeded=seeded) for prompt in prompts]
-    texts = [tokens_of(row) for row in rows]
-    _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
-    return tuple(token for text in texts for token in text[: requests.scenario.horizon])
+    found, seeded = list[Tokens](), _takes_a_seed(decode)
+    for prompts in requests.batches([each.prompt for each in requests.each]):
+        begin_request(seeded=seeded)
+        rows = rows_of(decode(list(prompts)), len(prompts)) if batched else [decode(prompts[0])]
+        texts = [tokens_of(row) for row in rows]
+        _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
+        found += texts
+    return tuple(token for text in found for token in text[: requests.scenario.horizon])
 
 
 def _takes_a_seed(decode: Callable[[Any], Any]) -> bool:
@@ -180,11 +219,6 @@ def _takes_a_seed(decode: Callable[[Any], Any]) -> bool:
         return any("seed" in name.lower() for name in inspect.signature(decode).parameters)
     except (TypeError, ValueError):
         return False
-
-
-def _asked_alone(decode: Callable[[Any], Any], prompt: Tokens, *, batched: bool, seeded: bool) -> Any:
-    begin_request(seeded=seeded)
-    return rows_of(decode([prompt]), 1)[0] if batched else decode(prompt)
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Unpack
 
@@ -16,7 +15,7 @@ from specverify.checks import Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
 from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
 from specverify.subjects.kernel_samples import Calls
-from specverify.subjects.libraries import names_library
+from specverify.subjects.libraries import imported_beside, named_functions, names_library
 from specverify.subjects.subject import Subject
 from specverify.testing.judged import judged
 from specverify.testing.plans import ALARM, Judging, Plan, checked_gammas, checks_plan, claiming, name_of
@@ -58,7 +57,8 @@ def check_kernel(
     ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of those ``"emitted"`` or of the
     drafts ``"accepted"``. ``padding`` is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
     ``offset_step`` is what a caller adds to the offset from call to call. ``library``, ``dtype`` and ``device`` are of
-    its arrays, ``library`` being torch where its code or its module names torch, and NumPy elsewhere.
+    its arrays. ``library`` is torch where its code names torch, or where its module does and its code does not name
+    NumPy, and NumPy elsewhere.
 
     ``gammas`` are the numbers of drafts, 1 and 2 unless told otherwise, and then the law is asked for 4 too if it runs
     on them: nothing is said of more. ``vocabularies`` are sizes beside the 3 of the exact tables; ``rows`` is how many
@@ -76,7 +76,7 @@ def check_kernel(
         padding=padding,
         draft_padding=draft_padding,
         offset_step=offset_step,
-        library=library or ("torch" if _has_torch(kernel) else "numpy"),
+        library=library or _library_of(kernel),
         dtype=dtype,
         device=device,
     )
@@ -96,12 +96,13 @@ def check_kernel(
     return checks_plan(subject, checks, Conditions(seed=seed), how)._replace(replays=False)
 
 
-def _has_torch(kernel: Any) -> bool:
-    """Return whether the code of a kernel, or the module that it is from, names torch."""
-    scope = getattr(inspect.unwrap(kernel), "__globals__", {}) if callable(kernel) else {}
-    return any(getattr(value, "__name__", "") == "torch" for value in scope.values()) or (
-        callable(kernel) and names_library(kernel, "torch")
-    )
+def _library_of(kernel: Any) -> Library:
+    """Return the library whose arrays a kernel is given where nobody says: see ``check_kernel``."""
+    if not callable(kernel):
+        return "numpy"
+    if any(names_library(each, "torch") for each in (kernel, *named_functions(kernel))):
+        return "torch"
+    return "torch" if imported_beside(kernel, "torch") and not names_library(kernel, "numpy") else "numpy"
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:
