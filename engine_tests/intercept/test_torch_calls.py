@@ -230,10 +230,10 @@ def test_what_needs_a_value_is_refused_with_file_and_line(function):
         law_of(function)
 
 
-def test_noise_that_has_decided_a_race_cannot_decide_another():
+def test_noise_that_has_decided_two_races_cannot_decide_a_third():
     def program():
         clock = torch.empty_like(P).exponential_()
-        return int((P / clock).argmax()), int((Q / clock).argmax())
+        return [int((weights / clock).argmax()) for weights in (P, Q, P + Q)]
 
     with pytest.raises(NeedsValue, match="second race"):
         law_of(program)

@@ -123,8 +123,7 @@ def test_a_second_race_is_named_unless_its_weights_are_the_old_ones(weights, nam
         won = np.argmax(P / clocks)
         return won, np.argmax(np.where(np.arange(3) == won, 0.0, weights) / clocks)
 
-    refused = pytest.raises(NeedsValue, match="second race") if named else nullcontext()
-    with audited() as found, refused:
+    with audited() as found:
         answered(program)(Tape(0))
     assert bool(found) is named
 
