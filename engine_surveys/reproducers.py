@@ -241,7 +241,11 @@ def main() -> None:
         file = given.work / f"{named(cause)}.json"
         python = next((path for start, path in pythons.items() if cause.reproducer.startswith(start)), None)
         if python is not None and given.only in cause.reproducer and not file.exists():
-            found = run(cause, python)
+            try:
+                found = run(cause, python)
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything; the others are run all the same
+                print(f"{cause.reproducer}: not made, {type(error).__name__}: {error}", flush=True)
+                continue
             print(f"{cause.reproducer}: {found['statuses']} {found['said']}", flush=True)
             file.write_text(json.dumps(found), "utf-8")
     if given.write is not None:
