@@ -92,11 +92,15 @@ def status_of(make, check, programs=slice(2, 6)):
 @pytest.mark.thorough
 @pytest.mark.parametrize("make", [watched, lambda scenario: partial(speculates, scenario, beyond=True)])
 def test_a_right_engine_holds_in_every_scenario(make):
-    """It is held to the law of the tables themselves; what it decodes beyond the horizon is cut off."""
+    """It is held to the law of the tables themselves; what it decodes beyond the horizon is cut off.
+
+    One that drafts beyond it has too many paths in one scenario, and the verdict says so.
+    """
     found = check_engine(make)
     assert {verdict.status for verdict in found} == {Status.HOLDS}
     [law] = [verdict for verdict in found if verdict.check == "law_is_target"]
-    assert law.figures["cases"] == len(SCENARIOS) + len(CERTAIN_SCENARIOS)
+    assert law.figures["cases"] + law.figures.get("skipped", 0) == len(SCENARIOS) + len(CERTAIN_SCENARIOS)
+    assert law.figures.get("skipped", 0) == (0 if make is watched else 1)
     looked_into = {"acceptance_law", "draft_is_honest", "cache_equals_prefill"} & {verdict.check for verdict in found}
     assert len(looked_into) == (3 if make is watched else 0)
 
