@@ -220,6 +220,33 @@ def transformers(wrong):
     return {"torch": _torch(), "transformers": module("it", LlamaConfig=lambda **_: None, LlamaForCausalLM=Llama)}
 
 
+def transformers_broken_off(wrong, drafting=True):
+    class Llama:
+        def __init__(self, _):
+            self.config, self.hooks = SimpleNamespace(num_hidden_layers=2), []
+
+        def eval(self):
+            return self
+
+        def register_forward_pre_hook(self, hook):
+            self.hooks.append(hook)
+            return SimpleNamespace(remove=self.hooks.clear)
+
+        def generate(self, ids, *, assistant_early_exit=2, **_):
+            layers, self.config.num_hidden_layers = self.config.num_hidden_layers, assistant_early_exit * drafting or 2
+            try:
+                for hook in self.hooks:
+                    hook(self)
+            except Exception:
+                layers = 1 if wrong else layers
+                raise
+            finally:
+                self.config.num_hidden_layers = layers
+            return ids + layers
+
+    return {"torch": _torch(), "transformers": module("it", LlamaConfig=lambda **_: None, LlamaForCausalLM=Llama)}
+
+
 ENGINES = {
     "llama_min_tokens": llama,
     "litgpt_greedy_draft": litgpt,
@@ -230,6 +257,7 @@ ENGINES = {
     "onnxruntime_append_tokens": onnxruntime_append,
     "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
     "openvino_draft_sampling": openvino,
+    "transformers_broken_off": transformers_broken_off,
     "transformers_plain_padding": transformers,
     "transformers_plain_truncation": transformers,
 }

@@ -108,6 +108,7 @@ def cannot_be_made(*_, **__):
         ("onnxruntime_append_tokens", "onnxruntime_genai", "Model"),
         ("onnxruntime_ngram_no_repeat", "onnxruntime_genai", "Model"),
         ("openvino_draft_sampling", "openvino_genai", "LLMPipeline"),
+        ("transformers_broken_off", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_padding", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_truncation", "transformers", "LlamaForCausalLM"),
     ],
@@ -126,6 +127,7 @@ def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, modu
         ("mlx_xtc", partial(stand_ins.mlx_xtc, share=0.0), "nothing varies"),
         ("onnxruntime_ngram_no_repeat", partial(stand_ins.onnxruntime_ngram, repeating=False), "or never"),
         ("openvino_draft_sampling", partial(stand_ins.openvino, sampling=False), "sampling is not supported"),
+        ("transformers_broken_off", partial(stand_ins.transformers_broken_off, drafting=False), "nothing was drafted"),
     ],
 )
 def test_an_engine_that_does_not_get_there_is_not_called_mended(status, capsys, name, engine, said):
