@@ -193,16 +193,6 @@ def test_the_estimate_of_an_unbalanced_tree_is_right_on_average():
     assert estimated_paths(two_draws, probes=3000) == pytest.approx(5, abs=0.2)
 
 
-def test_the_only_path_is_taken_once_for_the_estimate():
-    runs = []
-
-    def program(draws):
-        runs.append(draws.categorical(pmf(0, 1, 0), ("certain",)))
-
-    assert estimated_paths(program) == 1
-    assert runs == [1]
-
-
 def test_the_estimate_takes_a_list_of_probabilities_as_every_interpreter_does():
     assert estimated_paths(lambda draws: draws.categorical([Fraction(1, 3), Fraction(2, 3)], ("coin",))) == 2
 

@@ -10,7 +10,7 @@ import pytest
 from reference import Decoder, Round, State
 from specverify.laws.draws import MOST_DECISIONS, NotAFunctionOfItsDraws
 from specverify.laws.enumeration import decoder_law, program_law
-from specverify.laws.paths import PROBES, RARE, paths
+from specverify.laws.paths import PROBES, RARE, estimated_paths, paths
 from specverify.laws.rounding import FLOAT64
 
 
@@ -176,3 +176,13 @@ def test_rare_and_other_paths_of_a_round_come_out_of_one_budget(order):
     law = decoder_law(in_rounds(token, rounds=1), (0,), 20)
     assert len(asked) <= 21  # one more tells whether anything is left
     assert law.runs == 15  # those of one draw that are not run count as one
+
+
+def test_the_only_path_is_taken_once_for_the_estimate():
+    runs = []
+
+    def program(draws):
+        runs.append(draws.categorical(np.array([0.0, 1.0, 0.0]), ("certain",)))
+
+    assert estimated_paths(program) == 1
+    assert runs == [1]
