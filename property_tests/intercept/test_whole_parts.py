@@ -95,6 +95,31 @@ def test_a_uniform_that_is_put_into_16_bits_is_1_as_often_as_it_rounds_to_1(way)
     assert dict(program_law(program).probabilities) == pytest.approx({False: 1 - 2.0**-12, True: 2.0**-12}, rel=1e-6)
 
 
+MET = {
+    "a scalar that is multiplied": lambda: np.float16(1) * random.random() < 0.3,
+    "a scalar that is multiplied from the right": lambda: random.random() * np.float16(1) < 0.3,
+    "a function of NumPy": lambda: np.add(random.random(), np.float16(0)) < 0.3,
+    "a comparison": lambda: random.random() < np.float16(0.3),
+    "an array": lambda: (np.ones(1, np.float16) * random.random())[0] < 0.3,
+}
+
+
+@pytest.mark.parametrize("way", MET)
+def test_a_number_that_meets_16_bits_may_be_rounded_to_them_and_the_law_says_so(way):
+    def program(draws):
+        with answered_everywhere(draws):
+            return bool(MET[way]())
+
+    assert program_law(program).rounding.within >= 2.0**-11
+    law = program_law(lambda draws: bool(_answered(draws, lambda: np.float32(1) * random.random() < 0.3)))
+    assert law.rounding.within == 0
+
+
+def _answered(draws, draw):
+    with answered_everywhere(draws):
+        return draw()
+
+
 @pytest.mark.parametrize("name", ["minimum", "maximum"])
 def test_half_of_a_whole_number_is_rounded_to_the_even_one_and_refused_where_it_has_a_probability(name):
     def program(draws):

@@ -110,7 +110,10 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
     """Compare a law with the rule. Return what is found, and figures."""
     if law.rounding.within > NOTICEABLE / 2:
-        said = f"probabilities of several random numbers together are known to within {law.rounding.within:.1g} alone"
+        said = (
+            f"probabilities of several random numbers together, or of those that meet 16 bits, are known to within "
+            f"{law.rounding.within:.1g} alone: convert rows of 16 bits before numbers are compared with them"
+        )
         return Finding(said, unknown=True), {"within": law.rounding.within}
     given, looked_up, count = spacing(dtype), law.rounding.cells > 0, rows.vocabulary
     fine, single = (

@@ -160,8 +160,9 @@ def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
 
 def _between_bounds(law: Law, distance: float, what: str) -> str:
     return (
-        f"TV = {readable(distance)} from {what}: probabilities of several random numbers together are known between "
-        f"bounds alone, which leaves {law.rounding.within:.1g} of the law open, and {LARGEST / 2:g} would be little"
+        f"TV = {readable(distance)} from {what}: probabilities of several random numbers together, or of those that "
+        f"meet 16 bits, are known between bounds alone, which leaves {law.rounding.within:.1g} of the law open, and "
+        f"{LARGEST / 2:g} would be little"
     )
 
 

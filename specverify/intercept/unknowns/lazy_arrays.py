@@ -18,6 +18,7 @@ from specverify.intercept.unknowns.comparisons import YES_OR_NO
 from specverify.intercept.unknowns.lazy_numbers import (
     LazyFloat,
     asked,
+    meets,
     of_operands,
     opened,
     refusing,
@@ -119,6 +120,8 @@ def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
         return NotImplemented
+    for value in inputs:
+        meets(getattr(value, "dtype", None))
     return on_elements(ufunc, method, inputs, kwargs)
 
 

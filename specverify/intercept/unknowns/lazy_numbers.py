@@ -166,6 +166,17 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise refusal(str(refused)) from None
 
 
+def meets(dtype: Any) -> None:
+    """Note that a lazy number meets one of another dtype, or an array of it.
+
+    NumPy rounds a float of Python to the dtype that it meets and computes there, but not a float64 that an array held.
+    Which of the two a lazy number is has been forgotten, so in 16 bits the probability may be off by a rounding.
+    """
+    rounding.saw(dtype)
+    if rounding.spacing(dtype) > rounding.FLOAT32:
+        rounding.known_within(rounding.spacing(dtype) / 2)
+
+
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     """Return the method of an operation of one or two operands. A Decimal is compared with a float, and no more."""
     known = LazyFloat | Real | Decimal if name in YES_OR_NO else LazyFloat | Real
@@ -173,8 +184,8 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: LazyFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
             return NotImplemented
-        if name in YES_OR_NO:
-            rounding.saw(getattr(others[0], "dtype", None))
+        for other in others:
+            meets(getattr(other, "dtype", None))
         return of_operands(name, *((*others, self) if swapped else (self, *others)))
 
     return method
