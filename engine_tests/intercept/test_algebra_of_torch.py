@@ -13,6 +13,7 @@ import samplers
 import torch
 from drawing_calls import LINES, cases, judged, pairs_of
 from test_bare_verifiers import verdicts_of
+from torch.nn.utils.rnn import pad_sequence
 from torch_under_test import TORCH
 
 from specverify.base.verdict import Status
@@ -26,7 +27,11 @@ def exponentials():
     return torch.empty(3).exponential_()
 
 
-LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials})
+def ragged(side="right"):
+    return pad_sequence([torch.rand(2), torch.rand(1)], True, 2.0, side)
+
+
+LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials, "ragged": ragged})
 IDIOMS = """
 torch.rand(1).item() < 0.3 ;; torch.rand(1).item() < 0.6
 bool(torch.rand(2).fill_(0.2)[0] + torch.rand(()) < 0.5) ;; bool(torch.rand(2).fill_(0.4)[0] + torch.rand(()) < 0.5)
@@ -68,6 +73,10 @@ int((P.log() - (-torch.rand(3).clamp(0.25, 0.5).log()).log()).argmax()) ;; int((
 int((P / exponentials()).masked_fill(P < 0.2, -math.inf).argmax()) ;; int((P / exponentials()).argmin())
 int((P.log() - exponentials().log()).masked_fill(P > 0.4, -1e9).argmax()) ;; int((P / exponentials()).argmax())
 int((P / exponentials()).flip(0).argmax()) ;; int((P / exponentials()).argmax())
+bool(torch.rand(4).unfold(0, 2, 2)[1, 0] < 0.3) ;; bool(torch.rand(4).unfold(0, 2, 2)[1, 0] < 0.6)
+bool(torch.rand(2, 2).diagonal()[1] < 0.3) ;; bool(torch.rand(2, 2).diagonal()[1] < 0.6)
+bool(ragged()[1, 0] < 0.3) ;; bool(ragged()[1, 0] < 0.6)
+bool(ragged("left")[1].amin() < 0.3) ;; bool(ragged("left")[1].amin() < 0.6)
 int((P / exponentials()).masked_select(P > 0.2).argmax()) ;; int((P / exponentials())[:2].argmax())
 """
 PAIRS = pairs_of(IDIOMS)

@@ -21,6 +21,7 @@ from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.torch.composed import REWRITTEN
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
@@ -94,6 +95,7 @@ class _Answers(TorchFunctionMode):
             return found
         if func in _ORDINARY or torch.is_inference_mode_enabled():
             args = _with_storage(func, args)
+        func = REWRITTEN.get(func, func)
         return _noted(self._looked_after(func, args, named) if may_draw(func) else func(*args, **named))
 
     def _answered(self, answer: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -121,7 +123,7 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 @cache
 def _is_ordinary(func: Any) -> bool:
     """Return whether a function neither draws nor writes, and takes nothing out: of tensors it runs as it is."""
-    return func not in _ORDINARY and not _writes_or_takes_out(func) and not _is_random(func)
+    return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 
 def _is_of_plain(func: Any, args: tuple[Any, ...]) -> bool:

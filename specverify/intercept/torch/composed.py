@@ -70,3 +70,19 @@ def composed(made_of: Handler) -> Handler:
 
 COMPOSED = {name: composed(made_of) for name, made_of in _MADE_OF.items() if hasattr(torch.ops.aten, name)}
 """The handler of each, where torch has it."""
+
+
+def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0, side: str = "right") -> Any:
+    """Return tensors of any length, padded to that of the longest one and stacked."""
+    longest = max(len(each) for each in tensors)
+
+    def missing(tensor: Any) -> list[int]:
+        number = longest - len(tensor)
+        return [0, 0] * (tensor.dim() - 1) + ([0, number] if side == "right" else [number, 0])
+
+    rows = [torch.nn.functional.pad(each, missing(each), value=value) for each in tensors]
+    return torch.stack(rows, dim=0 if batch_first else 1)
+
+
+REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  # noqa: SLF001 - it has no public name
+"""Functions that are whole in C++, and write there into a tensor of their own where nobody sees it."""

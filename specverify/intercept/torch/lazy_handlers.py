@@ -51,7 +51,7 @@ from specverify.intercept.unknowns.deferred import Count, Product
 aten: Any = torch.ops.aten
 
 _VIEWS = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "select", "slice", "expand", "t", "transpose",
-          "permute", "split", "unbind", "alias", "detach")  # fmt: skip
+          "permute", "split", "unbind", "alias", "detach", "unfold", "diagonal")  # fmt: skip
 _SELECTIONS = ("index", "index_select", "gather", "take", "masked_select", "flip", "roll", "repeat", "tile",
                "repeat_interleave")  # fmt: skip
 _COPIES = ("clone", "contiguous", "lift_fresh")
