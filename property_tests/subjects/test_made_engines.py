@@ -179,8 +179,9 @@ def test_what_raises_at_one_scenario_is_named_with_it():
     [
         ((lambda: [0],), "what makes the engine takes"),
         ((lambda scenario: 3,), r"it made 3, expected a call that decodes"),
+        ((lambda scenario: None,), r"it made None, expected a call that decodes"),
     ],
-    ids=["no scenario", "no engine"],
+    ids=["no scenario", "no engine", "nothing"],
 )
 def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
     with pytest.raises(Exception, match=said):

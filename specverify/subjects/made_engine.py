@@ -187,7 +187,7 @@ def _as_made(make: Make, scenario: Scenario) -> Made:
     except Exception as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
-    if not all(decode is None or callable(decode) for decode in (given.speculative, given.plain)):
+    if not (callable(given.speculative) and (given.plain is None or callable(given.plain))):
         raise UnusableSubject(
             f"for {scenario.name} it made {found!r}, expected a call that decodes, without arguments or with the "
             "prompt as its one argument, or Made(...)"
