@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -65,6 +66,29 @@ def test_a_number_that_is_rounded_to_16_bits_is_below_a_bound_as_numpy_rounds_it
 
         def program(draws, name=name):
             return answered(name, narrowed(of_unknown(Continuous(Uniform(draws, ("u",)))), "float16"), bound)
+
+        law = program_law(program).probabilities
+        assert law.get(True, 0.0) == pytest.approx(compare(grid, bound).mean(), abs=2e-5)
+
+
+def _to_bits(values, bits):
+    fractions, exponents = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(fractions, bits)), exponents - bits)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 0.25, 8.0, 8.25])
+def test_what_was_rounded_before_goes_to_the_even_one_where_it_is_halfway(turned, shift):
+    """Beside 8 every second number of 8 bits is halfway between two floats of 16, and beside 0.25 some are equal."""
+    sign = -1.0 if turned else 1.0
+    grid = _to_bits(shift + sign * _to_bits(GRID, 8), 11)
+    bounds = np.unique(grid)[:: max(1, len(np.unique(grid)) // 12)]
+    for bound, (name, compare) in product(bounds, (("less", np.less), ("less_equal", np.less_equal))):
+
+        def program(draws, name=name, bound=bound):
+            coarse = narrowed(Continuous(Uniform(draws, ("u",))), "bfloat16")
+            moved = applied("add", applied("multiply", coarse, sign), shift)
+            return answered(name, narrowed(moved, "float16"), float(bound))
 
         law = program_law(program).probabilities
         assert law.get(True, 0.0) == pytest.approx(compare(grid, bound).mean(), abs=2e-5)

@@ -23,6 +23,7 @@ from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.composed import REWRITTEN
 from specverify.intercept.torch.draws import TorchDraws
+from specverify.intercept.torch.dtypes import HALVES, rounds_at_the_end
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
@@ -85,7 +86,7 @@ class _Answers(TorchFunctionMode):
             found = made(func, args, named)
             if found is not NotImplemented:
                 return found
-            args, named = _of_tensors(args), _of_tensors(named)
+            args, named = _of_tensors(args, func), _of_tensors(named, func)
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
             return _TAKES_OUT[func](*args, **named)
         if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], LazyFloat):
@@ -182,7 +183,7 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
     return first is not None and first.is_meta
 
 
-def _of_tensors(given: Any) -> Any:
+def _of_tensors(given: Any, func: Any) -> Any:
     """Return arguments with tensors of one number for floats that have no value, in the dtype of the other tensors."""
     values = list(given.values()) if isinstance(given, dict) else given
     if LazyFloat not in map(type, values):
@@ -191,7 +192,11 @@ def _of_tensors(given: Any) -> Any:
     dtype = floats[0] if floats else torch.get_default_dtype()
 
     def tensor(value: Any) -> Any:
-        return LazyTensor(single(opened(value)), dtype, "cpu") if isinstance(value, LazyFloat) else value
+        if not isinstance(value, LazyFloat):
+            return value
+        if dtype not in HALVES or rounds_at_the_end(func):
+            return LazyTensor(single(opened(value)), dtype, "cpu")
+        return LazyTensor(single(opened(value)), torch.float64, "cpu").to(dtype)
 
     return {name: tensor(value) for name, value in given.items()} if isinstance(given, dict) else in_all(tensor, given)
 

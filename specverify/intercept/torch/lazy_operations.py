@@ -14,6 +14,7 @@ from numpy import broadcast_arrays, empty, expand_dims, moveaxis  # by name: ins
 
 from specverify.intercept import audit
 from specverify.intercept.torch.alternatives import only_source
+from specverify.intercept.torch.dtypes import in_one_dtype, result_type, rounds_at_the_end
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.torch.lazy_views import converted, whole_part
 from specverify.intercept.unknowns.algebra import applied, narrowed
@@ -55,10 +56,6 @@ def number(element: Any) -> Any:
 
 # The algebra of random numbers
 
-_INTO_FLOATS = {"divide", "reciprocal", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1",
-                "sigmoid", "logit", "tanh"}  # fmt: skip
-"""What makes floats of whole numbers."""
-
 
 def arithmetic(name: str) -> Handler:
     """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
@@ -70,20 +67,14 @@ def arithmetic(name: str) -> Handler:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
         if alpha != 1:
             operands = operands[0], operands[1] * alpha
+        if len(operands) == 2 and not rounds_at_the_end(name):
+            operands = in_one_dtype(*operands)
         dtype = result_type(name, *operands)
         kind = str(dtype).removeprefix("torch.")
         found = each(lambda *elements: narrowed(applied(name, *map(number, elements)), kind), *operands)
         return lazy_like(template(*operands), found, dtype)
 
     return handler
-
-
-def result_type(name: str, *operands: Any) -> torch.dtype:
-    """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
-    alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
-             for each in operands[:2]]  # fmt: skip
-    dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
-    return torch.get_default_dtype() if name in _INTO_FLOATS and not dtype.is_floating_point else dtype
 
 
 def clamping(name: str) -> Handler:
@@ -166,6 +157,7 @@ def compared(name: str) -> Handler:
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
             return NotImplemented
+        left, right = in_one_dtype(left, right)
         return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
 
     return handler

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.torch.lazy_operations import result_type
+from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.torch.lazy_operations import result_type
+from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.joined import Unknown

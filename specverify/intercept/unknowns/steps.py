@@ -97,15 +97,18 @@ def _stepped(step: MonotoneStep, value: float) -> float:
     return ldexp(round(ldexp(fraction, bits)), exponent - bits)
 
 
-def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> float:
-    """Return the number from which on what is rounded is no longer below ``bound``, or equal to it."""
+def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
+    """Return the number up to which what is rounded is below ``bound``, or equal to it; and whether it is itself.
+
+    Halfway it goes to the even one: that is to be known where what is rounded has steps already.
+    """
     if not bound:
-        return bound
+        return bound, or_equal
     fraction, exponent = frexp(bound)
     above, power_of_two = ldexp(fraction, bits), 2 ** (bits - 1)
     first = floor(above) + 1 if or_equal else ceil(above)
     back = {power_of_two: 0.25, 1 - power_of_two: 0.75}.get(first, 0.5)  # nearer to 0 than it floats are twice as close
-    return ldexp(first - back, exponent - bits)
+    return ldexp(first - back, exponent - bits), first % 2 == 1
 
 
 def power(exponent: float) -> MonotoneStep:
@@ -132,7 +135,7 @@ def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: boo
         if step.name not in STEPPED:
             bound, or_equal = step.back(bound), or_equal == step.increasing
         elif isfinite(bound) and step.name == "rounded":
-            bound, or_equal = _edge_of_rounded(bound, int(step.number), or_equal=or_equal), False
+            bound, or_equal = _edge_of_rounded(bound, int(step.number), or_equal=or_equal)
         elif isfinite(bound):
             bound, or_equal = float(floor(bound) + 1 if or_equal else ceil(bound)), False
     return bound

@@ -1,0 +1,54 @@
+"""The dtype that operands of torch are taken to before something is done with them, and what that does to 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from specverify.intercept.torch.lazy_tensor import LazyTensor
+from specverify.intercept.torch.lazy_views import converted
+from specverify.laws import rounding
+
+HALVES = frozenset({torch.float16, torch.bfloat16})
+
+_INTO_FLOATS = {"divide", "reciprocal", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1",
+                "sigmoid", "logit", "tanh"}  # fmt: skip
+"""What makes floats of whole numbers."""
+_ROUNDED_ONCE = {"mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv", "floor_divide", "copysign"}
+"""What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
+
+
+def result_type(name: str, *operands: Any) -> torch.dtype:
+    """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
+    alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
+             for each in operands[:2]]  # fmt: skip
+    dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
+    return torch.get_default_dtype() if name in _INTO_FLOATS and not dtype.is_floating_point else dtype
+
+
+def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two operands as torch takes them where it computes or compares in floats of 16 bits: rounded to them.
+
+    So is a single number, of Python or of another dtype, beside a row of 16 bits.
+    """
+    if HALVES.isdisjoint((getattr(left, "dtype", None), getattr(right, "dtype", None))):
+        return left, right
+    dtype = result_type("less", left, right)
+    if dtype not in HALVES:
+        return left, right
+    rounding.saw(dtype)
+    return _as(dtype, left), _as(dtype, right)
+
+
+def rounds_at_the_end(func: Any) -> bool:
+    """Return whether a function, or one of that name, rounds what it gives, and no number that it is given."""
+    name = func if isinstance(func, str) else getattr(func, "__name__", "").strip("_")
+    return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
+
+
+def _as(dtype: torch.dtype, operand: Any) -> Any:
+    if isinstance(operand, LazyTensor):
+        found = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
+        return operand.to(dtype) if found is NotImplemented else found
+    return operand.to(dtype) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=dtype)
