@@ -173,6 +173,11 @@ def spacing(dtype: Any) -> float:
     return _DTYPES.get(str(dtype).removeprefix("torch."), FLOAT64)
 
 
+def is_of_16_bits(dtype: Any) -> bool:
+    """Return whether a dtype is of floats coarser than those of float32."""
+    return spacing(dtype) > FLOAT32
+
+
 def drew(support: int, dtype: Any = None) -> None:
     """Note a draw among so many tokens of positive probability, looked at or not; ``dtype`` is that of the pmf."""
     if _COLLECTING:

@@ -79,7 +79,7 @@ def arithmetic(primitive: str) -> Handler:
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-        halves = primitive in _CLAMPS and rounding.spacing(result.dtype) > rounding.FLOAT32
+        halves = primitive in _CLAMPS and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
             if any(isinstance(element, UNKNOWN) for element in elements):
@@ -156,7 +156,7 @@ def _power_of_integer(operands: list[Any], parameters: dict[str, Any], result: A
 
 
 def _clamped(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    if rounding.spacing(result.dtype) > rounding.FLOAT32:
+    if rounding.is_of_16_bits(result.dtype):
         return NotImplemented
     order = [operands[1], operands[0], operands[2]]
     if any(isinstance(element, UNKNOWN) for each_one in order for element in elements_of(each_one).flat):

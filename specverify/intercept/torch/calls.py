@@ -23,7 +23,7 @@ from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.composed import REWRITTEN
 from specverify.intercept.torch.draws import TorchDraws
-from specverify.intercept.torch.dtypes import HALVES, rounds_at_the_end
+from specverify.intercept.torch.dtypes import rounds_at_the_end
 from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
@@ -194,7 +194,7 @@ def _of_tensors(given: Any, func: Any) -> Any:
     def tensor(value: Any) -> Any:
         if not isinstance(value, LazyFloat):
             return value
-        if dtype not in HALVES or rounds_at_the_end(func):
+        if not rounding.is_of_16_bits(dtype) or rounds_at_the_end(name_of(func).strip("_")):
             return LazyTensor(single(opened(value)), dtype, "cpu")
         return LazyTensor(single(opened(value)), torch.float64, "cpu").to(dtype)
 

@@ -10,8 +10,6 @@ from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.lazy_views import converted
 from specverify.laws import rounding
 
-HALVES = frozenset({torch.float16, torch.bfloat16})
-
 _INTO_FLOATS = {"divide", "reciprocal", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1",
                 "sigmoid", "logit", "tanh"}  # fmt: skip
 """What makes floats of whole numbers."""
@@ -32,23 +30,22 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
     So is a single number, of Python or of another dtype, beside a row of 16 bits.
     """
-    if HALVES.isdisjoint((getattr(left, "dtype", None), getattr(right, "dtype", None))):
+    if not any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in (left, right)):
         return left, right
     dtype = result_type("less", left, right)
-    if dtype not in HALVES:
+    if not rounding.is_of_16_bits(dtype):
         return left, right
     rounding.saw(dtype)
     return _as(dtype, left), _as(dtype, right)
 
 
-def rounds_at_the_end(func: Any) -> bool:
-    """Return whether a function, or one of that name, rounds what it gives, and no number that it is given."""
-    name = func if isinstance(func, str) else getattr(func, "__name__", "").strip("_")
+def rounds_at_the_end(name: str) -> bool:
+    """Return whether a function of that name rounds what it gives, and no number that it is given."""
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 
 def _as(dtype: torch.dtype, operand: Any) -> Any:
-    if isinstance(operand, LazyTensor):
+    if isinstance(operand, LazyTensor):  # inside a handler nobody answers what is called on one
         found = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
         return operand.to(dtype) if found is NotImplemented else found
     return operand.to(dtype) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=dtype)

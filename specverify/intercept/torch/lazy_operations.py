@@ -88,7 +88,7 @@ def clamping(name: str) -> Handler:
         if name == "clip":
             low, high = named.get("min", (*bounds, None)[0]), named.get("max", (*bounds, None, None)[1])
             operands = tensor, -math.inf if low is None else low, math.inf if high is None else high
-        halves = any(rounding.spacing(getattr(each, "dtype", None)) > rounding.FLOAT32 for each in operands)
+        halves = any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in operands)
         return NotImplemented if halves else arithmetic(name)(*operands)
 
     return handler

@@ -120,8 +120,7 @@ def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
         return NotImplemented
-    for value in inputs:
-        meets(getattr(value, "dtype", None))
+    meets(*inputs)
     return on_elements(ufunc, method, inputs, kwargs)
 
 

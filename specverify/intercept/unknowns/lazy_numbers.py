@@ -166,15 +166,16 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise refusal(str(refused)) from None
 
 
-def meets(dtype: Any) -> None:
-    """Note that a lazy number meets one of another dtype, or an array of it.
+def meets(*operands: Any) -> None:
+    """Note that a lazy number meets numbers and arrays, which may be of another dtype.
 
     NumPy rounds a float of Python to the dtype that it meets and computes there, but not a float64 that an array held.
     Which of the two a lazy number is has been forgotten, so in 16 bits the probability may be off by a rounding.
     """
-    rounding.saw(dtype)
-    if rounding.spacing(dtype) > rounding.FLOAT32:
-        rounding.known_within(rounding.spacing(dtype) / 2)
+    for dtype in (getattr(operand, "dtype", None) for operand in operands):
+        rounding.saw(dtype)
+        if rounding.is_of_16_bits(dtype):
+            rounding.known_within(rounding.spacing(dtype) / 2)
 
 
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
@@ -184,8 +185,7 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: LazyFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
             return NotImplemented
-        for other in others:
-            meets(getattr(other, "dtype", None))
+        meets(*others)
         return of_operands(name, *((*others, self) if swapped else (self, *others)))
 
     return method
