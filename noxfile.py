@@ -231,6 +231,7 @@ def mutation(session: nox.Session) -> None:
     work = Path(session.create_tmp())
     for name in ("reference", "specverify", "property_tests"):
         shutil.copytree(name, work / name, dirs_exist_ok=True)
+    shutil.rmtree(work / "specverify" / "reference")  # without it specverify.reference is the folder that is changed
     shutil.copy("pyproject.toml", work)
     session.chdir(work)
     session.run("mutmut", "run", "--max-children", "2", *session.posargs)

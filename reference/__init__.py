@@ -3,13 +3,13 @@
 ``ALGORITHMS`` is the registry: one row per named system. The pieces are importable by name.
 """
 
-from reference.algorithms import ALGORITHMS
-from reference.batched import Batch, greedy_batched, inverse_cdf_batched, verify_batched
-from reference.coupling import accept_probability, excess_law, flip, overlap, residual, total_variation
-from reference.drafters.model import model_drafter
-from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
-from reference.drafters.prompt_lookup import lookup, prompt_lookup_drafter
-from reference.generate import (
+from .algorithms import ALGORITHMS
+from .batched import Batch, greedy_batched, inverse_cdf_batched, verify_batched
+from .coupling import accept_probability, excess_law, flip, overlap, residual, total_variation
+from .drafters.model import model_drafter
+from .drafters.ngram import NgramTable, ngram_drafter, ngram_table
+from .drafters.prompt_lookup import lookup, prompt_lookup_drafter
+from .generate import (
     Generation,
     Sampled,
     autoregressive_generate,
@@ -19,15 +19,15 @@ from reference.generate import (
     nasd_generate,
     speculative_generate,
 )
-from reference.kv_cache import KeepLengths, crop, keep_lengths, tokens_to_feed
-from reference.laws import greedy_law
-from reference.lengths.accepted_ratio import accepted_ratio
-from reference.lengths.confidence import confidence
-from reference.lengths.constant import constant
-from reference.lengths.entropy_adaptive import entropy_adaptive, entropy_gamma, normalized_entropy
-from reference.pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, point_on_argmax, top_tokens
-from reference.rounds import AcceptanceStatistics, acceptance_statistics, assembled, chain_decoder, commit, from_parts
-from reference.types import (
+from .kv_cache import KeepLengths, crop, keep_lengths, tokens_to_feed
+from .laws import greedy_law
+from .lengths.accepted_ratio import accepted_ratio
+from .lengths.confidence import confidence
+from .lengths.constant import constant
+from .lengths.entropy_adaptive import entropy_adaptive, entropy_gamma, normalized_entropy
+from .pmf import argmax, as_pmf, check_pmf, checked_model, one_hot, point_on_argmax, top_tokens
+from .rounds import AcceptanceStatistics, acceptance_statistics, assembled, chain_decoder, commit, from_parts
+from .types import (
     Algorithm,
     Claim,
     Decoder,
@@ -48,7 +48,7 @@ from reference.types import (
     Verifier,
     chain,
 )
-from reference.warpers import min_p, repetition_penalty, softmax, top_k, top_p, warped
+from .warpers import min_p, repetition_penalty, softmax, top_k, top_p, warped
 
 __all__ = [
     "ALGORITHMS",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
-from reference.types import Tokens
+from .types import Tokens
 
 
 def argument_error(name: str, value: Any, expected: str) -> ValueError:

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference.algorithms import autoregressive, egag, nasd, speculative_sampling
-from reference.arguments import argument_error, check_integer, check_integers, checked_tokens
-from reference.pmf import check_pmf, is_plainly_pmf
-from reference.rounds import AcceptanceStatistics, acceptance_statistics
-from reference.types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
+from .algorithms import autoregressive, egag, nasd, speculative_sampling
+from .arguments import argument_error, check_integer, check_integers, checked_tokens
+from .pmf import check_pmf, is_plainly_pmf
+from .rounds import AcceptanceStatistics, acceptance_statistics
+from .types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
 
 
 class Sampled:

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from reference.models import draft_model
-from reference.pmf import argmax
-from reference.rounds import commit
-from reference.types import LanguageModel, Pmf, Task, Tokens
+from .models import draft_model
+from .pmf import argmax
+from .rounds import commit
+from .types import LanguageModel, Pmf, Task, Tokens
 
 Split: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 """(kept, replaced): at a drafted position, the mass of each token as an accepted draft and as a replacement."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference.models import draft_model
-from reference.pmf import checked_model, point_on_argmax
-from reference.types import LanguageModel, Task
+from .models import draft_model
+from .pmf import checked_model, point_on_argmax
+from .types import LanguageModel, Task
 
 
 def greedy_target(task: Task) -> Task:

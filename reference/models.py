@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.pmf import checked_model
-from reference.types import LanguageModel, Task
+from .pmf import checked_model
+from .types import LanguageModel, Task
 
 
 def draft_model(task: Task) -> LanguageModel:

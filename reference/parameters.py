@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.types import Pmf
+from .types import Pmf
 
 
 def parameter(value: Any, like: Pmf) -> Any:

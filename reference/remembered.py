@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from reference.types import Pmf
+from .types import Pmf
 
 Answer = TypeVar("Answer")
 

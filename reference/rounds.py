@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, Protocol, cast
 
-from reference.arguments import checked_tokens
-from reference.pmf import checked_model
-from reference.types import (
+from .arguments import checked_tokens
+from .pmf import checked_model
+from .types import (
     Decoder,
     Draft,
     Drafter,

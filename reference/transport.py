@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from itertools import chain, combinations
 from typing import Any, NamedTuple, TypeAlias
 
-from reference.types import Pmf
+from .types import Pmf
 
 TokenSet: TypeAlias = frozenset[int]
 SetLaw: TypeAlias = Mapping[TokenSet, Any]

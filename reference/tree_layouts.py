@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from reference.drafters.tree import excluding
-from reference.trees import children, retrieve_indices
+from .drafters.tree import excluding
+from .trees import children, retrieve_indices
 
 
 class LinkedSiblings(NamedTuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.trees import ROOT, check_draft, child_pmf, children
-from reference.types import (
+from .pmf import checked_model
+from .rounds import check_unfinished, commit, initial_state
+from .trees import ROOT, check_draft, child_pmf, children
+from .types import (
     Decoder,
     Draft,
     Drafter,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference.kv_cache import tree_depths, tree_mask, tree_path
-from reference.pmf import one_hot
-from reference.types import Draft, Pmf, Tokens
+from .kv_cache import tree_depths, tree_mask, tree_path
+from .pmf import one_hot
+from .types import Draft, Pmf, Tokens
 
 ROOT: Tokens = (-1,)
 """The root as a set of nodes: where a walk down the tree starts."""

@@ -1,5 +1,9 @@
 """specverify decides whether an implementation of speculative decoding emits exactly what its target would have."""
 
+from specverify.reference_alias import install_reference_finder
+
+install_reference_finder()
+
 
 def __getattr__(name: str) -> str:
     """Return ``__version__``, which is looked up when it is asked for: that takes a tenth of a short command's time."""

@@ -5,7 +5,7 @@
 
 from importlib import import_module
 
-from reference.types import Algorithm
+from ..types import Algorithm
 
 FILES = (
     "autoregressive",

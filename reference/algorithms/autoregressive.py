@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draws, Round, State, Task
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Round, State, Task
 
 
 def build(task: Task) -> Decoder:

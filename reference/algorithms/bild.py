@@ -17,13 +17,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.model import stateless
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.pmf import argmax, point_on_argmax
-from reference.rounds import from_parts
-from reference.types import (
+from ..drafters.model import stateless
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..pmf import argmax, point_on_argmax
+from ..rounds import from_parts
+from ..types import (
     Algorithm,
     Claim,
     Draft,
@@ -37,7 +37,7 @@ from reference.types import (
     Tokens,
     chain,
 )
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:

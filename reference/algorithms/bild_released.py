@@ -19,12 +19,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.algorithms.bild import confident, is_unlikely
-from reference.lengths.constant import check_gamma
-from reference.models import draft_model
-from reference.pmf import argmax, checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Decoder, Draws, LanguageModel, Reduction, Round, State, Task, Tokens
+from ..lengths.constant import check_gamma
+from ..models import draft_model
+from ..pmf import argmax, checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Decoder, Draws, LanguageModel, Reduction, Round, State, Task, Tokens
+from .bild import confident, is_unlikely
 
 
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:

@@ -6,12 +6,12 @@ first i drafts more often than the product of ``min(1, p/q)``, because earlier s
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.block_verification import block_verification
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.block_verification import block_verification
 
 
 @from_parts

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference.drafters.tree import most_likely, tree_drafter
-from reference.limits import greedy_draft
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.tree import most_likely, tree_drafter
+from ..limits import greedy_draft
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:

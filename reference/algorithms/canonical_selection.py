@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from reference.coupling import accept_probability, flip, residual
-from reference.drafters.tree import independent, tree_drafter
-from reference.models import draft_model
-from reference.remembered import by_values
-from reference.transport import TokenSet, candidate_set_law, optimal_plan
-from reference.tree_rounds import Step, descend, tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Tokens
+from ..coupling import accept_probability, flip, residual
+from ..drafters.tree import independent, tree_drafter
+from ..models import draft_model
+from ..remembered import by_values
+from ..transport import TokenSet, candidate_set_law, optimal_plan
+from ..tree_rounds import Step, descend, tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Tokens
 
 
 @by_values

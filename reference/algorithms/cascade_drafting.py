@@ -8,13 +8,13 @@ Max-Gram is ``prompt-lookup``'s search here, without the corpus bigrams it falls
 
 from __future__ import annotations
 
-from reference.drafters.cascade import horizontal, vertical
-from reference.drafters.prompt_lookup import prompt_lookup_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.cascade import horizontal, vertical
+from ..drafters.prompt_lookup import prompt_lookup_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, excess_law, positive_part
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.pmf import one_hot
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..coupling import accept_probability, excess_law, positive_part
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..pmf import one_hot
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 @from_parts

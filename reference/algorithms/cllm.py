@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.algorithms import jacobi
-from reference.laws import greedy_law
-from reference.limits import perfect_draft
-from reference.models import draft_model
-from reference.types import Algorithm, Decoder, Reduction, Task, Tokens
+from ..laws import greedy_law
+from ..limits import perfect_draft
+from ..models import draft_model
+from ..types import Algorithm, Decoder, Reduction, Task, Tokens
+from . import jacobi
 
 
 def build(task: Task, block: int = 8) -> Decoder:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.model import model_drafter
-from reference.lengths.confidence import confidence
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.drop_unlikely import drop_unlikely
+from ..drafters.model import model_drafter
+from ..lengths.confidence import confidence
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.drop_unlikely import drop_unlikely
 
 
 @from_parts

@@ -9,12 +9,12 @@ stand-in for the rows of a block is that of ``medusa``: q after its own greedy g
 
 from __future__ import annotations
 
-from reference.drafters.heads import heads_drafter, stand_in_head
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.sample_and_match import sample_and_match
+from ..drafters.heads import heads_drafter, stand_in_head
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.sample_and_match import sample_and_match
 
 
 @from_parts

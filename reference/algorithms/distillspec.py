@@ -12,14 +12,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.changing_table import mixture_step
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.changing_table import mixture_step
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:

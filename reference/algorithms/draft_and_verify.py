@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.model import model_drafter
-from reference.drafters.self_draft import partial_model
-from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import chain_decoder
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, State, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.model import model_drafter
+from ..drafters.self_draft import partial_model
+from ..lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import chain_decoder
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, State, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def build(

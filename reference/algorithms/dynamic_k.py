@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.lengths.accepted_ratio import accepted_ratio
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.model import model_drafter
+from ..lengths.accepted_ratio import accepted_ratio
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

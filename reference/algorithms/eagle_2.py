@@ -7,11 +7,11 @@ the ``total_tokens`` best stay. The drafter is any model here; theirs is one tra
 
 from __future__ import annotations
 
-from reference.drafters.dynamic_tree import dynamic_tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.dynamic_tree import dynamic_tree_drafter
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import accept_probability, residual
-from reference.edge_cloud.gated import gated_decoder, is_easy
-from reference.lengths.gating import Gate
-from reference.models import draft_model
-from reference.rounds import commit
-from reference.types import Algorithm, Decoder, Pmf, Reduction, Task, Tokens
+from ..coupling import accept_probability, residual
+from ..edge_cloud.gated import gated_decoder, is_easy
+from ..lengths.gating import Gate
+from ..models import draft_model
+from ..rounds import commit
+from ..types import Algorithm, Decoder, Pmf, Reduction, Task, Tokens
 
 
 def build(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.laws import greedy_law
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..laws import greedy_law
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

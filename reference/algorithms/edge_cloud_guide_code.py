@@ -6,10 +6,10 @@ which the law of a drafted token does not depend on.
 
 from __future__ import annotations
 
-from reference.algorithms import accept_if_likelier
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from . import accept_if_likelier
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

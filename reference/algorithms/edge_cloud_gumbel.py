@@ -8,10 +8,10 @@ with noise drawn by what it decides (``shared_noise.DrawnNoise``); between proce
 
 from __future__ import annotations
 
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.limits import greedy_draft
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..limits import greedy_draft
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

@@ -5,9 +5,9 @@ For three or more tokens nothing lossless does better with the scalars q(y_i) (s
 
 from __future__ import annotations
 
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

@@ -5,10 +5,10 @@ The law is that of ``clamped_scalar_residual``: a distance changes nothing.
 
 from __future__ import annotations
 
-from reference.algorithms import clamped_scalar_residual
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from . import clamped_scalar_residual
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

@@ -5,10 +5,10 @@ The law is that of ``resample_from_target``.
 
 from __future__ import annotations
 
-from reference.algorithms import resample_from_target
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from . import resample_from_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

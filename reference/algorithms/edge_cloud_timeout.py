@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import flip, positive_part
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.edge_cloud.link import Link, Service, in_memory
-from reference.edge_cloud.messages import Verify
-from reference.edge_cloud.modes import from_row
-from reference.edge_cloud.wire import decode
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
+from ..coupling import flip, positive_part
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..edge_cloud.link import Link, Service, in_memory
+from ..edge_cloud.messages import Verify
+from ..edge_cloud.modes import from_row
+from ..edge_cloud.wire import decode
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
 
 
 def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:

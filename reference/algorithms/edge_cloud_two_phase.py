@@ -6,9 +6,9 @@ for, and asking for it says nothing that the edge could act upon: its draft is f
 
 from __future__ import annotations
 
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.lengths.constant import constant
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
+from ..edge_cloud.decoder import edge_cloud_decoder
+from ..lengths.constant import constant
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

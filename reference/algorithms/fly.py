@@ -19,14 +19,14 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from reference.drafters.model import greedy_drafter
-from reference.laws import law_of_rounds
-from reference.lengths.constant import constant
-from reference.limits import greedy_models
-from reference.models import draft_model
-from reference.pmf import argmax
-from reference.rounds import from_parts
-from reference.types import (
+from ..drafters.model import greedy_drafter
+from ..laws import law_of_rounds
+from ..lengths.constant import constant
+from ..limits import greedy_models
+from ..models import draft_model
+from ..pmf import argmax
+from ..rounds import from_parts
+from ..types import (
     Algorithm,
     Draft,
     Draws,

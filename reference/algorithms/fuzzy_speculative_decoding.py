@@ -14,16 +14,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import total_variation
-from reference.drafters.model import greedy_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.pmf import point_on_argmax
-from reference.rounds import from_parts
-from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..coupling import total_variation
+from ..drafters.model import greedy_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import point_on_argmax
+from ..rounds import from_parts
+from ..types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 @from_parts

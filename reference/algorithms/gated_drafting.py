@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.model import model_drafter
-from reference.lengths.gating import Gate, gated
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.model import model_drafter
+from ..lengths.gating import Gate, gated
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -6,12 +6,12 @@ top tokens and q' the rest of q: the transport optimum for this draft law. With 
 
 from __future__ import annotations
 
-from reference.drafters.tree import sampled_then_most_likely, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.recursive_rejection import recursive_rejection
+from ..drafters.tree import sampled_then_most_likely, tree_drafter
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.sequences import sequences_drafter
-from reference.kv_cache import tree_path
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import child_pmf, leaves, path_tokens
-from reference.types import (
+from ..drafters.sequences import sequences_drafter
+from ..kv_cache import tree_path
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import child_pmf, leaves, path_tokens
+from ..types import (
     Algorithm,
     Claim,
     Decoder,
@@ -38,7 +38,7 @@ from reference.types import (
     Verified,
     chain,
 )
-from reference.verifiers.block_verification import block_verification
+from ..verifiers.block_verification import block_verification
 
 
 def ranking(p: Pmf, q: Pmf) -> list[int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.laws import greedy_law
-from reference.lengths.constant import constant
-from reference.limits import greedy_target
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.greedy_match import greedy_match
+from ..drafters.model import model_drafter
+from ..laws import greedy_law
+from ..lengths.constant import constant
+from ..limits import greedy_target
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.greedy_match import greedy_match
 
 
 @from_parts

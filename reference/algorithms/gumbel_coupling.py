@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.lengths.constant import check_gamma
-from reference.limits import greedy_draft, perfect_draft
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, State, Task, Tokens, chain
-from reference.verifiers.gumbel_coupling import draft_given_target
+from ..lengths.constant import check_gamma
+from ..limits import greedy_draft, perfect_draft
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, State, Task, Tokens, chain
+from ..verifiers.gumbel_coupling import draft_given_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.coupling import positive_part
-from reference.limits import perfect_draft
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task, Tokens
-from reference.verifiers.gumbel_list import list_given_target
+from ..coupling import positive_part
+from ..limits import perfect_draft
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task, Tokens
+from ..verifiers.gumbel_list import list_given_target
 
 
 def build(task: Task, lists: int = 2) -> Decoder:

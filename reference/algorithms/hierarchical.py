@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import excess_law, flip, positive_part
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.trees import child_pmf
-from reference.types import (
+from ..coupling import excess_law, flip, positive_part
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..trees import child_pmf
+from ..types import (
     Algorithm,
     Claim,
     Draft,

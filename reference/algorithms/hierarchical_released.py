@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reference.algorithms.hierarchical import backward, ratios, stays, whole_block
-from reference.coupling import excess_law
-from reference.drafters.model import model_drafter
-from reference.laws import law_of_rounds
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+from ..coupling import excess_law
+from ..drafters.model import model_drafter
+from ..laws import law_of_rounds
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+from .hierarchical import backward, ratios, stays, whole_block
 
 
 @from_parts

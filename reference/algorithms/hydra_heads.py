@@ -6,12 +6,12 @@ with that q and as many drafts as heads. With q = p nothing is rejected, which i
 
 from __future__ import annotations
 
-from reference.drafters.head_chain import dependent_head, head_chain_drafter
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.head_chain import dependent_head, head_chain_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

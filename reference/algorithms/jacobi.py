@@ -8,13 +8,13 @@ alone: a sweep that draws its tokens anew has no fixed point. How many sweeps te
 
 from __future__ import annotations
 
-from reference.drafters.jacobi import check_block, jacobi_drafter, padding, sweep
-from reference.laws import greedy_law
-from reference.lengths.constant import constant
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, from_parts, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draft, Draws, Parts, Reduction, Round, State, Task, Tokens, chain
-from reference.verifiers.greedy_match import greedy_match
+from ..drafters.jacobi import check_block, jacobi_drafter, padding, sweep
+from ..laws import greedy_law
+from ..lengths.constant import constant
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, from_parts, initial_state
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Parts, Reduction, Round, State, Task, Tokens, chain
+from ..verifiers.greedy_match import greedy_match
 
 
 @from_parts

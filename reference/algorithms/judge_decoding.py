@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, positive_part, residual
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..coupling import accept_probability, positive_part, residual
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 Pairs = tuple[tuple[int, int], ...]
 """(last token of the prefix, drafted token) pairs that the judge calls correct."""

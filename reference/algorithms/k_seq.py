@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.k_seq import k_seq
+from ..drafters.sequences import sequences_drafter
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.k_seq import k_seq
 
 
 def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.model import greedy_drafter
-from reference.drafters.self_draft import partial_model
-from reference.laws import greedy_law
-from reference.lengths.confidence import confidence
-from reference.limits import greedy_draft
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.greedy_match import greedy_match
+from ..drafters.model import greedy_drafter
+from ..drafters.self_draft import partial_model
+from ..laws import greedy_law
+from ..lengths.confidence import confidence
+from ..limits import greedy_draft
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.greedy_match import greedy_match
 
 
 @from_parts

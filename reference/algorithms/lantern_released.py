@@ -17,16 +17,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.model import greedy_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.limits import greedy_draft
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.pmf import argmax, one_hot, uniform
-from reference.rounds import from_parts
-from reference.types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..drafters.model import greedy_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..limits import greedy_draft
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import argmax, one_hot, uniform
+from ..rounds import from_parts
+from ..types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def nearest(token: int, size: int) -> Tokens:

@@ -7,14 +7,14 @@ any good, are matters of a network, not of the law.
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.drafters.self_draft import partial_model
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.model import model_drafter
+from ..drafters.self_draft import partial_model
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -13,15 +13,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import excess_law, positive_part, residual
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..coupling import excess_law, positive_part, residual
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:

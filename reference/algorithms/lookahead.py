@@ -8,10 +8,10 @@ often trajectories repeat needs a trained model.
 
 from __future__ import annotations
 
-from reference.drafters.lookahead import lookahead_drafter
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.lookahead import lookahead_drafter
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decoder:

@@ -7,11 +7,11 @@ task has no heads: each is q after its own greedy guesses, which like a head is 
 
 from __future__ import annotations
 
-from reference.drafters.heads import heads_drafter, stand_in_head
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.heads import heads_drafter, stand_in_head
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:

@@ -7,13 +7,13 @@ multi-token prediction (2404.19737) are drafted so too. What heads learn needs t
 
 from __future__ import annotations
 
-from reference.drafters.head_chain import head_chain_drafter, independent_heads
-from reference.lengths.constant import constant
-from reference.limits import constant_draft
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.head_chain import head_chain_drafter, independent_heads
+from ..lengths.constant import constant
+from ..limits import constant_draft
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -7,13 +7,13 @@ parallel heads of 2404.19737 see less: they are ``medusa-heads``.
 
 from __future__ import annotations
 
-from reference.drafters.head_chain import dependent_head, head_chain_drafter
-from reference.drafters.sequences import forgetful
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.head_chain import dependent_head, head_chain_drafter
+from ..drafters.sequences import forgetful
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -8,13 +8,13 @@ prompt is counted once.
 
 from __future__ import annotations
 
-from reference.drafters.ngram import ngram_drafter, ngram_table
-from reference.laws import greedy_law
-from reference.lengths.constant import constant
-from reference.limits import greedy_target
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.greedy_match import greedy_match
+from ..drafters.ngram import ngram_drafter, ngram_table
+from ..laws import greedy_law
+from ..lengths.constant import constant
+from ..limits import greedy_target
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.greedy_match import greedy_match
 
 
 @from_parts

@@ -6,12 +6,12 @@ target's own draw in both branches is exact for any drafter. Acceptance of a gue
 
 from __future__ import annotations
 
-from reference.drafters.ngram import ngram_drafter, ngram_table
-from reference.lengths.constant import constant
-from reference.limits import greedy_target
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.sample_and_match import sample_and_match
+from ..drafters.ngram import ngram_drafter, ngram_table
+from ..lengths.constant import constant
+from ..limits import greedy_target
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.sample_and_match import sample_and_match
 
 
 @from_parts

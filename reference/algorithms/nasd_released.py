@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference.drafters.ngram import NgramTable, ngram_drafter
-from reference.lengths.constant import constant
-from reference.pmf import checked_model, one_hot, uniform
-from reference.rounds import commit, from_parts
-from reference.types import (
+from ..drafters.ngram import NgramTable, ngram_drafter
+from ..lengths.constant import constant
+from ..pmf import checked_model, one_hot, uniform
+from ..rounds import commit, from_parts
+from ..types import (
     Algorithm,
     Claim,
     Draft,
@@ -31,7 +31,7 @@ from reference.types import (
     Tokens,
     chain,
 )
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def contexts_of(order: int) -> NgramTable:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.ngram import NgramTable, ngram_drafter, ngram_table
-from reference.lengths.constant import constant
-from reference.pmf import argmax
-from reference.rounds import commit, from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task, Tokens
-from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
+from ..drafters.ngram import NgramTable, ngram_drafter, ngram_table
+from ..lengths.constant import constant
+from ..pmf import argmax
+from ..rounds import commit, from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task, Tokens
+from ..verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 
 @from_parts

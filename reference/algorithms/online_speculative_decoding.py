@@ -14,14 +14,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.changing_table import Learned, Update, after_round, buffered, learned_model, mixture_step
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.limits import last_token_draft
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import (
+from ..drafters.changing_table import Learned, Update, after_round, buffered, learned_model, mixture_step
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..limits import last_token_draft
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import (
     Algorithm,
     Claim,
     Decoder,
@@ -37,7 +37,7 @@ from reference.types import (
     Task,
     Tokens,
 )
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def online_drafter(draft: LanguageModel, order: int) -> Drafter:

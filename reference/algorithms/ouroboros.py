@@ -7,11 +7,11 @@ lossless at every temperature, and this is what is claimed. An empty pool that i
 
 from __future__ import annotations
 
-from reference.drafters.phrases import phrases_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.phrases import phrases_drafter
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tuple[Tokens, ...] = ()) -> Decoder:

@@ -9,14 +9,14 @@ tables stand in for them.
 
 from __future__ import annotations
 
-from reference.drafters.head_chain import dependent_head, head_chain_drafter, look_ahead_heads
-from reference.lengths.constant import constant
-from reference.limits import perfect_draft
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.head_chain import dependent_head, head_chain_drafter, look_ahead_heads
+from ..lengths.constant import constant
+from ..limits import perfect_draft
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

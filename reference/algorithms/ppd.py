@@ -9,11 +9,11 @@ token; its trace holds the layers it took and whether it was guessed. The state 
 
 from __future__ import annotations
 
-from reference.drafters.self_draft import partial_model
-from reference.models import draft_model
-from reference.pmf import checked_model, top_tokens
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task
+from ..drafters.self_draft import partial_model
+from ..models import draft_model
+from ..pmf import checked_model, top_tokens
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task
 
 
 def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:

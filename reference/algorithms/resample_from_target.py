@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, positive_part, total_variation
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.limits import greedy_target, perfect_draft
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..coupling import accept_probability, positive_part, total_variation
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..limits import greedy_target, perfect_draft
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 @from_parts

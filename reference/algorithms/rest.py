@@ -5,10 +5,10 @@ The released code's nucleus mode draws once per path and again after the last ma
 
 from __future__ import annotations
 
-from reference.drafters.retrieval import retrieval_drafter
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.retrieval import retrieval_drafter
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:

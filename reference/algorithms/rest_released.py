@@ -15,12 +15,12 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from reference.drafters.retrieval import retrieval_drafter, retrieved
-from reference.laws import law_of_rounds
-from reference.pmf import checked_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import deterministic_draft, leaves, merged, path_tokens
-from reference.types import (
+from ..drafters.retrieval import retrieval_drafter, retrieved
+from ..laws import law_of_rounds
+from ..pmf import checked_model
+from ..tree_rounds import tree_decoder
+from ..trees import deterministic_draft, leaves, merged, path_tokens
+from ..types import (
     Algorithm,
     Claim,
     Decoder,

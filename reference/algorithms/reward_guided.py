@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from reference.laws import autoregressive_law
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Decoder, Draws, LanguageModel, Pmf, Reduction, Round, State, Task, Tokens
+from ..laws import autoregressive_law
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Decoder, Draws, LanguageModel, Pmf, Reduction, Round, State, Task, Tokens
 
 Pairs = tuple[tuple[int, int], ...]
 """(last token of the prefix, drafted token) pairs whose reward reaches the threshold."""

@@ -6,12 +6,12 @@ subtracting all of q, which is biased.
 
 from __future__ import annotations
 
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.recursive_rejection import recursive_rejection
+from ..drafters.tree import tree_drafter, without_replacement
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:

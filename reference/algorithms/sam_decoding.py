@@ -8,11 +8,11 @@ every temperature; the release matches greedily.
 
 from __future__ import annotations
 
-from reference.drafters.longest_match import longest_match_drafter
-from reference.lengths.constant import constant
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.sample_and_match import sample_and_match
+from ..drafters.longest_match import longest_match_drafter
+from ..lengths.constant import constant
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.sample_and_match import sample_and_match
 
 
 @from_parts

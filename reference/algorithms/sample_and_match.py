@@ -6,13 +6,13 @@ probability ``sum p q``, at most the ``sum min(p, q)`` of speculative sampling.
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.limits import greedy_target
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.sample_and_match import sample_and_match
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..limits import greedy_target
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.sample_and_match import sample_and_match
 
 
 @from_parts

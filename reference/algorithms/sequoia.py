@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.sequoia_tree import sequoia_tree
-from reference.drafters.tree import tree_drafter, without_replacement_then_uniform
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.recursive_rejection import recursive_rejection
+from ..drafters.sequoia_tree import sequoia_tree
+from ..drafters.tree import tree_drafter, without_replacement_then_uniform
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1), size: int = 8, depth: int = 4) -> Decoder:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from reference.drafters.head_chain import greedy_head_chain_drafter, independent_heads
-from reference.laws import greedy_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.greedy_match import greedy_match
+from ..drafters.head_chain import greedy_head_chain_drafter, independent_heads
+from ..laws import greedy_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.greedy_match import greedy_match
 
 
 @from_parts

@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.pmf import argmax, point_on_argmax, top_tokens
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..pmf import argmax, point_on_argmax, top_tokens
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:

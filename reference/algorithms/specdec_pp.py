@@ -15,12 +15,12 @@ from collections.abc import Callable, Hashable
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.model import stateless
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.rounds import from_parts
-from reference.types import (
+from ..drafters.model import stateless
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..rounds import from_parts
+from ..types import (
     Algorithm,
     Claim,
     Draft,
@@ -34,7 +34,7 @@ from reference.types import (
     Tokens,
     chain,
 )
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:

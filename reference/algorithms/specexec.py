@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.drafters.paths import paths_drafter
-from reference.models import draft_model
-from reference.pmf import top_tokens
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Drafter, LanguageModel, Reduction, Task, Tokens
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.paths import paths_drafter
+from ..models import draft_model
+from ..pmf import top_tokens
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Drafter, LanguageModel, Reduction, Task, Tokens
+from ..verifiers.candidate_set import candidate_set
 
 
 def best_paths(draft: LanguageModel, prefix: Tokens, budget: int, depth: int) -> list[Tokens]:

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from reference.coupling import flip, positive_part
-from reference.drafters.model import stateless
-from reference.drafters.tree import excluding
-from reference.models import draft_model
-from reference.pmf import argmax, one_hot
-from reference.tree_rounds import Step, descend, tree_decoder
-from reference.types import (
+from ..coupling import flip, positive_part
+from ..drafters.model import stateless
+from ..drafters.tree import excluding
+from ..models import draft_model
+from ..pmf import argmax, one_hot
+from ..tree_rounds import Step, descend, tree_decoder
+from ..types import (
     Algorithm,
     Claim,
     Decoder,

@@ -9,11 +9,11 @@ at random. Where q is one, accepted more often than by asking whether a draw of 
 
 from __future__ import annotations
 
-from reference.drafters.sequences import forgetful, sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.recursive_rejection import in_random_order
+from ..drafters.sequences import forgetful, sequences_drafter
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.recursive_rejection import in_random_order
 
 
 def build(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from reference.drafters.sequences import sequences_drafter
-from reference.laws import law_of_rounds
-from reference.lengths.constant import check_gamma
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Decoder, Reduction, Task, Tokens
-from reference.verifiers.joint_blocks import Prefix, behind, joint_blocks, prefixes, stays
+from ..drafters.sequences import sequences_drafter
+from ..laws import law_of_rounds
+from ..lengths.constant import check_gamma
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Decoder, Reduction, Task, Tokens
+from ..verifiers.joint_blocks import Prefix, behind, joint_blocks, prefixes, stays
 
 
 def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:

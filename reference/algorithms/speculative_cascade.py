@@ -20,16 +20,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from reference.coupling import total_variation
-from reference.drafters.model import model_drafter
-from reference.laws import autoregressive_law
-from reference.lengths.constant import constant
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.pmf import checked_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..coupling import total_variation
+from ..drafters.model import model_drafter
+from ..laws import autoregressive_law
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import checked_model
+from ..rounds import from_parts
+from ..types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def keep_tokens(p: Pmf, q: Pmf, good: Any) -> Pmf:

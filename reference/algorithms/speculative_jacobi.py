@@ -15,10 +15,10 @@ looking at p satisfies it too.
 
 from __future__ import annotations
 
-from reference.coupling import accept_probability, flip, residual
-from reference.pmf import checked_model, one_hot, uniform
-from reference.rounds import check_unfinished, commit, initial_state
-from reference.types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
+from ..coupling import accept_probability, flip, residual
+from ..pmf import checked_model, one_hot, uniform
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
 
 Window = tuple[tuple[int, Tokens | None], ...]
 """Drafts, each with the text it was drawn after; None for an even draw."""

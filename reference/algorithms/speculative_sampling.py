@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference.drafters.model import model_drafter
-from reference.lengths.constant import constant
-from reference.limits import greedy_draft, greedy_target
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.model import model_drafter
+from ..lengths.constant import constant
+from ..limits import greedy_draft, greedy_target
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

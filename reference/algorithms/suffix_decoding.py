@@ -9,11 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.suffix_counts import suffix_drafter
-from reference.lengths.constant import constant
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task, Tokens
-from reference.verifiers.sample_and_match import sample_and_match
+from ..drafters.suffix_counts import suffix_drafter
+from ..lengths.constant import constant
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task, Tokens
+from ..verifiers.sample_and_match import sample_and_match
 
 
 @from_parts

@@ -19,13 +19,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference.drafters.self_draft import partial_model
-from reference.drafters.tree import excluding
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.pmf import argmax, checked_model
-from reference.tree_rounds import tree_decoder
-from reference.types import (
+from ..drafters.self_draft import partial_model
+from ..drafters.tree import excluding
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import argmax, checked_model
+from ..tree_rounds import tree_decoder
+from ..types import (
     Algorithm,
     Claim,
     Decoder,
@@ -38,7 +38,7 @@ from reference.types import (
     Task,
     Tokens,
 )
-from reference.verifiers.recursive_rejection import recursive_rejection
+from ..verifiers.recursive_rejection import recursive_rejection
 
 Widths = Sequence[tuple[Any, int]]
 """(bound, count) pairs, from the highest bound: ``count`` candidates where the first has a probability above it."""

@@ -6,10 +6,10 @@ sets they are exact at every temperature, and this is what is claimed.
 
 from __future__ import annotations
 
-from reference.drafters.recycled import recycling_drafter
-from reference.tree_rounds import tree_decoder
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
-from reference.verifiers.candidate_set import candidate_set
+from ..drafters.recycled import recycling_drafter
+from ..tree_rounds import tree_decoder
+from ..types import Algorithm, Claim, Decoder, Reduction, Task, Tokens
+from ..verifiers.candidate_set import candidate_set
 
 SMALL: tuple[Tokens, ...] = ((0,), (1,), (0, 0))
 

@@ -10,12 +10,12 @@ convex minimisation, to any accuracy; every optimal plan accepts as often as the
 
 from __future__ import annotations
 
-from reference.drafters.tree import independent, tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.optimal_transport import optimal_transport
+from ..drafters.tree import independent, tree_drafter, without_replacement
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.optimal_transport import optimal_transport
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:

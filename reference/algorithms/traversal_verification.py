@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference.drafters.tree import independent, tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.types import Algorithm, Claim, Decoder, Reduction, Task
-from reference.verifiers.traversal import traversal
+from ..drafters.tree import independent, tree_drafter, without_replacement
+from ..models import draft_model
+from ..tree_rounds import tree_decoder
+from ..trees import regular_tree
+from ..types import Algorithm, Claim, Decoder, Reduction, Task
+from ..verifiers.traversal import traversal
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:

@@ -7,15 +7,15 @@ is p without the first tokens of the text; with nothing forgotten q' = p and not
 
 from __future__ import annotations
 
-from reference.drafters.cascade import vertical
-from reference.drafters.model import model_drafter
-from reference.drafters.sequences import forgetful
-from reference.lengths.constant import constant
-from reference.limits import perfect_draft
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Reduction, Task
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..drafters.cascade import vertical
+from ..drafters.model import model_drafter
+from ..drafters.sequences import forgetful
+from ..lengths.constant import constant
+from ..limits import perfect_draft
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

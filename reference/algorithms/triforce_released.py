@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from reference.coupling import accept_probability, positive_part, residual, total_variation
-from reference.drafters.cascade import vertical
-from reference.drafters.model import model_drafter
-from reference.drafters.sequences import forgetful
-from reference.lengths.constant import constant
-from reference.limits import perfect_draft
-from reference.models import draft_model
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..coupling import accept_probability, positive_part, residual, total_variation
+from ..drafters.cascade import vertical
+from ..drafters.model import model_drafter
+from ..drafters.sequences import forgetful
+from ..lengths.constant import constant
+from ..limits import perfect_draft
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
+from ..verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.algorithms.typical_acceptance import typical_threshold
-from reference.drafters.model import model_drafter
-from reference.laws import Split, chain_law
-from reference.lengths.constant import constant
-from reference.limits import greedy_target
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.rounds import from_parts
-from reference.types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
-from reference.verifiers.accept_or_replace import accept_or_replace
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..limits import greedy_target
+from ..models import draft_model
+from ..parameters import parameter
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
+from .typical_acceptance import typical_threshold
 
 
 def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:

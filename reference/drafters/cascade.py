@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Verifier, chain, never
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Verifier, chain, never
 
 
 class _Inner:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from array_api_compat import array_namespace
 
-from reference.drafters.distillation import Divergence, gradient
-from reference.parameters import parameter
-from reference.types import LanguageModel, Pmf, Tokens
-from reference.warpers import softmax
+from ..parameters import parameter
+from ..types import LanguageModel, Pmf, Tokens
+from ..warpers import softmax
+from .distillation import Divergence, gradient
 
 TableRows: TypeAlias = tuple[tuple[Tokens, tuple[Any, ...]], ...]
 """Pairs of tokens and the entries of a pmf."""

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference.coupling import overlap
-from reference.types import LanguageModel, Pmf, Tokens
-from reference.warpers import softmax
+from ..coupling import overlap
+from ..types import LanguageModel, Pmf, Tokens
+from ..warpers import softmax
 
 
 class Divergence(NamedTuple):

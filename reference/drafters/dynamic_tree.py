@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reference.drafters.paths import paths_drafter
-from reference.pmf import top_tokens
-from reference.types import Drafter, LanguageModel, Tokens
+from ..pmf import top_tokens
+from ..types import Drafter, LanguageModel, Tokens
+from .paths import paths_drafter
 
 
 class _Node(NamedTuple):

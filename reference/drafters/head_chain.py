@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from reference.drafters.heads import stand_in_head
-from reference.drafters.model import stateless
-from reference.pmf import argmax
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..pmf import argmax
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from .heads import stand_in_head
+from .model import stateless
 
 Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
 

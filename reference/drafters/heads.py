@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from reference.drafters.paths import paths_drafter
-from reference.pmf import argmax, top_tokens
-from reference.types import Drafter, LanguageModel, Pmf, Tokens
+from ..pmf import argmax, top_tokens
+from ..types import Drafter, LanguageModel, Pmf, Tokens
+from .paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference.pmf import argmax
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..pmf import argmax
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from itertools import cycle, islice
 from typing import NamedTuple, TypeAlias
 
-from reference.pmf import argmax
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from ..pmf import argmax
+from ..trees import deterministic_draft, merged
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 Pool: TypeAlias = tuple[Tokens, ...]
 """Phrases, the one used last at the end; a phrase is looked up by its first token."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from reference.pmf import argmax
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..pmf import argmax
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 def model_drafter(draft: LanguageModel) -> Drafter:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from reference.pmf import top_tokens
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..pmf import top_tokens
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 class Row(dict[int, int]):

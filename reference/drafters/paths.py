@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from reference.drafters.model import stateless
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, Pmf, Tokens
+from ..trees import deterministic_draft, merged
+from ..types import Draft, Drafter, Draws, Pmf, Tokens
+from .model import stateless
 
 
 def paths_drafter(paths: Callable[[Tokens, int], Iterable[Tokens]]) -> Drafter:

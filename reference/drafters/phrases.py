@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference.drafters.lookahead import Pool, phrases_after, with_phrase
-from reference.pmf import argmax
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from ..pmf import argmax
+from ..trees import deterministic_draft, merged
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from .lookahead import Pool, phrases_after, with_phrase
 
 
 def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, warm: Pool = ()) -> Drafter:

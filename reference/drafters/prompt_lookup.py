@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference.drafters.model import stateless
-from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
+from ..types import Draft, Drafter, Draws, Pmf, Tokens, chain
+from .model import stateless
 
 
 def lookup(tokens: Tokens, max_ngram: int, count: int) -> Tokens:

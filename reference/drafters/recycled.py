@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reference.pmf import top_tokens
-from reference.trees import deterministic_draft, merged
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from ..pmf import top_tokens
+from ..trees import deterministic_draft, merged
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 Matrix = tuple[tuple[int, Tokens], ...]
 """Token and the tokens that may follow it, by token."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from reference.drafters.paths import paths_drafter
-from reference.types import Drafter, Tokens
+from ..types import Drafter, Tokens
+from .paths import paths_drafter
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference.parameters import parameter
-from reference.types import LanguageModel, Pmf, Tokens
+from ..parameters import parameter
+from ..types import LanguageModel, Pmf, Tokens
 
 
 def partial_model(target: LanguageModel, draft: LanguageModel, run: int, layers: int) -> LanguageModel:

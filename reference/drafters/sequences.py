@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from reference.drafters.model import stateless
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
+from .model import stateless
 
 
 def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:

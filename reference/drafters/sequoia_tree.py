@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from reference.types import Tokens
+from ..types import Tokens
 
 
 class PlannedTree(NamedTuple):

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from reference.drafters.model import stateless
-from reference.types import Draft, Drafter, Draws, Pmf, Tokens, chain
+from ..types import Draft, Drafter, Draws, Pmf, Tokens, chain
+from .model import stateless
 
 
 def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int, int]]:

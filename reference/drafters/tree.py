@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeAlias
 
-from reference.coupling import positive_part
-from reference.drafters.model import stateless
-from reference.kv_cache import tree_depths
-from reference.pmf import one_hot, top_tokens, uniform
-from reference.types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens
+from ..coupling import positive_part
+from ..kv_cache import tree_depths
+from ..pmf import one_hot, top_tokens, uniform
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens
+from .model import stateless
 
 
 class Child(NamedTuple):

@@ -16,8 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference.coupling import accept_probability, excess_law, flip
-from reference.edge_cloud.messages import (
+from ..coupling import accept_probability, excess_law, flip
+from ..kv_cache import keep_lengths, tokens_to_feed
+from ..pmf import as_pmf
+from ..rounds import commit
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens
+from .messages import (
     EdgeRequest,
     Open,
     Opened,
@@ -28,12 +32,8 @@ from reference.edge_cloud.messages import (
     Verify,
     Wanted,
 )
-from reference.edge_cloud.modes import check_session_seed, find_mode, from_row, received_draft
-from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
-from reference.kv_cache import keep_lengths, tokens_to_feed
-from reference.pmf import as_pmf
-from reference.rounds import commit
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens
+from .modes import check_session_seed, find_mode, from_row, received_draft
+from .shared_noise import NoiseOf, SeededNoise, decisions
 
 
 class Pending(NamedTuple):

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from reference.edge_cloud.cloud import CloudState
-from reference.edge_cloud.edge import Edge, EdgeState, drafted
-from reference.edge_cloud.link import Link, Service, in_memory, play_round
-from reference.edge_cloud.modes import find_mode
-from reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
-from reference.models import draft_model
-from reference.pmf import checked_model
-from reference.rounds import check_unfinished, initial_state
-from reference.types import Decoder, Draft, Draws, LengthRule, Round, State, Task, Tokens, chain
+from ..models import draft_model
+from ..pmf import checked_model
+from ..rounds import check_unfinished, initial_state
+from ..types import Decoder, Draft, Draws, LengthRule, Round, State, Task, Tokens, chain
+from .cloud import CloudState
+from .edge import Edge, EdgeState, drafted
+from .link import Link, Service, in_memory, play_round
+from .modes import find_mode
+from .shared_noise import DrawnNoise, SharedNoise
 
 
 class BothSides(NamedTuple):

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from reference.edge_cloud.messages import (
+from ..kv_cache import keep_lengths, tokens_to_feed
+from ..rounds import commit
+from ..types import Draws, LanguageModel, LengthRule, Plan, Pmf, Round, Tokens
+from .messages import (
     EdgeRequest,
     Open,
     Opened,
@@ -22,12 +25,9 @@ from reference.edge_cloud.messages import (
     Verify,
     Wanted,
 )
-from reference.edge_cloud.modes import as_row, check_session_seed, find_mode, mass_of
-from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise, decisions
-from reference.edge_cloud.wire import decode, encode
-from reference.kv_cache import keep_lengths, tokens_to_feed
-from reference.rounds import commit
-from reference.types import Draws, LanguageModel, LengthRule, Plan, Pmf, Round, Tokens
+from .modes import as_row, check_session_seed, find_mode, mass_of
+from .shared_noise import NoiseOf, SeededNoise, decisions
+from .wire import decode, encode
 
 
 class Edge(NamedTuple):

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference.edge_cloud.decoder import BothSides, edge_cloud_decoder
-from reference.edge_cloud.edge import Edge, committed_alone, drafted
-from reference.edge_cloud.modes import check_session_seed
-from reference.lengths.constant import constant
-from reference.lengths.gating import Gate, is_hard
-from reference.models import draft_model
-from reference.rounds import check_unfinished
-from reference.types import Decoder, Draws, Pmf, Round, Site, State, Task, Tokens
+from ..lengths.constant import constant
+from ..lengths.gating import Gate, is_hard
+from ..models import draft_model
+from ..rounds import check_unfinished
+from ..types import Decoder, Draws, Pmf, Round, Site, State, Task, Tokens
+from .decoder import BothSides, edge_cloud_decoder
+from .edge import Edge, committed_alone, drafted
+from .modes import check_session_seed
 
 
 class _OfBlock:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from reference.edge_cloud.cloud import CloudState, decide, earlier_reply, state_after
-from reference.edge_cloud.edge import Edge, EdgeState, prepared, received, timed_out
-from reference.edge_cloud.messages import Refused
-from reference.edge_cloud.shared_noise import NoiseOf, SeededNoise
-from reference.edge_cloud.wire import decode, encode
-from reference.types import Draws, LanguageModel, Round
+from ..types import Draws, LanguageModel, Round
+from .cloud import CloudState, decide, earlier_reply, state_after
+from .edge import Edge, EdgeState, prepared, received, timed_out
+from .messages import Refused
+from .shared_noise import NoiseOf, SeededNoise
+from .wire import decode, encode
 
 Link: TypeAlias = Callable[[str], Sequence[str]]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from reference.types import Tokens
+from ..types import Tokens
 
 
 class SparsePmf(NamedTuple):

@@ -15,14 +15,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from reference.coupling import accept_probability
-from reference.edge_cloud.messages import SparsePmf, Verify
-from reference.pmf import as_pmf, one_hot
-from reference.types import Draft, Pmf, Verifier, chain
-from reference.verifiers.accept_or_replace import accept_or_replace
-from reference.verifiers.greedy_match import greedy_match
-from reference.verifiers.sample_and_match import sample_and_match
-from reference.verifiers.speculative_sampling import speculative_sampling
+from ..coupling import accept_probability
+from ..pmf import as_pmf, one_hot
+from ..types import Draft, Pmf, Verifier, chain
+from ..verifiers.accept_or_replace import accept_or_replace
+from ..verifiers.greedy_match import greedy_match
+from ..verifiers.sample_and_match import sample_and_match
+from ..verifiers.speculative_sampling import speculative_sampling
+from .messages import SparsePmf, Verify
 
 
 class Mode(NamedTuple):

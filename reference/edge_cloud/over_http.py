@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 
-from reference.edge_cloud.link import Service, rebuilt
-from reference.types import Draws, LanguageModel
+from ..types import Draws, LanguageModel
+from .link import Service, rebuilt
 
 Address = tuple[str, int]
 

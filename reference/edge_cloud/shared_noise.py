@@ -16,10 +16,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from reference.edge_cloud.messages import LARGEST_SEED, is_seed
-from reference.pmf import as_pmf, check_pmf
-from reference.types import Draws, Pmf, Site
-from reference.verifiers.gumbel_coupling import draft_given_target
+from ..pmf import as_pmf, check_pmf
+from ..types import Draws, Pmf, Site
+from ..verifiers.gumbel_coupling import draft_given_target
+from .messages import LARGEST_SEED, is_seed
 
 
 class SharedNoise(Protocol):

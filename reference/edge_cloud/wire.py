@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from reference.edge_cloud.messages import KINDS, LARGEST_SEED, REASONS, EdgeRequest, Open, Reply, SparsePmf, is_seed
+from .messages import KINDS, LARGEST_SEED, REASONS, EdgeRequest, Open, Reply, SparsePmf, is_seed
 
 SCHEMA = Path(__file__).with_name("schema.json")
 _NAMES = {kind: name for name, kind in KINDS.items()}

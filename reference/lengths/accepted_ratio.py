@@ -6,8 +6,8 @@ at depends on k itself, not on the acceptance rate alone.
 
 from __future__ import annotations
 
-from reference.lengths.constant import check_gamma
-from reference.types import LengthRule, Plan, never
+from ..types import LengthRule, Plan, never
+from .constant import check_gamma
 
 
 def accepted_ratio(

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reference.lengths.confidence import confidence
-from reference.types import LengthRule
+from ..types import LengthRule
+from .confidence import confidence
 
 
 class Threshold(NamedTuple):

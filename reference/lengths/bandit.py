@@ -12,8 +12,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference.lengths.constant import check_gamma
-from reference.types import LengthRule, Plan, Tokens, never
+from ..types import LengthRule, Plan, Tokens, never
+from .constant import check_gamma
 
 
 class Arms(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.lengths.constant import check_gamma
-from reference.types import LengthRule, Plan
+from ..types import LengthRule, Plan
+from .constant import check_gamma
 
 
 def confidence(threshold: Any, gamma: int) -> LengthRule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference.types import LengthRule, Plan, never
+from ..types import LengthRule, Plan, never
 
 
 def constant(gamma: int) -> LengthRule:

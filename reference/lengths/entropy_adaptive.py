@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 
-from reference.lengths.constant import check_gamma
-from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens, never
+from ..types import LanguageModel, LengthRule, Plan, Pmf, Tokens, never
+from .constant import check_gamma
 
 
 def normalized_entropy(pmf: Pmf) -> float:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from reference.lengths.constant import check_gamma
-from reference.lengths.gating import entropy
-from reference.types import LengthRule, Plan
+from ..types import LengthRule, Plan
+from .constant import check_gamma
+from .gating import entropy
 
 
 def entropy_stopping(threshold: float, scale: float, gamma: int) -> LengthRule:

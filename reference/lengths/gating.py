@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from reference.lengths.constant import check_gamma, constant
-from reference.parameters import parameter
-from reference.types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+from ..parameters import parameter
+from ..types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+from .constant import check_gamma, constant
 
 
 class Gate(NamedTuple):

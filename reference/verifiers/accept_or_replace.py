@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference.coupling import flip
-from reference.pmf import one_hot
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+from ..coupling import flip
+from ..pmf import one_hot
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def accept_or_replace(

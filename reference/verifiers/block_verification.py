@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import excess_law, flip, positive_part
-from reference.pmf import one_hot
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+from ..coupling import excess_law, flip, positive_part
+from ..pmf import one_hot
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

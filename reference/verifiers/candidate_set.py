@@ -10,8 +10,8 @@ emitted, and it is one draw per position, not one per path. A single path is sam
 
 from __future__ import annotations
 
-from reference.tree_rounds import Step, descend
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+from ..tree_rounds import Step, descend
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, excess_law, flip
-from reference.parameters import parameter
-from reference.pmf import one_hot
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
+from ..coupling import accept_probability, excess_law, flip
+from ..parameters import parameter
+from ..pmf import one_hot
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
 
 
 def drop_unlikely(threshold: Any) -> Verifier:

@@ -5,8 +5,8 @@ Speculative sampling with one-hot target rows (Leviathan et al. 2211.17192, Sect
 
 from __future__ import annotations
 
-from reference.pmf import argmax
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+from ..pmf import argmax
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def greedy_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import overlap
-from reference.pmf import as_pmf
-from reference.types import Pmf
+from ..coupling import overlap
+from ..pmf import as_pmf
+from ..types import Pmf
 
 
 def agreement_probability(p: Pmf, q: Pmf) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from reference.remembered import by_values
-from reference.types import Pmf
+from ..remembered import by_values
+from ..types import Pmf
 
 Sum = dict[Any, Any]
 """Rate -> factor: the function ``sum of factor exp(-rate T)``."""

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reference.coupling import flip
-from reference.pmf import as_pmf
-from reference.trees import leaves, path_tokens
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+from ..coupling import flip
+from ..pmf import as_pmf
+from ..trees import leaves, path_tokens
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):

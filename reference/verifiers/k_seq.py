@@ -16,10 +16,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference.coupling import accept_probability, flip, positive_part
-from reference.remembered import by_values
-from reference.tree_rounds import Step, descend
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+from ..coupling import accept_probability, flip, positive_part
+from ..remembered import by_values
+from ..tree_rounds import Step, descend
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def k_seq(bits: int = 16) -> Verifier:

@@ -6,8 +6,8 @@ is (1, 0, 0), at total variation 3/5 from p. Exact on one-hot targets. ``sample_
 
 from __future__ import annotations
 
-from reference.pmf import argmax
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+from ..pmf import argmax
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def match_argmax_then_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.remembered import by_values
-from reference.transport import SetLaw, TransportPlan, candidate_set_law, optimal_plan
-from reference.tree_rounds import Step, descend
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
+from ..remembered import by_values
+from ..transport import SetLaw, TransportPlan, candidate_set_law, optimal_plan
+from ..tree_rounds import Step, descend
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def optimal_transport(replacement: bool) -> Verifier:

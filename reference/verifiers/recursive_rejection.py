@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, flip, residual, total_variation
-from reference.pmf import uniform
-from reference.tree_rounds import Step, descend
-from reference.types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+from ..coupling import accept_probability, flip, residual, total_variation
+from ..pmf import uniform
+from ..tree_rounds import Step, descend
+from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

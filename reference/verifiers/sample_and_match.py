@@ -8,7 +8,7 @@ give d the probability 2 p(d) - p(d)^2.
 
 from __future__ import annotations
 
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def sample_and_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -5,9 +5,9 @@ Lossless for all p and q, and the best a single drafted token per position allow
 
 from __future__ import annotations
 
-from reference.coupling import accept_probability, excess_law, flip
-from reference.pmf import one_hot
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+from ..coupling import accept_probability, excess_law, flip
+from ..pmf import one_hot
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def speculative_sampling(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

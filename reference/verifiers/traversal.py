@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.coupling import accept_probability, flip, positive_part
-from reference.trees import child_pmf, children, path_tokens
-from reference.types import Draft, Draws, LanguageModel, Tokens, Verified
+from ..coupling import accept_probability, flip, positive_part
+from ..trees import child_pmf, children, path_tokens
+from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def traversal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

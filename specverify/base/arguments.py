@@ -8,7 +8,15 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from reference.arguments import argument_error, check_integer, check_number, is_integer, is_number, range_of, shown
+from specverify.reference.arguments import (
+    argument_error,
+    check_integer,
+    check_number,
+    is_integer,
+    is_number,
+    range_of,
+    shown,
+)
 
 __all__ = [
     "argument_error",

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.checks._explain import readable
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
 from specverify.laws.call_law import Behind, CallLaw
@@ -28,6 +27,7 @@ from specverify.laws.rounding import (
     of_lookup,
     spacing,
 )
+from specverify.reference import Tokens
 
 NOISE = 1e-12
 """Probability by which float64 itself may be off in a sum over a vocabulary."""

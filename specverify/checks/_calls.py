@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from reference import Draft, Draws, State, Task, Tokens, chain
-from reference.models import draft_model
-from reference.trees import path_tokens
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import described
 from specverify.checks._trees import drawn, is_tree, node_named
@@ -20,6 +17,9 @@ from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.paths import Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
+from specverify.reference import Draft, Draws, State, Task, Tokens, chain
+from specverify.reference.models import draft_model
+from specverify.reference.trees import path_tokens
 from specverify.subjects.calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import InScenario, Intercepted, Subject

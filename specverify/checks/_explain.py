@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from reference import Draws, LanguageModel, Pmf, Site, Task, Tokens
 from specverify.base.verdict import Counterexample
 from specverify.checks._trees import trees_of_run
 from specverify.laws.draws import AMONG, BELOW, Decision, Replayed
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import heaviest_paths, outcomes_of
+from specverify.reference import Draws, LanguageModel, Pmf, Site, Task, Tokens
 from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario
 

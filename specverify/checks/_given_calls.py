@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Tokens
 from specverify.checks._call_verdicts import compared
 from specverify.checks._explain import readable
 from specverify.intercept.boundary import Boundary
@@ -17,6 +16,7 @@ from specverify.laws.call_paths import Ending, call_paths
 from specverify.laws.call_rule import Rows
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.laws.rounding import UNDERFLOW
+from specverify.reference import Draws, Tokens
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import GivenCall, OpenedCall, emitted_by
 

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from reference import Draws, Pmf
 from specverify.base.limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
@@ -21,6 +20,7 @@ from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, 
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
+from specverify.reference import Draws, Pmf
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 IN_FLOAT64 = "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from reference import Draws, Tokens
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Case, Conditions
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import Rounding
+from specverify.reference import Draws, Tokens
 from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
 
 MOST_RUNS = 4000

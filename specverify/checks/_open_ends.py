@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference import Decoder, Draws, State, Tokens
 from specverify.laws.paths import Undecided
+from specverify.reference import Decoder, Draws, State, Tokens
 from specverify.subjects.emitted import ends_left_open
 
 

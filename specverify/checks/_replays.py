@@ -11,13 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
-from reference import Draws, Sampled
 from specverify.intercept.block import gifts_kept
 from specverify.intercept.moved import moved
 from specverify.intercept.probe import Found, probed
 from specverify.intercept.streams import Noted, states_noted
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
+from specverify.reference import Draws, Sampled
 
 REPLAYS_OF_A_PATH = 4
 MISS = 1e-3

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from reference import Decoder, State, Tokens
 from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32
+from specverify.reference import Decoder, State, Tokens
 from specverify.subjects.subject import InScenario
 
 MOST_STATES = 5

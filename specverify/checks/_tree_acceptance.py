@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference import Decoder, State, Task
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._rounds import first_rounds
 from specverify.checks.check import slack
 from specverify.laws.paths import paths
+from specverify.reference import Decoder, State, Task
 from specverify.subjects.subject import InScenario
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from reference import Decoder, Draft, Tokens, chain
-from reference.trees import children
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed
+from specverify.reference import Decoder, Draft, Tokens, chain
+from specverify.reference.trees import children
 
 
 def is_tree(draft: Draft) -> bool:

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Pmf, Sampled, Site
 from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.unknowns.valued import uniforms_made, values_of
 from specverify.laws.draws import Decision, Narrated
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import FLOAT32, collected
+from specverify.reference import Draws, Pmf, Sampled, Site
 
 SHOWN = 6
 ALIGNMENTS = 64

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reference import Claim, Draft, Tokens, accept_probability, one_hot
 from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
@@ -21,6 +20,7 @@ from specverify.checks._tree_acceptance import examine_tree
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
+from specverify.reference import Claim, Draft, Tokens, accept_probability, one_hot
 from specverify.subjects.subject import InScenario
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from reference import Claim, Tokens
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import (
     Observable,
@@ -25,6 +24,7 @@ from specverify.checks._observed import (
 from specverify.checks.check import Check, Conditions
 from specverify.laws.near_ties import greedy_parting
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
+from specverify.reference import Claim, Tokens
 from specverify.subjects.subject import committed_before, drafts_of
 
 DraftContext = tuple[tuple[int, ...], Tokens]

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.checks.check import Check, Conditions
 from specverify.laws.rounding import FLOAT32
+from specverify.reference import Tokens
 from specverify.subjects.subject import Forward, committed_before
 
 COARSEST = FLOAT32

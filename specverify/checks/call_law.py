@@ -6,11 +6,11 @@ may have another law; so what is outside of rounding refutes only a program that
 
 from __future__ import annotations
 
-from reference import Claim
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._call_verdicts import Finding, compared, wrong_anyway
 from specverify.checks._given_calls import described, follows_the_rule, law_of
 from specverify.checks.check import Check, Conditions, cases_of
+from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall, Subject
 
 ELSEWHERE = (

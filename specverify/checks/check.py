@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-from reference import Claim, Draws
 from specverify.base.limits import MOST_PROGRAMS
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
@@ -18,6 +17,7 @@ from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
 from specverify.laws.scenarios import Scenario
+from specverify.reference import Claim, Draws
 from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject
 
 Here = TypeVar("Here", bound=Situation)

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
-from reference import chain as chain_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable, shown_pmf
 from specverify.checks._observed import Observable, Seen, needs_told, refuted, seen_in, watched_cases
@@ -26,6 +24,8 @@ from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
 from specverify.laws.paths import paths
 from specverify.laws.rounding import allowed, holds_within, worst
+from specverify.reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
+from specverify.reference import chain as chain_of
 from specverify.subjects.subject import EngineProgram, InScenario, Subject, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]

@@ -13,13 +13,13 @@ from functools import partial
 
 import numpy as np
 
-from reference import LanguageModel
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._laws import compare_laws, enumerated
 from specverify.checks.check import Check, Conditions, cases_of
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.laws.law import Law
 from specverify.laws.rounding import FLOAT32, of_decision
+from specverify.reference import LanguageModel
 from specverify.subjects.proposed import Proposed, reports
 from specverify.subjects.subject import EngineProgram
 

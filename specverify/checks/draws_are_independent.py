@@ -19,7 +19,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from reference import Claim, Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
@@ -32,6 +31,7 @@ from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
+from specverify.reference import Claim, Draws
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 SHAPES = {"generic", "point_draft"}

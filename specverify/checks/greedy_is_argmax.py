@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Claim, greedy_law
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import compare, of_decoder
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, needs_variants
+from specverify.reference import Claim, greedy_law
 from specverify.subjects.subject import InScenario
 
 

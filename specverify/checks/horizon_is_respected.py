@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Task, Tokens
 from specverify.base.verdict import Evidence
 from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
+from specverify.reference import Task, Tokens
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:

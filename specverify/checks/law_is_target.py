@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from reference import Claim
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import LawBearing, compare, law_bearing
 from specverify.checks.check import Case, Check, Conditions, needs_variants
+from specverify.reference import Claim
 from specverify.subjects.subject import InScenario, Subject
 
 

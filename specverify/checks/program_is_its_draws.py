@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any
 from zlib import crc32
 
-from reference import Draws
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described
 from specverify.checks._given_calls import small_calls
@@ -37,6 +36,7 @@ from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
+from specverify.reference import Draws
 from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, emitted_by
 
 PATHS = 40

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from reference import Claim
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._explain import described, readable
 from specverify.checks._laws import Probabilities, compare, of_engine
@@ -22,6 +21,7 @@ from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
+from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 MOST_PATHS = 700

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.laws.near_ties import greedy_parting
+from specverify.reference import Claim, Tokens
 from specverify.statistics import FitVerdict, agreement
 from specverify.subjects.subject import SampledPair, Subject
 

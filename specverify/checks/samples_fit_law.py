@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from reference import Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.reference import Tokens
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.subject import SampledSetting, Subject
 

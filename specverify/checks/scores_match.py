@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.verdict import Evidence
 from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.checks.check import Check
+from specverify.reference import Tokens
 from specverify.subjects.subject import Watch
 
 ROUNDING = 2.0**-20

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reference import Tokens
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks._laws import enumerated
 from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions, cases_of
+from specverify.reference import Tokens
 from specverify.subjects.subject import EngineProgram, Subject
 
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
-from reference import Claim, Task, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._calls import (
     ORDINARY,
@@ -33,6 +32,7 @@ from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
 from specverify.laws.near_ties import greedy_parting
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
+from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import EngineProgram, GivenCall, Subject, UnusableSubject
 

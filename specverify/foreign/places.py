@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import FrameType, TracebackType
 
-import reference
+from specverify import reference
 from specverify.intercept.caller import file_of, standard_library
 from specverify.intercept.caller import is_ours_or_answered as is_library
 from specverify.subjects.calls import given_when_raised
@@ -21,7 +21,7 @@ FileLine = tuple[str, int]
 GIVEN = ", given "
 """Stands before the arguments of the call that raised."""
 
-_OWN = (Path(__file__).parents[1], Path(reference.__file__).parent)
+_OWN = (Path(__file__).parents[1], Path(reference.__file__).parent, Path(reference.__file__).resolve().parent)
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Pmf, Site
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
@@ -26,6 +25,7 @@ from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.reference import Draws, Pmf, Site
 
 _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""

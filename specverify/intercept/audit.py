@@ -36,8 +36,8 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from reference import Site
 from specverify.intercept.caller import caller
+from specverify.reference import Site
 
 ROUNDING = 1e-6
 """Thresholds as near as this are the same one, computed twice in float32."""

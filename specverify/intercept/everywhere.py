@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reference import Draws, Pmf, Site
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
 from specverify.intercept.block import Block, open_block
@@ -21,6 +20,7 @@ from specverify.intercept.unknowns.lazy_buffers import arrays_answer
 from specverify.intercept.unknowns.standard_library import math_answers
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.reference import Draws, Pmf, Site
 
 _WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references", "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",

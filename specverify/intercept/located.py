@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reference import Draws
 from specverify.intercept.block import current, tried
 from specverify.intercept.caller import file_of, is_ours_or_answered, standard_library
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.reference import Draws
 
 _PLACE = re.compile(r"\w\.\w+:\d+")
 

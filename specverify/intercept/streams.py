@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from reference import Site
 from specverify.intercept.audit import Draw, Origin
 from specverify.intercept.block import NeedsValue
+from specverify.reference import Site
 
 Noted = list[tuple[Site, Hashable]]
 """Where a draw was made and the state it was made from; None where another run may find its generator there as well."""

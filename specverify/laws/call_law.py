@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.laws.call_paths import MOST_PATHS, CallPath, Ending, Program, again, call_paths, likely
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.rounding import Rounding, worst
+from specverify.reference import Tokens
 
 FOLLOWED_WHOLE = 128
 """Of a pmf with so many tokens or fewer every outcome is followed."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Pmf, Site, Tokens, as_pmf, check_pmf
 from specverify.laws.draws import NotAFunctionOfItsDraws, Question
 from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew, saw
+from specverify.reference import Draws, Pmf, Site, Tokens, as_pmf, check_pmf
 
 FEW = 32
 """With so many outcomes or fewer each is followed."""

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.laws.rounding import FLOAT16, FLOAT32, UNDERFLOW
+from specverify.reference import Tokens
 
 
 class PmfRow(NamedTuple):

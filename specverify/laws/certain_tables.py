@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from reference import LanguageModel, Pmf, Tokens
 from specverify.laws.tables import rational_pmf
+from specverify.reference import LanguageModel, Pmf, Tokens
 
 CERTAIN = "certain"
 """One-hot rows; in one text of four p and q want different tokens."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens
+from specverify.reference import LanguageModel, Pmf, Tokens
 
 LONGEST = 5
 """Letters of the longest context that is counted."""

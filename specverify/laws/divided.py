@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reference import Decoder, Draws, Pmf, Site, State, Tokens
 from specverify.laws.draws import Question
 from specverify.laws.paths import outcomes_of
+from specverify.reference import Decoder, Draws, Pmf, Site, State, Tokens
 
 Outcome = TypeVar("Outcome")
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
-from reference.pmf import is_plainly_pmf
+from specverify.reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf, inverse_cdf
+from specverify.reference.pmf import is_plainly_pmf
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject

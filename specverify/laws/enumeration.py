@@ -15,12 +15,12 @@ from functools import reduce
 from operator import sub
 from typing import Any, NamedTuple
 
-from reference import Decoder, Draws, State, Tokens
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.law import Coverage, Law
 from specverify.laws.paths import PROBES, Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
+from specverify.reference import Decoder, Draws, State, Tokens
 
 DEFAULT_RUNS = 200_000
 

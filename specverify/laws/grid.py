@@ -23,7 +23,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from reference import (
+from specverify.base.arguments import argument_error, check_callable, check_integer, check_number, check_seed
+from specverify.base.arrays import host_array
+from specverify.laws.law import Law
+from specverify.laws.paths import paths
+from specverify.reference import (
     Draft,
     Draws,
     LanguageModel,
@@ -33,11 +37,7 @@ from reference import (
     Verifier,
     chain,
 )
-from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.base.arguments import argument_error, check_callable, check_integer, check_number, check_seed
-from specverify.base.arrays import host_array
-from specverify.laws.law import Law
-from specverify.laws.paths import paths
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 DEFAULT_ROWS = 2**22
 MARGIN = 2.0**-18

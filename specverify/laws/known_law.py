@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.arguments import argument_error, check_number, is_token, shown
+from specverify.reference import Tokens
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

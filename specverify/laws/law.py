@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
-from reference import Task, Tokens
 from specverify.laws.rounding import FLOAT32, Rounding, allowed, of_enumeration, worst
+from specverify.reference import Task, Tokens
 
 
 class Coverage(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from reference import Tokens
+from specverify.reference import Tokens
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

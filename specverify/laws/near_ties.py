@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
-from reference.arguments import shown
+from specverify.reference import Tokens
+from specverify.reference.arguments import shown
 
 NO_TOKEN = -1
 """Stands for the token of a text that has ended."""

@@ -14,10 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 from specverify.base.arguments import check_callable, check_integer, check_seed
 from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws, Question, support
 from specverify.laws.rounding import FLOAT64, NEGLIGIBLE, Rounding, collected, drew
+from specverify.reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 
 Outcome = TypeVar("Outcome")
 

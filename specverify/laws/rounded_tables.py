@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import LanguageModel, Tokens
+from specverify.reference import LanguageModel, Tokens
 
 RowPair = tuple[Any, Any]
 

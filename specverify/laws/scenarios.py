@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import LanguageModel, Task, Tokens
 from specverify.laws.certain_tables import certain_pair, is_certain
 from specverify.laws.rounded_tables import ROUNDED, rounded_pair
 from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
+from specverify.reference import LanguageModel, Task, Tokens
 
 
 class Scenario(NamedTuple):

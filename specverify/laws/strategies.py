@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Task, Tokens
 from specverify.base.arguments import check_choice, check_integer
 from specverify.laws.tables import Weights
+from specverify.reference import LanguageModel, Pmf, Task, Tokens
 
 try:
     from hypothesis import strategies as st

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, one_hot, softmax
-from reference import top_k as keep_top_k
+from specverify.reference import LanguageModel, Pmf, Tokens, one_hot, softmax
+from specverify.reference import top_k as keep_top_k
 
 Weights = tuple[int, ...]
 

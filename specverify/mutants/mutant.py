@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from reference import (
+from specverify.reference import (
     ALGORITHMS,
     Algorithm,
     Decoder,
@@ -22,7 +22,7 @@ from reference import (
     chain,
     from_parts,
 )
-from reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import Claim, Tokens
-from reference.tree_layouts import path_candidates, path_indices
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import drawn, owed
+from specverify.reference import Claim, Tokens
+from specverify.reference.tree_layouts import path_candidates, path_indices
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject

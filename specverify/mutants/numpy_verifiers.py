@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, LanguageModel, Task, Tokens, warped
 from specverify.laws.enumeration import whole_run
 from specverify.mutants.mutant import Mutant
+from specverify.reference import Draws, LanguageModel, Task, Tokens, warped
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject

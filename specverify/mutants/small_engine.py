@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Draws, LanguageModel, Tokens
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import decided, drawn
+from specverify.reference import Claim, Draws, LanguageModel, Tokens
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import Forward, Observed, Subject, Watched
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from reference import Decoder, Draft, Draws, Pmf, Task, Tokens, Verifier
-from reference.drafters.tree import Pick, tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import SiblingRule, descend, tree_decoder
-from reference.trees import path_tokens, regular_tree
-from reference.verifiers.recursive_rejection import recursive_rejection
+from specverify.reference import Decoder, Draft, Draws, Pmf, Task, Tokens, Verifier
+from specverify.reference.drafters.tree import Pick, tree_drafter, without_replacement
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import SiblingRule, descend, tree_decoder
+from specverify.reference.trees import path_tokens, regular_tree
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 PAIR = ({"branching": (2,)},)
 """Enough for most bugs of a tree: two candidates for one position."""

@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import reference
 import specverify
+from specverify import reference
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
 from specverify.proof.tables import Model

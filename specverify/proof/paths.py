@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from reference import Pmf, Site, Tokens, check_pmf
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient, unknown
 from specverify.proof.solver import ANY, Condition, Feasibility
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, Real
 from specverify.proof.tables import UnknownTables
+from specverify.reference import Pmf, Site, Tokens, check_pmf
 
 Outcome = TypeVar("Outcome")
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from reference import Draws, Tokens
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
 from specverify.proof.paths import NotAPmf, PathDraws, guarded_paths
@@ -21,6 +20,7 @@ from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import ConditionalWeight, decide_sign
 from specverify.proof.symbolic import NeedsNumber, sign
 from specverify.proof.tables import DRAFT, TARGET, Model, UnknownTables, UnknownWorld, World, any_model, model_at
+from specverify.reference import Draws, Tokens
 
 WORLDS = 3
 """Known worlds in which whatever was proved at a place is enumerated all the same."""

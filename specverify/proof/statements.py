@@ -10,15 +10,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
-from reference import Draws, Tokens, accept_probability, argmax, one_hot, residual
-from reference.laws import greedy_law
-from reference.models import draft_model
-from reference.types import Task
 from specverify.laws.enumeration import whole_run
 from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import NONZERO
 from specverify.proof.symbolic import NEGATIVE
 from specverify.proof.tables import World
+from specverify.reference import Draws, Tokens, accept_probability, argmax, one_hot, residual
+from specverify.reference.laws import greedy_law
+from specverify.reference.models import draft_model
+from specverify.reference.types import Task
 
 
 class RoundStart(NamedTuple):

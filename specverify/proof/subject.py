@@ -6,7 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from reference import (
+from specverify.base.arguments import nearest
+from specverify.mutants import mutants
+from specverify.proof.tables import World
+from specverify.reference import (
     ALGORITHMS,
     Decoder,
     Draft,
@@ -21,9 +24,6 @@ from reference import (
     assembled,
     chain,
 )
-from specverify.base.arguments import nearest
-from specverify.mutants import mutants
-from specverify.proof.tables import World
 from specverify.subjects.subject import Subject, Variant
 
 OWN, ANY_LENGTH, DROPPING = "", "any length rule in place of its own", "any rule that takes back its last token"

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Task, Tokens
 from specverify.proof.polynomial import ONE, Polynomial, unknown
 from specverify.proof.solver import Condition
 from specverify.proof.symbolic import POSITIVE, ZERO, Oracle, Real
+from specverify.reference import LanguageModel, Pmf, Task, Tokens
 
 TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 

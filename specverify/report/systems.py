@@ -10,11 +10,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference import ALGORITHMS, Algorithm, Claim, LanguageModel, Task, Tokens, as_pmf
-from reference.limits import greedy_target
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import Law, is_rational, target_law, total_variation
 from specverify.laws.paths import paths
+from specverify.reference import ALGORITHMS, Algorithm, Claim, LanguageModel, Task, Tokens, as_pmf
+from specverify.reference.limits import greedy_target
 from specverify.subjects.algorithm import SAMPLED_SIZE
 
 P = as_pmf([Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)])

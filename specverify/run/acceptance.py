@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.law import (
     LawPlan,
@@ -25,6 +24,7 @@ from specverify.checks.samplers.law import (
     plan_law,
 )
 from specverify.laws.known_law import known_law
+from specverify.reference import Claim
 from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.confidence_sequences import rate_sequence
 from specverify.subjects.subject import UnusableSubject

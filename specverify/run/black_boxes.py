@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from reference import Tokens
 from specverify.base.arguments import is_token, shown
 from specverify.foreign.lines import Ask, Limits, answering
 from specverify.laws.known_law import OTHERS
 from specverify.laws.near_ties import NO_TOKEN, Logits
+from specverify.reference import Tokens
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 

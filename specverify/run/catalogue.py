@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import PurePath
 
-from reference import ALGORITHMS
 from specverify.engines import Engine, Reproducer, engine_subjects, found_engines, tables
 from specverify.mutants import mutants
+from specverify.reference import ALGORITHMS
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import Subject, UnusableSubject

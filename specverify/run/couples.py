@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from reference import Tokens
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import (
     CellOf,
@@ -16,6 +15,7 @@ from specverify.checks.samplers.independence import (
     independence_status,
     independence_verdict,
 )
+from specverify.reference import Tokens
 
 Batch = tuple[Sequence[Tokens], Sequence[Tokens]]
 """The answers of two calls with different seeds, equally many."""

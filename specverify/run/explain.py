@@ -9,13 +9,13 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
 
-from reference import ALGORITHMS
 from specverify.base.arguments import nearest
 from specverify.checks import CHECKS, FILES, Check
 from specverify.checks.caches import checks_of_cache
 from specverify.checks.drafters import checks_of_drafter
 from specverify.engines import engine_subjects, tables
 from specverify.mutants import CATEGORIES, mutants
+from specverify.reference import ALGORITHMS
 from specverify.report.systems import claim, evidence
 from specverify.subjects.cache import CacheUnderTest
 

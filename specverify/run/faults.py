@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from reference import Tokens
 from specverify.base.verdict import Examination
 from specverify.checks import Conditions
 from specverify.checks._laws import enumerated
@@ -17,6 +16,7 @@ from specverify.checks.cache_equals_prefill import misfed
 from specverify.checks.inputs_unchanged import undocumented
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
+from specverify.reference import Tokens
 from specverify.subjects.fault import FEWEST_CALLS, Drafted, Fault, NoScript, calls_to_see
 from specverify.subjects.subject import EngineProgram
 

@@ -38,7 +38,7 @@ def _files_with(name: str, files: Iterable[Path]) -> int:
 
 
 def _algorithms() -> Rows:
-    from reference import ALGORITHMS  # noqa: PLC0415 - see above
+    from specverify.reference import ALGORITHMS  # noqa: PLC0415 - see above
     from specverify.report.systems import evidence  # noqa: PLC0415 - as above
 
     return [

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.arguments import check_count, check_probability, check_rounding, check_seed
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
@@ -29,6 +28,7 @@ from specverify.checks.samplers.reference import (
     reference_verdict,
 )
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
+from specverify.reference import Tokens
 from specverify.run.acceptance import acceptance_of, together
 from specverify.run.couples import Batch, Watch, watch
 from specverify.run.course import Course, going_on, with_course

@@ -12,11 +12,11 @@ from functools import partial
 from itertools import cycle
 from typing import NamedTuple
 
-from reference import ALGORITHMS, Algorithm
 from specverify.base.parallel import as_finished
 from specverify.checks.check import Conditions
 from specverify.checks.samples_fit_law import FitRow, fit_rows, tests_of
 from specverify.engines import engine_subjects
+from specverify.reference import ALGORITHMS, Algorithm
 from specverify.run.catalogue import find_subject
 from specverify.statistics import AlarmBudget, divide_alarm
 from specverify.subjects.algorithm import sampled_setting

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from reference import Claim
 from specverify.base.figures import merged_figures
 from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
@@ -26,6 +25,7 @@ from specverify.intercept.moved import look_around
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.reference import Claim
 from specverify.run.cases import CaseTold, chosen_cases, counted_cases, number_of_cases
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
 from specverify.laws.divided import divided_counts
 from specverify.laws.law import target_law
 from specverify.laws.tables import mixed_with, softmax_table, unchangeable
+from specverify.reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
 from specverify.subjects.subject import Cost, Method, SampledSetting, Subject, Variant
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)

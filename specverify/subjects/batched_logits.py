@@ -14,9 +14,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from reference import Claim
 from specverify.base.callables import first_line
 from specverify.laws.deep_scenarios import CROWDED
+from specverify.reference import Claim
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batched_verifier import build, crowded_variant, place_of, together
 from specverify.subjects.batches import BESIDE, Arguments, attempted

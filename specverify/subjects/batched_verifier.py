@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
-from reference.models import draft_model
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
+from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
+from specverify.reference.models import draft_model
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.batches import (
     BESIDE,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draft, Draws, Task, Tokens
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import NEGLIGIBLE
+from specverify.reference import Draft, Draws, Task, Tokens
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.calls import Convert, called

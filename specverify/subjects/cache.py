@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from reference import Tokens, keep_lengths
-from reference.arguments import shown
+from specverify.reference import Tokens, keep_lengths
+from specverify.reference.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 Operation = tuple[str, Any]

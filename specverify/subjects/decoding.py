@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Task, Tokens, repetition_penalty, warped
 from specverify.laws.law import target_law
 from specverify.laws.llama import Llama, next_logits, random_llama
+from specverify.reference import Claim, Task, Tokens, repetition_penalty, warped
 from specverify.subjects.subject import SampledPair, SampledSetting, Subject, UnusableSubject
 
 TARGET_SEED: Final = 1

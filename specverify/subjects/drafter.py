@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from reference import Draws, Tokens
-from reference.arguments import shown
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.reference import Draws, Tokens
+from specverify.reference.arguments import shown
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.proposed import Asked, Proposed, numbers_of
 from specverify.subjects.seeded import seeded

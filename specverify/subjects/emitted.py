@@ -18,11 +18,11 @@ from contextvars import ContextVar
 from numbers import Real
 from typing import Any, NamedTuple
 
-from reference import Draws, Tokens, check_pmf
-from reference.arguments import shown
 from specverify.intercept.unknowns.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
+from specverify.reference import Draws, Tokens, check_pmf
+from specverify.reference.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 NOT_TOKENS = {

@@ -16,8 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from reference import Claim, Draws, Tokens
-from reference.arguments import shown
 from specverify.base.callables import first_line, told_apart
 from specverify.intercept.aside import aside
 from specverify.intercept.everywhere import answered_everywhere
@@ -26,6 +24,8 @@ from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
+from specverify.reference import Claim, Draws, Tokens
+from specverify.reference.arguments import shown
 from specverify.subjects.emitted import check_type, in_order, number_of
 from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded

@@ -31,13 +31,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
-from reference.rounds import commit, initial_state
 from specverify.base.arguments import check_callable, check_takes, nearest
 from specverify.base.callables import first_line, told_apart
 from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, WRITTEN_OUT, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
+from specverify.reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
+from specverify.reference.rounds import commit, initial_state
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject

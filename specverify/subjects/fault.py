@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from reference import Tokens
+from specverify.reference import Tokens
 
 FEWEST_CALLS, MOST_CALLS = 200, 20_000
 STANDARD_ERRORS = 6.0

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Claim, Draws, Tokens
 from specverify.base.arguments import argument_error
 from specverify.base.callables import first_line, told_apart
 from specverify.intercept.boundary import Boundary
@@ -19,6 +18,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.call_paths import Ending
 from specverify.laws.rounding import FLOAT32, spacing
+from specverify.reference import Claim, Draws, Tokens
 from specverify.subjects.arrays import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once

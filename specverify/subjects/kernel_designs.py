@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Tokens
 from specverify.laws.grid import drafted, grid_tables
+from specverify.reference import Tokens
 from specverify.subjects.kernel_calls import Batch
 from specverify.subjects.kernel_rounds import ids_of
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation

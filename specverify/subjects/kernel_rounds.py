@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Site, Tokens, Verified, chain
-from reference.verifiers.block_verification import block_verification
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.base.arrays import host_array
 from specverify.laws.draws import Tape
 from specverify.laws.grid import Cell, cells_between, chain_breakpoints, drafted, rows_of
+from specverify.reference import Draws, Site, Tokens, Verified, chain
+from specverify.reference.verifiers.block_verification import block_verification
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
 from specverify.subjects.kernel_tables import KERNEL_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of

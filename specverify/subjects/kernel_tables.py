@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens
 from specverify.laws.grid import grid_tables
+from specverify.reference import LanguageModel, Pmf, Tokens
 from specverify.subjects.kernel import Kernel
 
 PROMPT = (0,)

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
-from reference.models import draft_model
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
+from specverify.reference.models import draft_model
 from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of

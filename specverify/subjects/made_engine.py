@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.base.limits import MOST_PROGRAMS
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
@@ -30,6 +29,7 @@ from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.scenarios import Scenario, handed_task
+from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.observer import Observer
 from specverify.subjects.requests import (

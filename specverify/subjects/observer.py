@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import LanguageModel, Tokens
 from specverify.base.arguments import argument_error, check_callable
 from specverify.intercept.unknowns.deferred import known
 from specverify.laws.rounding import FLOAT64, spacing
+from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Forward, UnusableSubject
 
 ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]

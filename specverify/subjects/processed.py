@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from reference import LanguageModel, Pmf, Tokens
+from specverify.reference import LanguageModel, Pmf, Tokens
 
 
 class Processed(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import LanguageModel, Tokens
+from specverify.reference import LanguageModel, Tokens
 
 
 class Proposed(NamedTuple):

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from reference import Tokens
-from reference.warpers import check_min_p, check_temperature, check_top_k, check_top_p
 from specverify.base.arguments import argument_error
 from specverify.laws.call_rule import PmfRow, Rows
 from specverify.laws.rounding import spacing
+from specverify.reference import Tokens
+from specverify.reference.warpers import check_min_p, check_temperature, check_top_k, check_top_p
 from specverify.subjects.processed_rows import processed_row
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 2e-2}

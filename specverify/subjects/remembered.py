@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided, paths
 from specverify.laws.rounding import Rounding, worst
+from specverify.reference import Draws
 from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import Context
 

@@ -19,12 +19,12 @@ from contextlib import suppress
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from reference import Tokens
-from reference.arguments import shown
 from specverify.intercept.streams import begin_request
 from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
+from specverify.reference import Tokens
+from specverify.reference.arguments import shown
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.subject import UnusableSubject
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from reference import Tokens
 from specverify.base.arguments import is_token, shown
+from specverify.reference import Tokens
 from specverify.subjects.subject import UnusableSubject
 
 MOST_ACCEPTED: Final = 100_000

@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.laws.call_paths import Ending
 from specverify.laws.call_rule import Rows
 from specverify.laws.near_ties import Logits
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
+from specverify.reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task, Tokens
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from reference import Tokens
 from specverify.intercept.unknowns.deferred import known
+from specverify.reference import Tokens
 from specverify.subjects.emitted import accepted_row, emitted_row, ends_left_open, type_and_shape
 from specverify.subjects.subject import UnusableSubject
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from reference import Decoder, Draft, Draws, Task, Tokens
-from reference.drafters.tree import tree_drafter
-from reference.kv_cache import tree_depths
-from reference.models import draft_model
-from reference.trees import children, leaves
-from reference.types import never
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.reference import Decoder, Draft, Draws, Task, Tokens
+from specverify.reference.drafters.tree import tree_drafter
+from specverify.reference.kv_cache import tree_depths
+from specverify.reference.models import draft_model
+from specverify.reference.trees import children, leaves
+from specverify.reference.types import never
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batched_verifier import of_rows
 from specverify.subjects.calls import Convert

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
-from reference import Tokens
-from reference.kv_cache import tree_depths
 from specverify.base.arguments import argument_error, check_choice, check_flag
 from specverify.base.callables import told_apart
+from specverify.reference import Tokens
+from specverify.reference.kv_cache import tree_depths
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.keys import keyed
 from specverify.subjects.subject import Subject

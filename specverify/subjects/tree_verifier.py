@@ -34,18 +34,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
-from reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
-from reference.kv_cache import tree_depths
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import children, path_tokens
-from reference.verifiers.candidate_set import candidate_set
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import DEEP_TREE, ONE_ROW_SCENARIOS, TREE_SCENARIOS, WIDE, WIDE_TREE
 from specverify.laws.scenarios import SCENARIOS, Scenario
+from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
+from specverify.reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
+from specverify.reference.kv_cache import tree_depths
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.trees import children, path_tokens
+from specverify.reference.verifiers.candidate_set import candidate_set
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, Given, called
 from specverify.subjects.deep import Cases, where_it_runs

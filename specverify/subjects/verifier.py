@@ -22,7 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from reference import (
+from specverify.base.callables import first_line
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.law import target_law
+from specverify.laws.paths import Undecided
+from specverify.reference import (
     Claim,
     Decoder,
     Draft,
@@ -38,12 +42,8 @@ from reference import (
     generate,
     model_drafter,
 )
-from reference.models import draft_model
-from reference.rounds import initial_state
-from specverify.base.callables import first_line
-from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.law import target_law
-from specverify.laws.paths import Undecided
+from specverify.reference.models import draft_model
+from specverify.reference.rounds import initial_state
 from specverify.subjects.algorithm import float_task
 from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
 from specverify.subjects.calls import Convert, called

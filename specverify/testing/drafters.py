@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from reference import LanguageModel, Tokens
 from specverify.base.arguments import argument_error, check_callable, is_token
 from specverify.checks import Conditions
 from specverify.checks.drafters import checks_of_drafter
+from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.drafter import drafter_subject
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, checked_gammas, checks_plan, name_of

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Unpack
 
-from reference import Claim, Tokens
 from specverify.base.arguments import (
     argument_error,
     check_callable,
@@ -17,6 +16,7 @@ from specverify.base.arguments import (
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
+from specverify.reference import Claim, Tokens
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import SCENARIOS, EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from reference import Algorithm
 from specverify.base.arguments import argument_error
 from specverify.base.verdict import Status, Verdict
+from specverify.reference import Algorithm
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.judged import (
     SpeculationRefuted,

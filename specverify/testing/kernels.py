@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Unpack
 
-from reference import Claim
 from specverify.base.arguments import (
     argument_error,
     check_integer,
@@ -13,6 +12,7 @@ from specverify.base.arguments import (
 )
 from specverify.checks import Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
+from specverify.reference import Claim
 from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.libraries import imported_beside, named_functions, names_library

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hints
 
-from reference import Claim
 from specverify.base.arguments import (
     argument_error,
     check_callable,
@@ -22,6 +21,7 @@ from specverify.base.arguments import (
 from specverify.base.limits import SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
+from specverify.reference import Claim
 from specverify.run.cases import QUICK_CASES
 from specverify.run.verify import Checklist, not_applicable, verify_subject
 from specverify.subjects.subject import Subject

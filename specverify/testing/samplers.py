@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
 
-from reference import Tokens
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
+from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
 from specverify.subjects.sampler import Sampler

@@ -10,13 +10,13 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from reference import Algorithm, Claim
 from specverify.base.arguments import (
     argument_error,
     check_callable,
     check_choice,
 )
 from specverify.foreign.guard import guarded
+from specverify.reference import Algorithm, Claim
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.given_calls import calls_subject

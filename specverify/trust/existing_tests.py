@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import softmax
+from specverify.reference import softmax
 from specverify.statistics.e_processes import Array
 from specverify.trust.calibrate import Calibration, calibrate
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
@@ -21,6 +20,7 @@ from specverify.laws.divided import divided_counts
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.scenarios import Scenario
 from specverify.laws.tables import SHAPES
+from specverify.reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.run.verify import Checklist, verify_subject
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task

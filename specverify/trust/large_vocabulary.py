@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reference import Tokens, softmax
 from specverify.base.verdict import Status
+from specverify.reference import Tokens, softmax
 from specverify.run.samplers import SamplingPlan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
 from specverify.trust.peer_rounds import Rounds

@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from reference import Decoder, Draws, Sampled, Tokens
 from specverify.intercept.block import NeedsValue
 from specverify.intercept.everywhere import Unanswered, answered_everywhere
 from specverify.laws.divided import divided_runs
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
+from specverify.reference import Decoder, Draws, Sampled, Tokens
 
 Blocks = Mapping[Tokens, int]
 """What rounds emitted, with how often."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Decoder, Sampled, Task, softmax
+from specverify.reference import Decoder, Sampled, Task, softmax
 from specverify.subjects.subject import Subject
 from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, PROMPT, Blocks, Rounds, rounds_of
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Task, Tokens, generate
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
@@ -21,6 +20,7 @@ from specverify.laws.law import Law
 from specverify.laws.tables import as_float64
 from specverify.mutants import Mutant
 from specverify.mutants.mutant import TextAsked
+from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Task, Tokens, generate
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
 from specverify.trust.vector_draws import Forced, NotAsked

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference import Pmf, Site, inverse_cdf
+from specverify.reference import Pmf, Site, inverse_cdf
 
 
 class NotAsked(Exception):  # noqa: N818 - reads as what it says

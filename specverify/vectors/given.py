@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference import Draws, Pmf, Site, inverse_cdf
+from specverify.reference import Draws, Pmf, Site, inverse_cdf
 
 UNASKED = Fraction(0)
 """The uniform of a decision that is certain: it does not matter."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from reference import Tokens
-from reference.arguments import shown
 from specverify.base.arguments import is_number
 from specverify.laws.rounding import FLOAT32, FLOAT64, Rounding, allowed
+from specverify.reference import Tokens
+from specverify.reference.arguments import shown
 from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Result, Vector
 
 RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")

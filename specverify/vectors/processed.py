@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from reference import LanguageModel, Pmf, Tokens, as_pmf, min_p, point_on_argmax, top_k, top_p
+from specverify.reference import LanguageModel, Pmf, Tokens, as_pmf, min_p, point_on_argmax, top_k, top_p
 from specverify.vectors.vector import text
 
 Parameters = Mapping[str, Any]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from reference.arguments import shown
 from specverify.base.arguments import nearest
+from specverify.reference.arguments import shown
 from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT, Answer, Vector
 
 EXPECTED = (

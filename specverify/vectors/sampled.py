@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from reference import Tokens
+from specverify.reference import Tokens
 from specverify.vectors.judging import rows_by_tokens
 from specverify.vectors.vector import Judged, Outcome
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import LanguageModel, Pmf, Tokens, as_pmf
 from specverify.laws.tables import SHAPES, Weights, rational_pmf
+from specverify.reference import LanguageModel, Pmf, Tokens, as_pmf
 from specverify.vectors.vector import texts
 
 Rows = Sequence[Sequence[str]]

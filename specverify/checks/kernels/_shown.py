@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from reference import Claim, Tokens
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions
+from specverify.reference import Claim, Tokens
 from specverify.subjects.kernel_rounds import Rounds, in_ids
 from specverify.subjects.subject import KernelSetting, Subject
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Task, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, Cell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, target_law, total_variation
 from specverify.laws.paths import paths
+from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.kernel_rounds import Rounds, by_rule, decided, in_ids, launched, verified
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim, Task, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels._shown import kernel_check
 from specverify.laws.grid import drafted, grid_tables
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
+from specverify.reference import Claim, Task, Tokens
 from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_designs import Design, design_of, drafts_of, sampled_situation

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Claim
 from specverify.base.arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels._shown import kernel_check
+from specverify.reference import Claim
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, called, given_batch
 from specverify.subjects.kernel_rounds import ENTRIES, Rounds, given_random

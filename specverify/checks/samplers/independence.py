@@ -18,8 +18,8 @@ from zlib import crc32
 
 import numpy as np
 
-from reference import Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.reference import Tokens
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, tv_sequence
 from specverify.statistics.e_processes import Array
 from specverify.statistics.unknown_laws import NO_COUPLES_YET, dependence_gains, evidence

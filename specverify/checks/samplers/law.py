@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
 from specverify.laws.known_law import KnownLaw
+from specverify.reference import Claim, Tokens
 from specverify.statistics.coarsening import EVERY_OUTCOME, Coarsening, bounding, coarsenings
 from specverify.statistics.confidence_sequences import Interval, tv_sequence
 from specverify.statistics.e_processes import Array, anytime_detectable_tv, log_e_value, log_mean

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference import Claim, Tokens
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
+from specverify.reference import Claim, Tokens
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, Interval, rate_sequence, tv_sequence
 from specverify.statistics.e_processes import Array, log_mean
 from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample_gains

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reference.types import Tokens
 from specverify.engines.huggingface.install import INSTALL
+from specverify.reference.types import Tokens
 
 try:
     import torch

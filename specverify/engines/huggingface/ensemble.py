@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from reference import Task, Tokens, point_on_argmax, residual
-from reference.laws import chain_law
 from specverify.engines.huggingface.generation import GenerateCall, call_of, drafts_as
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
 from specverify.engines.huggingface.sampled import next_token_pmfs
+from specverify.reference import Task, Tokens, point_on_argmax, residual
+from specverify.reference.laws import chain_law
 
 WEIGHT = 0.7
 

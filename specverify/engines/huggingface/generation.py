@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from reference.types import Tokens
 from specverify.engines.huggingface.install import INSTALL
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
 from specverify.intercept.torch.memo import Passes
+from specverify.reference.types import Tokens
 
 try:
     import torch

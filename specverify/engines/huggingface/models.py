@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reference.types import Tokens
 from specverify.engines.huggingface import architectures
 from specverify.engines.huggingface.architectures import build_model
+from specverify.reference.types import Tokens
 
 __all__ = [
     "ASSISTANT_SEED",

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 
-from reference import Draws, Tokens
 from specverify.engines.huggingface.generation import (
     Build,
     GenerateCall,
@@ -27,6 +26,7 @@ from specverify.engines.huggingface.watch import watched_call
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import complete_law
+from specverify.reference import Draws, Tokens
 from specverify.subjects.subject import EngineProgram, SettingRefused
 
 PROGRAMS: tuple[EngineSetting, ...] = tuple(

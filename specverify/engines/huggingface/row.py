@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from reference import Tokens
 from specverify.engines.huggingface.generation import Build
 from specverify.engines.huggingface.models import EngineSetting
+from specverify.reference import Tokens
 from specverify.subjects.subject import EVERYTHING
 
 OBJECTS = frozenset({"changed"})

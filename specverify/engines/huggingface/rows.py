@@ -10,7 +10,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from reference import Claim
 from specverify.engines.huggingface import situations, special
 from specverify.engines.huggingface.ensemble import ensemble_engine, ensemble_law
 from specverify.engines.huggingface.generation import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
@@ -23,6 +22,7 @@ from specverify.engines.huggingface.rows_of_options import ARGUMENTS, OPTIONS
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import watched_call
+from specverify.reference import Claim
 from specverify.subjects.subject import EVERYTHING, EngineProgram, Subject
 
 SAMPLING: dict[str, dict[str, Any]] = {

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from reference import Claim, Pmf, Task, Tokens
-from reference.warpers import softmax
 from specverify.engines.huggingface import situations
 from specverify.engines.huggingface import situations_of_arguments as more
 from specverify.engines.huggingface import stated_options as stated
@@ -28,6 +26,8 @@ from specverify.engines.huggingface.row import BASE, OBJECTS
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.stated_options import Step
 from specverify.laws.law import target_law
+from specverify.reference import Claim, Pmf, Task, Tokens
+from specverify.reference.warpers import softmax
 from specverify.subjects.subject import EngineProgram, Subject
 
 HOT = 1.5

@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from reference.rounds import AcceptanceStatistics, commit
-from reference.types import Tokens
 from specverify.engines.huggingface.generation import (
     Build,
     GenerateCall,
@@ -35,6 +33,8 @@ from specverify.engines.huggingface.generation import (
 )
 from specverify.engines.huggingface.install import INSTALL
 from specverify.engines.huggingface.models import SETTINGS, EngineSetting, build_model, build_target, check_setting
+from specverify.reference.rounds import AcceptanceStatistics, commit
+from specverify.reference.types import Tokens
 from specverify.subjects.subject import Forward, committed_before, drafts_of
 
 try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from reference import Tokens
 from specverify.engines.huggingface.generation import GenerateCall
 from specverify.engines.huggingface.models import EngineSetting
+from specverify.reference import Tokens
 from specverify.subjects.subject import EngineProgram
 
 HOT = 3.0

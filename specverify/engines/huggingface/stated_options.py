@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import Pmf, Tokens, repetition_penalty
-from reference.warpers import Logits, min_p, softmax, top_k, top_p
+from specverify.reference import Pmf, Tokens, repetition_penalty
+from specverify.reference.warpers import Logits, min_p, softmax, top_k, top_p
 
 Step = Callable[[Logits, Tokens, int], Logits]
 """``step(logits, text, new)`` -> logits."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 
-from reference import AcceptanceStatistics, Claim, Tokens
 from specverify.engines.huggingface.generation import Build, assisted_engine, prompt_lookup_engine
 from specverify.engines.huggingface.models import SETTINGS, EngineSetting
 from specverify.engines.huggingface.programs import assisted_programs, engine_program, prompt_lookup_programs
@@ -19,6 +18,7 @@ from specverify.engines.huggingface.sampled import (
     prompt_lookup_counts,
 )
 from specverify.laws.divided import program_counts
+from specverify.reference import AcceptanceStatistics, Claim, Tokens
 from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject
 
 DETECT = 0.2

@@ -20,9 +20,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from reference.types import LanguageModel, Tokens
 from specverify.engines.huggingface.install import INSTALL
 from specverify.laws.tables import SHAPES, table_pair
+from specverify.reference.types import LanguageModel, Tokens
 
 try:
     import torch

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from reference import Task, Tokens
 from specverify.engines.llama.adapter import MINIMUM, constant, lookup, nothing, texts, unlikely, wandering
 from specverify.laws.law import target_law
+from specverify.reference import Task, Tokens
 from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf
 
 WAYS = {

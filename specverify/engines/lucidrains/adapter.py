@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import Tokens, top_k
-from reference.warpers import softmax
+from specverify.reference import Tokens, top_k
+from specverify.reference.warpers import softmax
 from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, Decoding, Texts
 
 try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from reference import Task, Tokens
 from specverify.engines.lucidrains.adapter import draft, next_pmf, plain, texts
 from specverify.laws.law import target_law
+from specverify.reference import Task, Tokens
 from specverify.subjects.decoding import Decoding, Row
 
 NARROW = Decoding(top_k=2)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from reference import Tokens
+from specverify.reference import Tokens
 from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, Decoding, Texts, seeds_of, tiny_llama
 
 try:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import Task, Tokens, min_p, softmax, top_k, top_p
 from specverify.engines.mlx.adapter import draft, plain, texts
 from specverify.laws.law import target_law
 from specverify.laws.llama import next_logits
+from specverify.reference import Task, Tokens, min_p, softmax, top_k, top_p
 from specverify.subjects.decoding import TARGET_SEED, Decoding, Row, decoding_law, tiny_llama
 
 COARSE = 0.2

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reference import Tokens
+from specverify.reference import Tokens
 from specverify.subjects.decoding import Decoding, Texts, seeds_of
 
 try:

@@ -11,9 +11,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from reference import Task, Tokens
 from specverify.engines.onnxruntime.adapter import APPENDED, Way, appended, draft, ngram, plain, rewound, text, texts
 from specverify.laws.law import target_law
+from specverify.reference import Task, Tokens
 from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf, without_ends
 
 MINIMUM = 7

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import Tokens
+from specverify.reference import Tokens
 from specverify.subjects.decoding import Decoding, Texts, seeds_of
 
 try:

@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from reference import Draws, Site
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.continuous import Continuous, whole_number
@@ -23,6 +22,7 @@ from specverify.intercept.unknowns.given import given
 from specverify.intercept.unknowns.steps import plus, times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws import rounding
+from specverify.reference import Draws, Site
 
 FEW = 11
 """So many bits of a uniform, or less, are so few numbers that a law shows it."""

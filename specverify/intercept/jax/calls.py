@@ -17,13 +17,13 @@ from typing import Any
 
 from jax._src import core, sharding_impls
 
-from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.jax import evaluation
 from specverify.intercept.jax.keys import JaxDraws
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.reference import Draws
 
 
 @contextmanager

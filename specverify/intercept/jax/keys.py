@@ -18,7 +18,6 @@ import jax
 import numpy as np
 from numpy import empty  # by name: inside a block NumPy has another
 
-from reference import Draws, Site
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.boundary import Boundary, boundary_of
@@ -26,6 +25,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits, Source
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.reference import Draws, Site
 
 MOST = 100_000
 """Numbers of one call; each is an object."""

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws
 from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Boundary
@@ -30,6 +29,7 @@ from specverify.intercept.numpy.laws import LAWS
 from specverify.intercept.unknowns.finite import seed_name
 from specverify.intercept.unknowns.lazy_numbers import settled
 from specverify.intercept.unknowns.uniform import refusal
+from specverify.reference import Draws
 
 LIBRARY = "numpy"
 OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it

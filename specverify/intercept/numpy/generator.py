@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Site
 from specverify.intercept.answers import Answers, Call
 from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
@@ -24,6 +23,7 @@ from specverify.intercept.unknowns.many import uniforms
 from specverify.intercept.unknowns.many_arrays import as_array
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY, large
+from specverify.reference import Site
 
 REAL: dict[type, dict[str, Any]] = {
     kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Site
 from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import give, in_housekeeping
 from specverify.intercept.boundary import Boundary
@@ -33,6 +32,7 @@ from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, heads, one_by
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import large
+from specverify.reference import Draws, Site
 
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]

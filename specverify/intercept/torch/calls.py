@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from reference import Draws
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.caller import NOWHERE, caller
 from specverify.intercept.native_types import once, replaced
@@ -37,6 +36,7 @@ from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Wide, at_large_now
 from specverify.laws import rounding
+from specverify.reference import Draws
 
 _ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")}
 """What a tensor tells without its numbers."""

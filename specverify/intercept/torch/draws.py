@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy import empty  # by name: inside a block NumPy has another
 
-from reference import Draws, Site
 from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
@@ -26,6 +25,7 @@ from specverify.intercept.unknowns.steps import times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, continuous_in_16_bits, large
 from specverify.laws import rounding
+from specverify.reference import Draws, Site
 
 FEW = 11
 """So many bits of a uniform, or less, are so few numbers that a law shows it."""

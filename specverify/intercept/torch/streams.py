@@ -23,13 +23,13 @@ from typing import Any
 
 import torch
 
-from reference import Site
 from specverify.intercept import generator_states
 from specverify.intercept.block import current
 from specverify.intercept.native_types import methods_replaced, once, own_methods
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.lazy_numbers import LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.reference import Site
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy import empty  # by name: inside a block NumPy has another
 
-from reference import Draws, Site
 from specverify.intercept.audit import Draw
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.uniform import NeedsValue, look
+from specverify.reference import Draws, Site
 
 __all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
            "is_open", "known", "single"]  # fmt: skip

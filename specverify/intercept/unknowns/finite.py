@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Site
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.laws import rounding
+from specverify.reference import Draws, Site
 
 MOST_OUTCOMES = 10_000
 FOLLOWED_AT_ONCE = 64

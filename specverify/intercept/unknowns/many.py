@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference import Draws, Site
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.many_steps import NotTogether, Steps, chained, grows, of
 from specverify.intercept.unknowns.steps import MonotoneStep, pushed
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
+from specverify.reference import Draws, Site
 
 _FIRST = count()
 

@@ -11,12 +11,12 @@ from functools import lru_cache
 from math import copysign  # by name: inside a block ``math`` has others
 from typing import Any
 
-from reference import Sampled
 from specverify.intercept.block import tried
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.steps import MonotoneStep
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.reference import Sampled
 
 FRESH = Uniform(Sampled(0), ("any",))
 """A number of which nothing is known, and nothing is ever asked."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy import array  # by name: inside a block NumPy has another
 
-from reference import Draws, Site
 from specverify.intercept import audit
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.block import NeedsValue
@@ -25,6 +24,7 @@ from specverify.intercept.unknowns.together import Together
 from specverify.intercept.unknowns.valued import note
 from specverify.laws import rounding
 from specverify.laws.draws import AMONG, BELOW, TOGETHER
+from specverify.reference import Draws, Site
 
 __all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
 

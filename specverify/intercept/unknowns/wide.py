@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Site
 from specverify.intercept.audit import Draw
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.uniform import look
 from specverify.laws import rounding
 from specverify.laws.call_paths import FEW
+from specverify.reference import Draws, Site
 
 MANY = 256
 """More random numbers than this are kept in arrays."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import argmax
-from reference.pmf import point_on_argmax
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import argmax
+from specverify.reference.pmf import point_on_argmax
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 MUTANT = planted(
     "speculative-sampling",

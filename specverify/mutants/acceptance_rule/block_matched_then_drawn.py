@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
 """A draft d so comes out with probability p(d) (2 - p(d))."""

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, flip, residual
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    flip,
+    residual,
+)
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

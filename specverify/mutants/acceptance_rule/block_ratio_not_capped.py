@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, excess_law, flip
-from reference.coupling import positive_part
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, excess_law, flip
+from specverify.reference.coupling import positive_part
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

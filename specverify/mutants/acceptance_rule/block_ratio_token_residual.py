@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, flip, residual
-from reference.coupling import positive_part
-from reference.verifiers.block_verification import capped_ratios
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, flip, residual
+from specverify.reference.coupling import positive_part
+from specverify.reference.verifiers.block_verification import capped_ratios
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

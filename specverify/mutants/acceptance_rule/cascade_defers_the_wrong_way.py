@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference import Decoder, Task
-from reference.algorithms.speculative_cascade import cascade
-from reference.models import draft_model
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Decoder, Task
+from specverify.reference.algorithms.speculative_cascade import cascade
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:

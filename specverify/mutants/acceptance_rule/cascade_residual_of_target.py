@@ -5,9 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, flip, residual
-from reference.algorithms.token_cascade import cascade
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    flip,
+    residual,
+)
+from specverify.reference.algorithms.token_cascade import cascade
 
 
 def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:

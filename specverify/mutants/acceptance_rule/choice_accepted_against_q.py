@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Task, Tokens, accept_probability, flip, residual
-from reference.algorithms.canonical_selection import selection
-from reference.drafters.tree import independent, tree_drafter
-from reference.models import draft_model
-from reference.tree_rounds import Step, tree_decoder
-from reference.trees import regular_tree
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, by_siblings
+from specverify.reference import Decoder, Draws, Pmf, Task, Tokens, accept_probability, flip, residual
+from specverify.reference.algorithms.canonical_selection import selection
+from specverify.reference.drafters.tree import independent, tree_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import Step, tree_decoder
+from specverify.reference.trees import regular_tree
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Pmf, Task, Tokens
-from reference.coupling import positive_part
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Decoder, Pmf, Task, Tokens
+from specverify.reference.coupling import positive_part
+from specverify.reference.models import draft_model
+from specverify.reference.parameters import parameter
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import residual
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import residual
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 MUTANT = planted(
     "speculative-sampling",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Parts, Task, confidence, from_parts, model_drafter
-from reference.models import draft_model
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import dropping_last, planted
+from specverify.reference import Parts, Task, confidence, from_parts, model_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, chain
-from reference.verifiers.greedy_match import greedy_match
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, chain
+from specverify.reference.verifiers.greedy_match import greedy_match
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

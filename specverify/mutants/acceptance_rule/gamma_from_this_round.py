@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, chain
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, chain
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import (
+from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import (
     Decoder,
     Draft,
     Draws,
@@ -16,9 +17,8 @@ from reference import (
     accept_probability,
     residual,
 )
-from reference.algorithms.judge_decoding import Pairs
-from reference.verifiers.accept_or_replace import accept_or_replace
-from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference.algorithms.judge_decoding import Pairs
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference import Decoder, Task, excess_law
-from reference.algorithms.lenience import lenient_probability
-from reference.parameters import parameter
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Decoder, Task, excess_law
+from specverify.reference.algorithms.lenience import lenient_probability
+from specverify.reference.parameters import parameter
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 MUTANT = planted(
     "accept-if-likelier",

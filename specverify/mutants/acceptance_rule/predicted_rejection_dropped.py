@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Parts, Task, from_parts
-from reference.algorithms import specdec_pp
 from specverify.mutants.mutant import dropping_last, planted
+from specverify.reference import Parts, Task, from_parts
+from specverify.reference.algorithms import specdec_pp
 
 
 @from_parts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.algorithms.hierarchical import backward
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference.algorithms.hierarchical import backward
 
 MUTANT = planted(
     "hierarchical-released",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference.verifiers.sample_and_match import sample_and_match
 
 MUTANT = planted(
     "nasd-released",

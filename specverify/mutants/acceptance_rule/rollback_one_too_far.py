@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draft, Draws, LanguageModel, Parts, Task, Tokens, Verified, argmax, constant, from_parts
-from reference.algorithms.bild import confident_drafter, rolls_back
-from reference.models import draft_model
 from specverify.mutants.mutant import planted
+from specverify.reference import (
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Task,
+    Tokens,
+    Verified,
+    argmax,
+    constant,
+    from_parts,
+)
+from specverify.reference.algorithms.bild import confident_drafter, rolls_back
+from specverify.reference.models import draft_model
 
 
 @from_parts

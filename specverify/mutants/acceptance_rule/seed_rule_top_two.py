@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, top_tokens
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, top_tokens
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reference import (
+from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import (
     Decoder,
     Draft,
     Draws,
@@ -16,7 +17,6 @@ from reference import (
     flip,
     residual,
 )
-from specverify.mutants.mutant import SHORT, planted, with_verifier
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

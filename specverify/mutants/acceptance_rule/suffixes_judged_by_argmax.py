@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 from specverify.mutants.mutant import planted, with_parts
+from specverify.reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 MUTANT = planted(
     "suffix-decoding",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Parts, Task, from_parts
-from reference.algorithms import fly
-from reference.algorithms.fly import loosely
 from specverify.mutants.mutant import planted
+from specverify.reference import Parts, Task, from_parts
+from specverify.reference.algorithms import fly
+from specverify.reference.algorithms.fly import loosely
 
 
 @from_parts

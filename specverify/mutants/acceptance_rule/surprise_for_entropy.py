@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from reference import Parts, Task, from_parts
-from reference.algorithms import svip
 from specverify.mutants.mutant import dropping_last, planted
+from specverify.reference import Parts, Task, from_parts
+from specverify.reference.algorithms import svip
 
 
 @from_parts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from reference import Decoder, Task
 from specverify.mutants.mutant import correct, planted
+from specverify.reference import Decoder, Task
 
 
 def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task
-from reference.algorithms.typical_sampling_released import typical_part
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Decoder, Task
+from specverify.reference.algorithms.typical_sampling_released import typical_part
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from reference import Decoder, Pmf, Task, point_on_argmax
-from reference.algorithms.typical_acceptance import typical_threshold
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Decoder, Pmf, Task, point_on_argmax
+from specverify.reference.algorithms.typical_acceptance import typical_threshold
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draft, Task
-from reference.algorithms.swift import RELEASED, Widths, layer_drafter
-from reference.drafters.self_draft import partial_model
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draft, Task
+from specverify.reference.algorithms.swift import RELEASED, Widths, layer_drafter
+from specverify.reference.drafters.self_draft import partial_model
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 
 def build(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
-from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import Control, correct
+from specverify.reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
+from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.subjects.algorithm import algorithm_subject
 
 

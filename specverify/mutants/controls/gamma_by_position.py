@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Parts, Plan, Task, constant, from_parts, model_drafter
-from reference.models import draft_model
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, Control, correct
+from specverify.reference import Parts, Plan, Task, constant, from_parts, model_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.algorithm import algorithm_subject
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Claim, one_hot, residual
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, Control, correct, with_verifier
+from specverify.reference import Claim, one_hot, residual
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
 
 ROW = correct("speculative-sampling")._replace(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, chain
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, Control, correct, with_verifier
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, chain
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.algorithm import algorithm_subject
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, argmax, chain
-from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import SHORT, Control, correct, with_verifier
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, argmax, chain
+from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.subjects.algorithm import algorithm_subject
 
 

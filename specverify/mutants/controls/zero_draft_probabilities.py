@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from reference import Draws, Pmf, Tokens, flip
-from reference.drafters.tree import excluding, most_likely
-from reference.tree_rounds import Step
 from specverify.mutants.mutant import Control, correct
 from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
+from specverify.reference import Draws, Pmf, Tokens, flip
+from specverify.reference.drafters.tree import excluding, most_likely
+from specverify.reference.tree_rounds import Step
 from specverify.subjects.algorithm import algorithm_subject
 
 

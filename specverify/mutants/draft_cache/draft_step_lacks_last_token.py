@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_drafting
+from specverify.reference import Tokens
 
 
 def without_last(history: Tokens, drafted: Tokens) -> Tokens:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.drafting import DraftCache, draft_write
 from specverify.mutants.serving.planted import in_drafting
+from specverify.reference import Tokens
 
 
 def with_padding(cache: DraftCache, fed: Tokens) -> DraftCache:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.draft_side.stale import drafting_from
 from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import Tokens
 
 
 def see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:

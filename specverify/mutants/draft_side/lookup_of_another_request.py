@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
-from reference.verifiers.sample_and_match import sample_and_match
 from specverify.mutants.mutant import correct, planted
+from specverify.reference import Parts, Task, constant, from_parts, prompt_lookup_drafter
+from specverify.reference.verifiers.sample_and_match import sample_and_match
 
 BEFORE = (1, 1, 1, 0, 1, 1)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference import Decoder, Draws, LanguageModel, Pmf, Round, State, Task, Tokens
-from reference.models import draft_model
 from specverify.mutants.mutant import correct
+from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Round, State, Task, Tokens
+from specverify.reference.models import draft_model
 
 See = Callable[[Tokens, Tokens, bool], Tokens]
 """``see(tokens, known, first)``: what the drafter is shown of ``tokens``, of which ``known`` were committed before."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.grammar import Matcher
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.request import Grammar
+from specverify.reference import Tokens
 
 
 def by_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.grammar import Matcher, committed
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.request import Grammar
+from specverify.reference import Tokens
 
 
 def but_for_the_first(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:

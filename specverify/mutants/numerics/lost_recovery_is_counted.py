@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Decoder, Draft, Draws, LanguageModel, Round, State, Task, Tokens, Verified, flip, residual
-from reference.trees import child_pmf
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    flip,
+    residual,
+)
+from specverify.reference.trees import child_pmf
 
 EPSILON = Fraction(1, 2**40)
 

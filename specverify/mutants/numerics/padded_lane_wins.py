@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, flip, residual
-from reference.trees import child_pmf
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, flip, residual
+from specverify.reference.trees import child_pmf
 
 EPSILON = Fraction(1, 2**40)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Tokens
 
 
 def twice(prefix: Tokens, row: int) -> Mapping[int, int]:

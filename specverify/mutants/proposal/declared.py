@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference import (
+from specverify.reference import (
     Decoder,
     Draft,
     Draws,
@@ -19,7 +19,7 @@ from reference import (
     constant,
     model_drafter,
 )
-from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def declaring(

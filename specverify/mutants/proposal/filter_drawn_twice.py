@@ -6,7 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from reference import (
+from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import (
     Draft,
     Draws,
     LanguageModel,
@@ -21,10 +22,9 @@ from reference import (
     from_parts,
     model_drafter,
 )
-from reference.drafters.tree import excluding
-from reference.models import draft_model
-from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.mutants.mutant import SHORT, planted
+from specverify.reference.drafters.tree import excluding
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Parts, Task, accept_probability, constant, from_parts, prompt_lookup_drafter
-from reference.drafters.cascade import vertical
-from reference.models import draft_model
-from reference.verifiers.accept_or_replace import accept_or_replace
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted
+from specverify.reference import Parts, Task, accept_probability, constant, from_parts, prompt_lookup_drafter
+from specverify.reference.drafters.cascade import vertical
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 @from_parts

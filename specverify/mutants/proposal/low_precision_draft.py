@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from reference import Decoder, Pmf, Task
-from reference.models import draft_model
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.proposal.declared import declaring
+from specverify.reference import Decoder, Pmf, Task
+from specverify.reference.models import draft_model
 
 STEPS = 256
 """Eight bits of significand, as in bfloat16."""

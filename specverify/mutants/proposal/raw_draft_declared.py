@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, top_k
-from reference.models import draft_model
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.proposal.declared import declaring
+from specverify.reference import Decoder, Task, top_k
+from specverify.reference.models import draft_model
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

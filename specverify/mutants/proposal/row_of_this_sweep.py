@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draws, Round, State, Task
-from reference.algorithms import speculative_jacobi
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draws, Round, State, Task
+from specverify.reference.algorithms import speculative_jacobi
 
 
 def build(task: Task, **options: Any) -> Decoder:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
-from reference.algorithms.greedy_multi_path import selection
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.block_verification import block_verification
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
+from specverify.reference.algorithms.greedy_multi_path import selection
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.block_verification import block_verification
 
 
 def build(task: Task, paths: int = 3, depth: int = 8) -> Decoder:

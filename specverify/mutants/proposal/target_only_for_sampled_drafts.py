@@ -5,9 +5,9 @@ Given d, keeping it with p(d) and else drawing p without d is a draw from p, so 
 
 from __future__ import annotations
 
-from reference import one_hot, residual
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import one_hot, residual
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 MUTANT = planted(
     "speculative-sampling",

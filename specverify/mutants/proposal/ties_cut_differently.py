@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Pmf, Task, Tokens, argmax, one_hot
-from reference.models import draft_model
-from reference.pmf import point_on_argmax
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.proposal.declared import declaring
+from specverify.reference import Decoder, Pmf, Task, Tokens, argmax, one_hot
+from specverify.reference.models import draft_model
+from specverify.reference.pmf import point_on_argmax
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

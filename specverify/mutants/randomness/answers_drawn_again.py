@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from reference import Decoder, Draws, Task, constant, flip
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.edge_cloud.link import Link, Service, in_memory
-from reference.edge_cloud.messages import VerifiedReply, Verify
-from reference.edge_cloud.wire import decode
 from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import Decoder, Draws, Task, constant, flip
+from specverify.reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.reference.edge_cloud.link import Link, Service, in_memory
+from specverify.reference.edge_cloud.messages import VerifiedReply, Verify
+from specverify.reference.edge_cloud.wire import decode
 
 
 def link(draws: Draws, service: Service) -> Link:

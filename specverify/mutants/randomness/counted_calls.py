@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, residual
 from specverify.mutants.mutant import planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, residual
 
 _CALLS = count(1)
 GOLDEN = 0.6180339887498949

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, residual
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, residual
 
 _HIDDEN = np.random.default_rng(7)
 

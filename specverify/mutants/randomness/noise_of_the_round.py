@@ -5,11 +5,11 @@ Each race is drawn given the one before it, so two neighbours have the joint law
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Site, Task, constant
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
-from reference.verifiers.gumbel_coupling import draft_given_target
 from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import Decoder, Draws, Pmf, Site, Task, constant
+from specverify.reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
+from specverify.reference.verifiers.gumbel_coupling import draft_given_target
 
 
 class _OneRace:

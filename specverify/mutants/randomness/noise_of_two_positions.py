@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draws, Pmf, Round, Site, State, Task
-from reference.verifiers.gumbel_coupling import draft_given_target
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Draws, Pmf, Round, Site, State, Task
+from specverify.reference.verifiers.gumbel_coupling import draft_given_target
 
 
 class _Paired:

@@ -6,10 +6,10 @@ see ``verifiers.gumbel_coupling``.
 
 from __future__ import annotations
 
-from reference import accept_probability, residual
-from reference.verifiers.accept_or_replace import accept_or_replace
-from reference.verifiers.gumbel_coupling import draft_given_target
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import accept_probability, residual
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.gumbel_coupling import draft_given_target
 
 MUTANT = planted(
     "speculative-sampling",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Tokens
 
 
 def first_match(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Draws
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Draws
 
 
 def own(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:

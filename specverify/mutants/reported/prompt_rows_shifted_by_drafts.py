@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.reporting import of_prompt
 from specverify.mutants.serving.request import ExactPmf
+from specverify.reference import Tokens
 
 
 def shifted(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:

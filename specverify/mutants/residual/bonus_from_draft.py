@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
-from reference.models import draft_model
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

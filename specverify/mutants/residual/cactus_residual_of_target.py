@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Parts, Task, from_parts, residual
-from reference.algorithms import cactus
-from reference.algorithms.cactus import kept_probability
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted
+from specverify.reference import Parts, Task, from_parts, residual
+from specverify.reference.algorithms import cactus
+from specverify.reference.algorithms.cactus import kept_probability
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 @from_parts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Parts, Task, from_parts, residual
-from reference.algorithms import fuzzy_speculative_decoding
-from reference.coupling import total_variation
-from reference.models import draft_model
-from reference.parameters import parameter
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted
+from specverify.reference import Parts, Task, from_parts, residual
+from specverify.reference.algorithms import fuzzy_speculative_decoding
+from specverify.reference.coupling import total_variation
+from specverify.reference.models import draft_model
+from specverify.reference.parameters import parameter
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 @from_parts

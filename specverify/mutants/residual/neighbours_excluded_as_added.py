@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Parts, Task, from_parts, one_hot
-from reference.algorithms import lantern_released
-from reference.algorithms.lantern_released import nearest, together
-from reference.pmf import uniform
-from reference.types import Pmf
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import planted
+from specverify.reference import Parts, Task, from_parts, one_hot
+from specverify.reference.algorithms import lantern_released
+from specverify.reference.algorithms.lantern_released import nearest, together
+from specverify.reference.pmf import uniform
+from specverify.reference.types import Pmf
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def without(p: Pmf, token: int, neighbours: int) -> Pmf:

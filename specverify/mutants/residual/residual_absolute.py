@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Pmf
 from specverify.mutants.mutant import SHORT, planted, replacing_from
+from specverify.reference import Pmf
 
 
 def distance(p: Pmf, q: Pmf) -> Pmf:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import residual
 from specverify.mutants.mutant import SHORT, planted, replacing_from
+from specverify.reference import residual
 
 MUTANT = planted(
     "speculative-sampling",

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from reference import Pmf
 from specverify.mutants.mutant import SHORT, planted, replacing_from
+from specverify.reference import Pmf
 
 FLOOR = Fraction(1, 2**23)
 

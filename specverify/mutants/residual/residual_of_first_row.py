@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, flip, residual
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified, accept_probability, flip, residual
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

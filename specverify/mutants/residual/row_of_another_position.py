@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reference import Decoder, Draws, Task, constant
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from reference.edge_cloud.link import Link, Service, in_memory
-from reference.edge_cloud.messages import Supply
-from reference.edge_cloud.modes import as_row
-from reference.edge_cloud.wire import decode, encode
-from reference.models import draft_model
 from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import Decoder, Draws, Task, constant
+from specverify.reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.reference.edge_cloud.link import Link, Service, in_memory
+from specverify.reference.edge_cloud.messages import Supply
+from specverify.reference.edge_cloud.modes import as_row
+from specverify.reference.edge_cloud.wire import decode, encode
+from specverify.reference.models import draft_model
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

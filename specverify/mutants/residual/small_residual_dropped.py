@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Pmf, overlap, residual
 from specverify.mutants.mutant import SHORT, planted, replacing_from
+from specverify.reference import Pmf, overlap, residual
 
 TOLERANCE = Fraction(1, 10**6)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Task, one_hot, residual
-from reference.algorithms import reward_guided
-from reference.models import draft_model
-from reference.rounds import check_unfinished, commit
-from reference.types import Draws, Round, State
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Task, one_hot, residual
+from specverify.reference.algorithms import reward_guided
+from specverify.reference.models import draft_model
+from specverify.reference.rounds import check_unfinished, commit
+from specverify.reference.types import Draws, Round, State
 
 
 def build(task: Task, rewarded: Any = ()) -> Decoder:

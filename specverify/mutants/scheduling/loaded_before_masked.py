@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.request import Aborted
 from specverify.mutants.serving.verification import usable
+from specverify.reference import Tokens
 
 
 def touching(drafts: Tokens) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from reference import Draws, LanguageModel, Tokens
 from specverify.mutants.serving.decode import outcome
 from specverify.mutants.serving.model import models_of
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Grammar, Parameters
 from specverify.mutants.serving.setup import LETTERS, Setup
+from specverify.reference import Draws, LanguageModel, Tokens
 
 
 def text_asked(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reference import Tokens
 from specverify.mutants.serving.model import Entry
 from specverify.mutants.serving.request import Aborted
+from specverify.reference import Tokens
 
 CacheMemory = tuple[Entry | None, ...]
 

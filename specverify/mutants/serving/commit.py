@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reference import Draws, Tokens
 from specverify.mutants.serving.cache import pages_for
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import mask_of, processed
@@ -13,6 +12,7 @@ from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import EngineState, Kept, Passed, Report, Running, Work
 from specverify.mutants.serving.stopping import left
 from specverify.mutants.serving.verification import PLACEHOLDER, choose, flip, ratio, residual
+from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):

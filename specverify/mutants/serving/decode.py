@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draws, Tokens
 from specverify.mutants.serving.engine import SeenPasses, finished, started_engine, step
 from specverify.mutants.serving.model import Entry, Models
 from specverify.mutants.serving.parts import EngineParts
@@ -17,6 +16,7 @@ from specverify.mutants.serving.request import Aborted, ExactPmf, Request
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Running
 from specverify.mutants.serving.verification import choose
+from specverify.reference import Draws, Tokens
 from specverify.subjects.subject import Forward, Observed
 
 FAILED: Tokens = (-1,)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reference import Tokens
 from specverify.mutants.serving.model import DRAFT, Entry
 from specverify.mutants.serving.request import ZERO, ExactPmf
+from specverify.reference import Tokens
 
 
 class DraftCache(NamedTuple):

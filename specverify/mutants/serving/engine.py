@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reference import Draws, Tokens
 from specverify.mutants.serving.cache import CacheMemory, fragmented, grown, pages_for, read, slots, written
 from specverify.mutants.serving.commit import settled
 from specverify.mutants.serving.drafting import DraftCache
@@ -17,6 +16,7 @@ from specverify.mutants.serving.scheduler import starts
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import NO_STATE, EngineState, Kept, Passed, Running, Work
 from specverify.mutants.serving.stopping import left
+from specverify.reference import Draws, Tokens
 
 MOST_STEPS = 40
 _NOTHING: ExactPmf = (ONE,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reference import Tokens
 from specverify.mutants.serving.request import Aborted, ExactPmf, Grammar
+from specverify.reference import Tokens
 
 DEAD = -2
 """The state after a token that the grammar forbids: such a draft is never accepted."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from reference import LanguageModel, Tokens
 from specverify.laws.tables import table_pair
 from specverify.mutants.serving.request import ExactPmf
+from specverify.reference import LanguageModel, Tokens
 
 TARGET, DRAFT = 0, 1
 OTHER_WRITER = 1000

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference import Draws, Tokens
 from specverify.mutants.serving import (
     cache,
     drafting,
@@ -22,6 +21,7 @@ from specverify.mutants.serving import (
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher
 from specverify.mutants.serving.request import ExactPmf, Parameters, Request
+from specverify.reference import Draws, Tokens
 
 Spread = tuple[tuple[int, ...], tuple[int, ...]]
 

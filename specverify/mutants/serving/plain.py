@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from reference import Tokens
 from specverify.mutants.serving.model import Entry, Models
 from specverify.mutants.serving.request import ExactPmf, Grammar, Request
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.stopping import text_of
+from specverify.reference import Tokens
 
 
 def plain_law(setup: Setup, models: Models) -> dict[Any, Fraction]:

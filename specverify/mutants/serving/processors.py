@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
-from reference import Tokens
 from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, Parameters, argmax, normalised, one_hot
+from specverify.reference import Tokens
 
 
 def row_prefix(history: Tokens, drafts: Tokens, row: int) -> Tokens:

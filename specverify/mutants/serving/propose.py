@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reference import Draws, Tokens
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher, mask
 from specverify.mutants.serving.model import Models
@@ -12,6 +11,7 @@ from specverify.mutants.serving.request import ExactPmf, Parameters, Request, ar
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import Running
 from specverify.mutants.serving.verification import choose
+from specverify.reference import Draws, Tokens
 
 Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from reference import Draws, Pmf, Site, Tokens
+from specverify.reference import Draws, Pmf, Site, Tokens
 
 
 class Broadcast:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from reference import Tokens
 from specverify.mutants.serving.request import ONE, ExactPmf
 from specverify.mutants.serving.stopping import Pieces, text_of
+from specverify.reference import Tokens
 
 Top = tuple[tuple[int, Fraction], ...]
 

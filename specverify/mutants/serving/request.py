@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from reference import Tokens
+from specverify.reference import Tokens
 
 ExactPmf: TypeAlias = tuple[Fraction, ...]
 """A pmf ``[vocabulary]``, exact."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reference import Tokens
 from specverify.mutants.serving.request import Parameters
+from specverify.reference import Tokens
 
 
 def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reference import Tokens
 from specverify.mutants.serving.stopping import Pieces
+from specverify.reference import Tokens
 
 LETTERS: Pieces = (b"a", b"b", b"c", b"d", b"e")
 HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")

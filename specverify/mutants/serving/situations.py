@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from reference import Tokens
 from specverify.mutants.serving.request import Grammar, Parameters
 from specverify.mutants.serving.setup import HALVES, Setup
+from specverify.reference import Tokens
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 BALANCED = Grammar(((0, 0, 1), (0, 1, 0), (1, 2, 2), (1, 1, 0), (2, 0, -1), (2, 1, 2)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from reference import Tokens
 from specverify.mutants.serving.cache import CacheMemory
 from specverify.mutants.serving.drafting import DraftCache
 from specverify.mutants.serving.grammar import Matcher
 from specverify.mutants.serving.reporting import Top
 from specverify.mutants.serving.request import ExactPmf, Request
+from specverify.reference import Tokens
 
 NO_STATE: tuple[Tokens, Tokens] = ((), ())
 

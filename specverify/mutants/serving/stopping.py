@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reference import Tokens
 from specverify.mutants.serving.request import Request
+from specverify.reference import Tokens
 
 Pieces = tuple[bytes, ...]
 """The bytes of every token. A character of several bytes may be split over tokens."""

@@ -8,13 +8,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from reference import Claim, Draws, Pmf, Site, Tokens
 from specverify.mutants.serving.decode import observed, outcome, plainly_observed
 from specverify.mutants.serving.model import table_sides
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.plain import plain_law
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.variant import decoder_variant
+from specverify.reference import Claim, Draws, Pmf, Site, Tokens
 from specverify.subjects.subject import EngineProgram, Subject, Watched
 
 LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Round, State, Task, Tokens, argmax, chain
 from specverify.mutants.serving.cache import fragmented, grown, pages_for, read, slots, written
 from specverify.mutants.serving.drafting import DraftCache, draft_write, lookup
 from specverify.mutants.serving.engine import started_engine, step
@@ -16,6 +15,7 @@ from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Parameters
 from specverify.mutants.serving.setup import Setup
 from specverify.mutants.serving.state import EngineState, Kept
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Pmf, Round, State, Task, Tokens, argmax, chain
 from specverify.subjects.processed import Processed, bare
 from specverify.subjects.subject import Variant
 

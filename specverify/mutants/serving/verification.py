@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Draws, Site, Tokens
 from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, argmax, normalised
+from specverify.reference import Draws, Site, Tokens
 
 PLACEHOLDER = -1
 """Stands for a draft that is not there: rows of a batch are padded with it to one length."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.cache import checkpoint
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Tokens
 
 
 def clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.drafting import lookup
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.scheduler import chunk
+from specverify.reference import Tokens
 
 
 def with_draft(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:

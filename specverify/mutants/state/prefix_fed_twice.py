@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Round, State, Task, Tokens
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Draws, Pmf, Round, State, Task, Tokens
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

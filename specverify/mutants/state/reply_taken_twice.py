@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Decoder, Draws, Round, State, Task, commit, flip
-from reference.edge_cloud.decoder import BothSides
-from reference.edge_cloud.edge import EdgeState
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Draws, Round, State, Task, commit, flip
+from specverify.reference.edge_cloud.decoder import BothSides
+from specverify.reference.edge_cloud.edge import EdgeState
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Tokens
 
 
 def carried(before: Tokens, rejected: int) -> Tokens:

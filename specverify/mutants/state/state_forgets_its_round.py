@@ -6,8 +6,8 @@ looking states have different futures; merging them would compute a wrong law.
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task, argmax, commit
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Draws, Round, State, Task, argmax, commit
 
 
 class _Forgotten:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, Tokens
-from reference.types import State
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Task, Tokens
+from specverify.reference.types import State
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

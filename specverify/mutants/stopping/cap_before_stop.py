@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.stopping import cut
+from specverify.reference import Tokens
 
 
 def capped_first(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Round, Tokens
 from specverify.mutants.mutant import SHORT, planted
 from specverify.mutants.stopping.own_stop import stopping_at
+from specverify.reference import Round, Tokens
 
 
 def in_accepted(eos: Tokens, done: Round) -> int | None:

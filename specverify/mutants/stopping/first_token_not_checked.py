@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task
 from specverify.mutants.mutant import correct, planted
+from specverify.reference import Decoder, Draws, Round, State, Task
 
 
 def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Decoder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task
 from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.reference import Decoder, Draws, Round, State, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:

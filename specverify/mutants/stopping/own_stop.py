@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference import Decoder, Draws, Round, State, Task, Tokens
 from specverify.mutants.mutant import correct
+from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
 
 
 def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., Decoder]:

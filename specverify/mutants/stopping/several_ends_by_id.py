@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
+from specverify.reference import Tokens
 
 
 def by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:

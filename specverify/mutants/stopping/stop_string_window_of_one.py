@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.stopping import Pieces, text_of
+from specverify.reference import Tokens
 
 
 def at_first(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:

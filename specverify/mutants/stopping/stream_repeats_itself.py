@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.stopping import Pieces, text_of
+from specverify.reference import Tokens
 
 
 def from_two_back(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task
-from reference.algorithms.redrafter import beams_drafter
-from reference.algorithms.rest_released import one_draw_a_row
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Task
+from specverify.reference.algorithms.redrafter import beams_drafter
+from specverify.reference.algorithms.rest_released import one_draw_a_row
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
 
 
 def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:

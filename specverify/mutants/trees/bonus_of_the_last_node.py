@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
-from reference.drafters.tree import most_likely
-from reference.trees import leaves, path_tokens
-from reference.verifiers.candidate_set import candidate_set
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, with_tree
+from specverify.reference import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
+from specverify.reference.drafters.tree import most_likely
+from specverify.reference.trees import leaves, path_tokens
+from specverify.reference.verifiers.candidate_set import candidate_set
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reference.kv_cache import tree_depths
 from specverify.mutants.numpy_trees import looked_up, planted_tree, walked
+from specverify.reference.kv_cache import tree_depths
 
 
 def verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Draws, Pmf, Site, Tokens, flip
-from reference.drafters.tree import Child, excluding, most_likely
-from reference.tree_rounds import Step
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
+from specverify.reference import Draws, Pmf, Site, Tokens, flip
+from specverify.reference.drafters.tree import Child, excluding, most_likely
+from specverify.reference.tree_rounds import Step
 
 
 def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:

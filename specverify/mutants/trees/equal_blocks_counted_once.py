@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import leaves, merged, path_tokens
-from reference.verifiers.joint_blocks import joint_blocks
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.trees import leaves, merged, path_tokens
+from specverify.reference.verifiers.joint_blocks import joint_blocks
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

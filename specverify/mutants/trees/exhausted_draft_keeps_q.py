@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draws, Pmf, Site, Task, Tokens
-from reference.drafters.sequoia_tree import sequoia_tree
-from reference.drafters.tree import Child, tree_drafter, without_replacement_then_uniform
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draws, Pmf, Site, Task, Tokens
+from specverify.reference.drafters.sequoia_tree import sequoia_tree
+from specverify.reference.drafters.tree import Child, tree_drafter, without_replacement_then_uniform
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 
 def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Task, Tokens, argmax
-from reference.algorithms.spechub import hub_drafter, through_the_hub
-from reference.models import draft_model
-from reference.tree_rounds import Step, tree_decoder
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import by_siblings
+from specverify.reference import Decoder, Draws, Pmf, Task, Tokens, argmax
+from specverify.reference.algorithms.spechub import hub_drafter, through_the_hub
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import Step, tree_decoder
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

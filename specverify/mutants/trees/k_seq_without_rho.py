@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import (
+from specverify.mutants.mutant import planted
+from specverify.mutants.tree_mutants import by_siblings
+from specverify.reference import (
     Decoder,
     Draws,
     Pmf,
@@ -14,11 +16,9 @@ from reference import (
     flip,
     residual,
 )
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import Step, tree_decoder
-from specverify.mutants.mutant import planted
-from specverify.mutants.tree_mutants import by_siblings
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import Step, tree_decoder
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

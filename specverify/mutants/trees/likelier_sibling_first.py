@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Task, Tokens
-from reference.drafters.sequences import forgetful, sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import Step, tree_decoder
-from reference.verifiers.recursive_rejection import try_in_turn
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import by_siblings
+from specverify.reference import Decoder, Draws, Pmf, Task, Tokens
+from specverify.reference.drafters.sequences import forgetful, sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import Step, tree_decoder
+from specverify.reference.verifiers.recursive_rejection import try_in_turn
 
 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Pmf, Site, Task, Tokens, Verified, chain
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Pmf, Site, Task, Tokens, Verified, chain
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 class _Of:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, texts_of_rows, with_tree
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Draft, Draws, LanguageModel, Tokens, Verified
-from reference.drafters.tree import most_likely
-from reference.trees import leaves, path_tokens
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, with_tree
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified
+from specverify.reference.drafters.tree import most_likely
+from specverify.reference.trees import leaves, path_tokens
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Round, State, Task, commit
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.trees import regular_tree
-from reference.types import never
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.mutants.mutant import correct, planted
+from specverify.reference import Decoder, Draws, Round, State, Task, commit
+from specverify.reference.drafters.tree import tree_drafter, without_replacement
+from specverify.reference.models import draft_model
+from specverify.reference.trees import regular_tree
+from specverify.reference.types import never
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:

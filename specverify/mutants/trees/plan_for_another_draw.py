@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
-from reference.verifiers.optimal_transport import optimal_transport
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Task
+from specverify.reference.drafters.tree import tree_drafter, without_replacement
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.trees import regular_tree
+from specverify.reference.verifiers.optimal_transport import optimal_transport
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, Tokens
-from reference.algorithms.rest_released import one_draw_a_row
-from reference.drafters.recycled import recycling_drafter
-from reference.tree_rounds import tree_decoder
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Task, Tokens
+from specverify.reference.algorithms.rest_released import one_draw_a_row
+from specverify.reference.drafters.recycled import recycling_drafter
+from specverify.reference.tree_rounds import tree_decoder
 
 
 def build(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Task, Tokens
-from reference.drafters.retrieval import retrieval_drafter
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.candidate_set import candidate_set
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Task, Tokens
+from specverify.reference.drafters.retrieval import retrieval_drafter
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Draws, Pmf, Site, Tokens
-from reference.drafters.tree import Child, excluding
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, with_tree
+from specverify.reference import Draws, Pmf, Site, Tokens
+from specverify.reference.drafters.tree import Child, excluding
 
 
 def pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:

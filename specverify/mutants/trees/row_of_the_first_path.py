@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Claim
 from specverify.mutants.numpy_trees import along_paths, greedy, planted_tree
+from specverify.reference import Claim
 
 
 def verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:

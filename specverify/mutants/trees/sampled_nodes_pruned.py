@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reference import Draft, Pmf
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, with_changed_tree
+from specverify.reference import Draft, Pmf
 
 
 def pruned(tree: Draft, _: Pmf) -> Draft:

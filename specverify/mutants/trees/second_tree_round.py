@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draws, Pmf, Round, State, Task, Tokens
 from specverify.mutants.mutant import correct, planted
+from specverify.reference import Decoder, Draws, Pmf, Round, State, Task, Tokens
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:

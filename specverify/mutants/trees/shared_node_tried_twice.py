@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reference.kv_cache import tree_path
-from reference.trees import leaves
 from specverify.mutants.numpy_trees import planted_tree, recursive_rejection, walked
+from specverify.reference.kv_cache import tree_path
+from specverify.reference.trees import leaves
 
 
 def verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:

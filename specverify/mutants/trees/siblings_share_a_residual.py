@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Draws, Pmf, Tokens, accept_probability, flip, residual
-from reference.tree_rounds import Step
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
+from specverify.reference import Draws, Pmf, Tokens, accept_probability, flip, residual
+from specverify.reference.tree_rounds import Step
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reference import Draft, Pmf
-from reference.drafters.tree import excluding
 from specverify.mutants.mutant import planted
 from specverify.mutants.tree_mutants import PAIR, with_changed_tree
+from specverify.reference import Draft, Pmf
+from specverify.reference.drafters.tree import excluding
 
 
 def by_probability(tree: Draft, q: Pmf) -> Draft:

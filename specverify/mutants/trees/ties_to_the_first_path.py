@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, chain
-from reference.algorithms.greedy_multi_path import selected_pmf
-from reference.drafters.sequences import sequences_drafter
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.verifiers.block_verification import block_verification
 from specverify.mutants.mutant import planted
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, chain
+from specverify.reference.algorithms.greedy_multi_path import selected_pmf
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.block_verification import block_verification
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

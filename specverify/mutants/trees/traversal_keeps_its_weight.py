@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, accept_probability, excess_law, flip
-from reference.drafters.tree import tree_drafter, without_replacement
-from reference.models import draft_model
-from reference.tree_rounds import tree_decoder
-from reference.trees import child_pmf, children, path_tokens, regular_tree
 from specverify.mutants.mutant import planted
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    excess_law,
+    flip,
+)
+from specverify.reference.drafters.tree import tree_drafter, without_replacement
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.trees import child_pmf, children, path_tokens, regular_tree
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

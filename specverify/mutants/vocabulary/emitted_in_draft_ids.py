@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

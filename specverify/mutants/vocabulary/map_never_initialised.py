@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference import Tokens
 from specverify.mutants.serving.planted import in_situation
 from specverify.mutants.serving.request import ZERO, ExactPmf
+from specverify.reference import Tokens
 
 
 def without_map(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:

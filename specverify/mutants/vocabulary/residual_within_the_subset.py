@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reference import Parts, Pmf, Task, constant, from_parts, model_drafter, one_hot, residual
-from reference.coupling import accept_probability
-from reference.drafters.tree import excluding
-from reference.models import draft_model
-from reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.mutants.mutant import SHORT, planted
+from specverify.reference import Parts, Pmf, Task, constant, from_parts, model_drafter, one_hot, residual
+from specverify.reference.coupling import accept_probability
+from specverify.reference.drafters.tree import excluding
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 
 
 def known(pmf: Pmf) -> Pmf:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from reference import Pmf, overlap, residual
+from specverify.reference import Pmf, overlap, residual
 from specverify.report.pictures.style import BLUE, ORANGE
 
 WIDTH = 0.38

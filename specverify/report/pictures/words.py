@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.patches import Patch, Rectangle
 
-from reference import Round
+from specverify.reference import Round
 from specverify.report.pictures.style import ORANGE, SKY
 
 COLUMNS = 48

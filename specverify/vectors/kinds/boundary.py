@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference import chain
-from reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.reference import chain
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.vectors.given import GivenUniforms
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.kinds.verify_chain import uniform_of

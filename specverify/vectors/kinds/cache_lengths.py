@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reference import keep_lengths, tokens_to_feed
+from specverify.reference import keep_lengths, tokens_to_feed
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.vector import Answer, Kind, Vector, valid
 

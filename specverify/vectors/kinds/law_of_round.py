@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference import ALGORITHMS, Algorithm, Claim, Task, Tokens
-from reference.models import draft_model
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law
+from specverify.reference import ALGORITHMS, Algorithm, Claim, Task, Tokens
+from specverify.reference.models import draft_model
 from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
 from specverify.vectors.processed import processed
 from specverify.vectors.sampled import judged_counts

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from reference import Tokens, commit
+from specverify.reference import Tokens, commit
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.vector import REFUSED, Answer, Kind, Vector, by_convention
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from reference import Draft, Draws, Pmf, Site, Tokens, Verified, one_hot
-from reference.kv_cache import tree_mask
-from reference.trees import children, path_tokens, position_ids, regular_tree, retrieve_indices
-from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.laws.paths import paths
+from specverify.reference import Draft, Draws, Pmf, Site, Tokens, Verified, one_hot
+from specverify.reference.kv_cache import tree_mask
+from specverify.reference.trees import children, path_tokens, position_ids, regular_tree, retrieve_indices
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.vectors.given import UNASKED, GivenUniforms, uniform_for
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.tables import pmf_of, row_pairs, rows_of, support_of

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from reference import Draft, Draws, Pmf, Site, Tokens, Verified, Verifier, chain
-from reference.algorithms.typical_acceptance import typical_threshold
-from reference.pmf import point_on_argmax
-from reference.verifiers.accept_or_replace import accept_or_replace
-from reference.verifiers.block_verification import block_verification
-from reference.verifiers.greedy_match import greedy_match
-from reference.verifiers.sample_and_match import sample_and_match
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.paths import paths
+from specverify.reference import Draft, Draws, Pmf, Site, Tokens, Verified, Verifier, chain
+from specverify.reference.algorithms.typical_acceptance import typical_threshold
+from specverify.reference.pmf import point_on_argmax
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.block_verification import block_verification
+from specverify.reference.verifiers.greedy_match import greedy_match
+from specverify.reference.verifiers.sample_and_match import sample_and_match
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.vectors.given import UNASKED, GivenKeys, GivenUniforms, race, uniform_for
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.tables import by_position, pmf_of, row_pairs, rows_of, support_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from reference import Pmf, min_p, top_k, top_p
+from specverify.reference import Pmf, min_p, top_k, top_p
 from specverify.vectors.judging import judged_as_row
 from specverify.vectors.processed import tempered, warped
 from specverify.vectors.tables import pmf_of
