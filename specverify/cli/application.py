@@ -77,6 +77,9 @@ def prove(
     cache: Annotated[
         Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")
     ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="A file for the evidence, which check-certificate checks without z3.")
+    ] = None,
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
     try:
@@ -86,11 +89,34 @@ def prove(
 
         with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
             found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
-    except (ImportError, ValueError) as error:
+            if certificate is not None:
+                proof.certify(found, certificate, timeout, progress=progress.now)
+    except (ImportError, ValueError, OSError) as error:
         stop(str(error))
     say(console, proof_text(found))
     status = {proof.ProofStatus.PROVED: HOLDS, proof.ProofStatus.REFUTED: REFUTED, proof.ProofStatus.UNKNOWN: UNKNOWN}
     raise typer.Exit(status[found.status])
+
+
+@app.command("check-certificate")
+def check_certificate_command(
+    file: Annotated[Path, typer.Argument(help="What prove --certificate FILE wrote.")],
+    tables: Annotated[
+        int, option("Random tables per place to run the algorithm on.", "--tables", check_count, "the tables", 0)
+    ] = 50,
+) -> None:
+    """Check a certificate of a proof by exact arithmetic alone, and run its algorithm beside it."""
+    from specverify.certificates import CertificateRefused, check_certificate
+
+    try:
+        checked = check_certificate(file, tables)
+    except CertificateRefused as reason:
+        say(console, f"refused: {reason}")
+        raise typer.Exit(REFUTED) from reason
+    except ValueError as error:
+        stop(str(error))
+    figures = ", ".join(f"{number} {name}" for name, number in checked.figures.items())
+    say(console, f"accepted: {checked.statement}{f' ({figures})' if figures else ''}")
 
 
 app.command("init")(init_command)

@@ -21,13 +21,25 @@ from pathlib import Path
 from typing import Any
 
 from specverify.proof.cache import kept_proof
+from specverify.proof.certificate import CERTIFIED, NoCertificate, write_certificate
 from specverify.proof.linear import LINEAR, prove_linear
 from specverify.proof.result import Proof, ProofStatus, ReplayFailed
 from specverify.proof.search import Search
 from specverify.proof.statements import STATEMENTS
 from specverify.proof.subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 
-__all__ = ["COUPLING", "DEFAULT_SECONDS", "LINEAR", "STATEMENTS", "Proof", "ProofStatus", "ReplayFailed", "prove"]
+__all__ = [
+    "COUPLING",
+    "DEFAULT_SECONDS",
+    "LINEAR",
+    "STATEMENTS",
+    "NoCertificate",
+    "Proof",
+    "ProofStatus",
+    "ReplayFailed",
+    "certify",
+    "prove",
+]
 
 DEFAULT_SECONDS = 300.0
 _LENGTHS = {"stopping": ANY_LENGTH, "dropping": DROPPING}
@@ -71,8 +83,34 @@ def prove(
             other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH, progress)
         except ValueError:
             return found
-        return found if other.status is ProofStatus.UNKNOWN else other
+        any_length = other._replace(figures={**other.figures, "any_length": True})
+        return found if other.status is ProofStatus.UNKNOWN else any_length
     return found
+
+
+def certify(
+    proof: Proof,
+    file: Path,
+    timeout: float = DEFAULT_SECONDS,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
+) -> None:
+    """Write the certificate of ``proof`` into ``file``, for ``specverify.certificates.check_certificate``.
+
+    Args:
+        proof: The result of ``prove`` for the statement law, stopping or joint of an algorithm.
+        file: Where the certificate is written, as JSON.
+        timeout: Time limit in seconds.
+        options: The options that ``prove`` was given.
+        progress: Called with what has been written so far.
+
+    Raises:
+        NoCertificate: The statement has no certificates, the proof is open, or a step cannot be written as a sum.
+    """
+    if proof.what not in CERTIFIED:
+        raise NoCertificate(f"there are no certificates of {proof.what!r}, expected {', '.join(CERTIFIED)}")
+    length = ANY_LENGTH if proof.figures.get("any_length") else _LENGTHS.get(proof.what, OWN)
+    write_certificate(file, proof, find_rule(proof.subject, proof.gamma, options, length), timeout, progress)
 
 
 def _attempt(

@@ -39,25 +39,28 @@ class GuardedPath(NamedTuple, Generic[Outcome]):
     drawn: tuple[Condition, ...]
 
 
-class _Step:
+class Step:
     """One draw or one comparison on the current path, and the answers it can still have."""
 
     def __init__(self, question: Any, answers: list[tuple[Any, Condition | None]], weights: tuple[Any, ...]) -> None:
+        """``weights`` are those of a draw, () for a comparison."""
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
     @property
     def answer(self) -> Any:
+        """The answer that is followed now."""
         return self.answers[self.index][0]
 
     @property
     def condition(self) -> Condition | None:
+        """What holds where this is the answer; None if it always is."""
         return self.answers[self.index][1]
 
 
 class PathDraws:
     """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
 
-    def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[_Step]) -> None:
+    def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[Step]) -> None:
         """``steps`` is shared with the enumeration and grows as the program asks."""
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
@@ -72,7 +75,7 @@ class PathDraws:
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
         form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
         if self.depth == len(self._steps):
-            self._open(_Step((site, form), self._outcomes(weights, site), weights))
+            self._open(Step((site, form), self._outcomes(weights, site), weights))
         step = self._follow((site, form), site)
         step.weights = weights
         return int(step.answer)
@@ -90,7 +93,7 @@ class PathDraws:
             yes, no = Condition(atom, wanted), Condition(atom, ANY - wanted)
             answers: list[tuple[Any, Condition | None]] = [(True, yes)] if self._solver.feasible(yes) else []
             answers += [(False, no)] if not answers or self._solver.feasible(no) else []
-            self._open(_Step((atom, wanted), answers if len(answers) > 1 else [(answers[0][0], None)], ()))
+            self._open(Step((atom, wanted), answers if len(answers) > 1 else [(answers[0][0], None)], ()))
         answer = bool(self._follow((atom, wanted), "a comparison").answer)
         self._signs[atom] = known & (wanted if answer else ANY - wanted)
         return answer
@@ -104,13 +107,13 @@ class PathDraws:
                 atom = rest
         return atom, frozenset(-item for item in signs) if content < 0 else signs
 
-    def _open(self, step: _Step) -> None:
+    def _open(self, step: Step) -> None:
         if not step.answers:
             raise NotAFunctionOfItsDraws(f"nothing can be drawn at {step.question[0]}")
         self._steps.append(step)
         enter(self._solver, step)
 
-    def _follow(self, question: Any, where: Any) -> _Step:
+    def _follow(self, question: Any, where: Any) -> Step:
         step = self._steps[self.depth]
         if step.question != question:
             raise NotAFunctionOfItsDraws(f"step {self.depth} asked {where} otherwise on replay")
@@ -157,7 +160,7 @@ def guarded_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[GuardedPath[Outcome]]:
     """Yield every feasible path of ``program`` once, depth first."""
-    steps: list[_Step] = []
+    steps: list[Step] = []
     while True:
         run = PathDraws(tables, solver, steps)
         outcome = program(run)
@@ -182,13 +185,13 @@ def guarded_paths(
         enter(solver, steps[-1])
 
 
-def enter(solver: Feasibility, step: _Step) -> None:
+def enter(solver: Feasibility, step: Step) -> None:
     """Assume the condition of the answer that is followed."""
     if step.condition is not None:
         solver.push(step.condition)
 
 
-def leave(solver: Feasibility, step: _Step) -> None:
+def leave(solver: Feasibility, step: Step) -> None:
     """Take it back."""
     if step.condition is not None:
         solver.pop()

@@ -50,7 +50,7 @@ def _round_then_target(
     subject: ProofSubject, world: World, draws: Draws, place: RoundStart
 ) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
-    new = _one_round(subject, world, draws, place, task)
+    new = one_round(subject, world, draws, place, task)
     if len(new) > place.horizon:
         yield new, 1
         return
@@ -72,14 +72,15 @@ def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
     return chance
 
 
-def _one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
+def one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
+    """Return the tokens of one round."""
     decoder = subject.build(world, task)
     return decoder.step(draws, decoder.init(place.prompt))[1].tokens
 
 
 def _greedy_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon, greedy=True)
-    new = _one_round(subject, world, draws, place, task)
+    new = one_round(subject, world, draws, place, task)
     while len(new) < place.horizon:
         new = (*new, argmax(task.target(place.prompt + new)))
     yield new, 1

@@ -38,6 +38,10 @@ class ProofSubject(NamedTuple):
     options: str
     build: Callable[[World, Task], Decoder]
     declared_law: Callable[..., Mapping[Tokens, Any]] | None
+    chosen: Mapping[str, Any] = {}
+    """The options by name."""
+    length: str = OWN
+    """Which length rule stands in the place of its own."""
 
 
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
@@ -68,7 +72,7 @@ def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, l
 
     law = None if declared is None else lambda task, prompt: declared(task, prompt, **defaults)
     said = [f"{option}={value}" for option, value in defaults.items()]
-    return ProofSubject(shown, ", ".join([*said, length] if length else said), build, law)
+    return ProofSubject(shown, ", ".join([*said, length] if length else said), build, law, defaults, length)
 
 
 def _no_decoder(_: World, __: Task) -> Decoder:

@@ -52,7 +52,7 @@ def decide_sign(
 ) -> Decided:
     """Return whether the sum never has a sign in ``forbidden``."""
     cells = 0
-    lean = [_without_needless(term._replace(weight=_free(term.weight)), solver) for term in terms]
+    lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
     for total in _cells(_merged(lean), {}, solver):
         cells += 1
         if not isinstance(total, Real):
@@ -112,7 +112,7 @@ def _cells(
         return
     atom = max(asked, key=lambda polynomial: (-polynomial.degree, asked[polynomial]))
     answers = {condition.signs for term in alive for condition in term.conditions if condition.polynomial == atom}
-    for signs in _classes(facts.get(atom, ANY), answers):
+    for signs in sign_classes(facts.get(atom, ANY), answers):
         if solver.feasible(Condition(atom, signs)):
             solver.push(Condition(atom, signs))
             yield from _cells(alive, {**facts, atom: signs}, solver)
@@ -196,7 +196,7 @@ def _joined(terms: dict[frozenset[Condition], Any]) -> list[tuple[frozenset[Cond
     return joined + [(conditions, weight) for conditions, weight in terms.items() if conditions not in taken]
 
 
-def _classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[frozenset[int]]:
+def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[frozenset[int]]:
     """Return the coarsest partition of ``known`` that each of ``answers`` is made of."""
     groups: dict[tuple[bool, ...], set[int]] = {}
     for sign in sorted(known):
@@ -223,7 +223,10 @@ class _Nowhere:
 _NOWHERE = _Nowhere()
 
 
-def _free(weight: Any) -> Any:
+def free_number(weight: Any) -> Any:
+    """Return a weight, or a polynomial, as a number that belongs to no run and can be added to any other such."""
+    if isinstance(weight, Polynomial):
+        return number(_NOWHERE, weight)
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
 
 

@@ -1,0 +1,295 @@
+"""The checker of certificates: exact arithmetic of polynomials, and nothing else.
+
+A certificate lists places: a text, and how many tokens are left. A place has a tree of one round. Its draws carry
+their weights as ratios of polynomials in the unknown entries of the rows p and q; its comparisons carry both answers.
+The checker adds up the paths of every outcome, cell by cell, and compares with the target's probability. Whatever is
+left out comes with a contradiction: ``sum of c * product of conditions + sum of h * equality``. It multiplies out to
+the zero polynomial, although no term is negative where the conditions hold and one is positive. So no point meets all
+of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+Polynomial: TypeAlias = Mapping[tuple[int, ...], Fraction]
+"""Coefficients by monomial. A monomial lists its unknowns in ascending order, repeated for powers; () is 1."""
+Signed: TypeAlias = tuple[int, frozenset[int]]
+"""A polynomial, by its number in the certificate, and the signs it may have."""
+ONE: Polynomial = {(): Fraction(1)}
+ANY = frozenset({-1, 0, 1})
+SIGNS = {"<": {-1}, "=": {0}, ">": {1}, "<=": {-1, 0}, ">=": {0, 1}, "!=": {-1, 1}}
+"""The signs that each relation to 0 admits."""
+NEGATED = {"<": ">=", "=": "!=", ">": "<=", "<=": ">", ">=": "<", "!=": "="}
+RELATIONS = {frozenset(signs): relation for relation, signs in SIGNS.items()}
+
+
+class CertificateRefused(Exception):  # noqa: N818 - named for what it says of the certificate
+    """The certificate does not show what it states; the message names the place in the tree."""
+
+
+class Ratio(NamedTuple):
+    """A numerator over a product of denominators."""
+
+    top: Polynomial
+    below: tuple[Polynomial, ...] = ()
+
+
+class Condition(NamedTuple):
+    """``polynomial relation 0``, the relation being a key of ``SIGNS``."""
+
+    polynomial: Polynomial
+    relation: str
+
+
+class End(NamedTuple):
+    """The end of a path: its tokens, its weight, the comparisons that could have gone otherwise, the draws."""
+
+    tokens: tuple[int, ...]
+    weight: Ratio
+    asked: tuple[Signed, ...] = ()
+    drawn: tuple[Signed, ...] = ()
+
+
+class Term(NamedTuple):
+    """A weight, and the conditions under which it counts."""
+
+    weight: Ratio
+    conditions: frozenset[Signed]
+
+
+class Tables(NamedTuple):
+    """The polynomials and ratios that a certificate refers to by number, and the number of each polynomial."""
+
+    polynomials: Sequence[Polynomial]
+    ratios: Sequence[Ratio]
+    numbers: Mapping[Any, int]
+
+    def number(self, polynomial: Polynomial) -> str:
+        """Return the number of a polynomial, as keys of a certificate write it."""
+        return str(self.numbers[key(polynomial)])
+
+
+def key(polynomial: Polynomial) -> Any:
+    """Return the polynomial as a hashable value."""
+    return tuple(sorted(polynomial.items()))
+
+
+def add(*terms: Polynomial) -> Polynomial:
+    """Return the sum, without zero coefficients."""
+    total: dict[tuple[int, ...], Fraction] = {}
+    for term in terms:
+        for monomial, value in term.items():
+            total[monomial] = total.get(monomial, Fraction(0)) + value
+    return {monomial: value for monomial, value in total.items() if value}
+
+
+def multiply(*factors: Polynomial) -> Polynomial:
+    """Return the product; 1 for none."""
+    result = ONE
+    for factor in factors:
+        result = add(*({tuple(sorted(m + n)): x * y for m, x in result.items()} for n, y in factor.items()))
+    return result
+
+
+def negative(polynomial: Polynomial) -> Polynomial:
+    """Return the polynomial times -1."""
+    return {monomial: -value for monomial, value in polynomial.items()}
+
+
+def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
+    """Return the numerator of a sum, over the smallest product that holds every term's denominators."""
+    listed = list(ratios)
+    by_key = {key(factor): factor for ratio in listed for factor in ratio.below}
+    counts = [Counter(map(key, ratio.below)) for ratio in listed]
+    common: Counter[Any] = Counter()
+    for count in counts:
+        common |= count
+    missing = [[by_key[one] for one in (common - count).elements()] for count in counts]
+    return add(*(multiply(ratio.top, *factors) for ratio, factors in zip(listed, missing, strict=True)))
+
+
+def require(fault: str | bool, where: str) -> None:
+    """Raise ``CertificateRefused`` where there is a fault."""
+    if fault:
+        raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
+
+
+def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
+    """Return why ``written`` does not show that no point meets ``conditions``; nothing where it does.
+
+    ``written`` is ``{"terms": [[c, [i, ...]], ...], "equalities": [[h, i], ...]}`` with positions of conditions and
+    numbers of polynomials, or ``{"split": i, "below": ..., "above": ...}`` for the two cases of an inequation.
+    """
+    if "split" in written:
+        split = conditions[written["split"]]
+        if split.relation != "!=":
+            return "it splits a condition that is no inequation"
+        cases = ((written[name], Condition(split.polynomial, sign)) for name, sign in (("below", "<"), ("above", ">")))
+        return next(filter(None, (contradicted(case, [*conditions, one], polynomials) for case, one in cases)), "")
+    total, positive = [], False
+    for coefficient, places in written["terms"]:
+        chosen = [conditions[place] for place in places]
+        if Fraction(coefficient) <= 0 or any(one.relation in {"=", "!="} for one in chosen):
+            return "a term is not known to be non-negative"
+        factors = (one.polynomial if ">" in one.relation else negative(one.polynomial) for one in chosen)
+        total.append(multiply({(): Fraction(coefficient)}, *factors))
+        positive |= all(one.relation in {"<", ">"} for one in chosen)
+    for cofactor, place in written["equalities"]:
+        if conditions[place].relation != "=":
+            return "a condition that is no equation is used as one"
+        total.append(multiply(polynomials[cofactor], conditions[place].polynomial))
+    if add(*total):
+        return "the terms do not add up to the zero polynomial"
+    return "" if positive else "no term is known to be positive"
+
+
+def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
+    """Yield the ends of a tree, depth first; refuse a branch left out for no reason and a draw that is no pmf."""
+
+    def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
+        return contradicted(written, [*known, Condition(polynomial, relation)], tables.polynomials)
+
+    if "end" in node:
+        yield path._replace(tokens=tuple(node["end"]))
+    elif "ask" in node:
+        number, relation = node["ask"]
+        polynomial = tables.polynomials[number]
+        free = node["yes"] is not None and node["no"] is not None
+        for answer, holds in (("yes", relation), ("no", NEGATED[relation])):
+            here = f"{where}, {answer}" if free else where
+            if node[answer] is None:
+                require(shown(node["impossible"], polynomial, holds), f"{here}, the answer {answer} left out")
+                continue
+            asked = (*path.asked, (number, frozenset(SIGNS[holds]))) if free else path.asked
+            after = [*known, Condition(polynomial, holds)]
+            yield from ends_of(node[answer], tables, after, path._replace(asked=asked), here)
+    else:
+        weights = [tables.ratios[number] for number in node["draw"]]
+        require(bool(top_of_sum([*weights, Ratio(negative(ONE))])), f"{where}, a draw: its weights do not add up to 1")
+        for factor in (factor for weight in weights for factor in weight.below):
+            require(shown(node["positive"][tables.number(factor)], factor, "<="), f"{where}, a denominator of a draw")
+        for outcome, weight in enumerate(weights):
+            here, branch = f"{where}, outcome {outcome}", node["branches"].get(str(outcome))
+            require(shown(node["not_negative"][str(outcome)], weight.top, "<"), f"{here}, its sign")
+            if branch is None:
+                reason = node["impossible"][str(outcome)] if weight.top else {"terms": [[1, [-1]]], "equalities": []}
+                require(shown(reason, weight.top, ">"), f"{here}, left out")
+                continue
+            whole = Ratio(multiply(path.weight.top, weight.top), (*path.weight.below, *weight.below))
+            drawn = path.drawn if set(weight.top) == {()} else (*path.drawn, _positive(weight.top, tables))
+            after = [*known, Condition(weight.top, ">")]
+            yield from ends_of(branch, tables, after, path._replace(weight=whole, drawn=drawn), here)
+
+
+def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
+    return tables.numbers[key(polynomial)], frozenset({1})
+
+
+def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
+    """Return the term of one path, without the conditions of draws that the certificate shows to be needless."""
+    reduced = tables.ratios[item["weight"]]
+    whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
+    same = multiply(whole.top, *reduced.below) == multiply(reduced.top, *whole.below)
+    require(not same, f"{where}: the weight is not the product of its draws")
+    compared = [*axioms, *(Condition(tables.polynomials[one], RELATIONS[signs]) for one, signs in end.asked)]
+    needless = set()
+    for number, reason in item["dropped"].items():
+        chance, signed = tables.polynomials[int(number)], (int(number), frozenset({1}))
+        require(signed not in end.drawn, f"{where}: a condition left out that is no draw")
+        needless.add(signed)
+        if "implied" in reason:
+            conditions = [*compared, Condition(chance, "<=")]
+            require(contradicted(reason["implied"], conditions, tables.polynomials), f"{where}, a draw left out")
+            continue
+        vanishes = multiply(chance, tables.polynomials[reason["factor"]]) == reduced.top
+        require(not vanishes, f"{where}: the weight does not vanish with the draw that is left out")
+        for factor in reduced.below:
+            conditions = [*compared, Condition(chance, "="), Condition(factor, "<=")]
+            why = reason["positive"][tables.number(factor)]
+            require(contradicted(why, conditions, tables.polynomials), f"{where}, a denominator of a draw left out")
+    return Term(reduced, frozenset({*end.asked, *(set(end.drawn) - needless)}))
+
+
+def check_cell(
+    written: Any,
+    terms: Sequence[Term],
+    facts: Mapping[int, frozenset[int]],
+    known: Sequence[Condition],
+    tables: Tables,
+    where: str,
+) -> int:
+    """Return the number of cells in which the terms add up to 0; refuse a cell in which they may not."""
+    alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
+    if "by" in written:
+        number = written["by"]
+        parts = {relation: frozenset(SIGNS[relation]) for relation in written["cells"]}
+        covered = Counter(sign for signs in parts.values() for sign in signs) == Counter(facts.get(number, ANY))
+        require(not covered, f"{where}: the cells of polynomial {number} do not cover its signs once each")
+        cells = 0
+        for relation, cell in written["cells"].items():
+            after = [*known, Condition(tables.polynomials[number], relation)]
+            here = f"{where}, polynomial {number} {relation} 0"
+            cells += check_cell(cell, alive, {**facts, number: parts[relation]}, after, tables, here)
+        return cells
+    if "empty" in written:
+        require(contradicted(written["empty"], known, tables.polynomials), f"{where}, an empty cell")
+        return 1
+    decided = all(facts.get(one, ANY) <= signs for term in alive for one, signs in term.conditions)
+    require(not decided, f"{where}: the cell does not decide which paths exist")
+    for factor in (factor for term in alive for factor in term.weight.below):
+        conditions = [*known, Condition(factor, "<=")]
+        why = written["positive"][tables.number(factor)]
+        require(contradicted(why, conditions, tables.polynomials), f"{where}, a denominator")
+    total = top_of_sum(term.weight for term in alive)
+    for relation in (">", "<") if total else ():
+        conditions = [*known, Condition(total, relation)]
+        require(contradicted(written["zero"][relation], conditions, tables.polynomials), f"{where}: the masses differ")
+    return 1
+
+
+def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
+    """Check one place; return how many paths, outcomes and cells it has."""
+    rows, axioms = _rows(place["rows"], vocabulary)
+    ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
+    text, remaining = tuple(place["text"]), place["remaining"]
+    require(any(len(end.tokens) > remaining for end in ends), f"{where}: more tokens come out than are left")
+    counted = Counter(paths=len(ends))
+    for outcome in product(range(vocabulary), repeat=remaining):
+
+        def of_target(start: int, outcome: tuple[int, ...] = outcome) -> Ratio:
+            places = range(start, remaining)
+            return Ratio(multiply(*(rows["target", text + outcome[:at]][outcome[at]] for at in places)))
+
+        written, here = place["outcomes"][",".join(map(str, outcome))], f"{where}, outcome {outcome}"
+        counting = [number for number, end in enumerate(ends) if end.tokens == outcome[: len(end.tokens)]]
+        require(counting != [item["end"] for item in written["terms"]], f"{here}: its paths are not all listed")
+        terms = [
+            term_of(item, ends[at], of_target(len(ends[at].tokens)), tables, axioms, f"{here}, path {at}")
+            for at, item in zip(counting, written["terms"], strict=True)
+        ]
+        minus = Term(Ratio(negative(of_target(0).top)), frozenset())
+        counted["cells"] += check_cell(written["cells"], [*terms, minus], {}, axioms, tables, here)
+        counted["outcomes"] += 1
+    return counted
+
+
+def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
+    """Return the entries of each row, and that entries of a pmf are not negative; unknowns belong to one row each."""
+    rows: dict[Any, list[Polynomial]] = {}
+    axioms: list[Condition] = []
+    every = [unknown for _, _, unknowns in listed for unknown in unknowns]
+    require(len(set(every)) < len(every), "an unknown belongs to two rows")
+    for kind, text, unknowns in listed:
+        entries: list[Polynomial] = [{(unknown,): Fraction(1)} for unknown in unknowns]
+        if kind != "choice":
+            require(len(unknowns) != vocabulary - 1, f"the row {kind} {text} does not have {vocabulary} entries")
+            entries.append(add(ONE, *map(negative, entries)))
+            axioms += [Condition(entry, ">=") for entry in entries]
+        require((kind, tuple(text)) in rows, f"the row {kind} {text} is listed twice")
+        rows[kind, tuple(text)] = entries
+    return rows, axioms

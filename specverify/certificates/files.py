@@ -1,0 +1,111 @@
+"""``check_certificate``: read a certificate of a proof and accept it, or name the place that does not hold."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specverify.certificates.checker import CertificateRefused, Polynomial, Ratio, Tables, check_place, key, require
+from specverify.certificates.runs import check_refutation, run_beside
+
+FORMAT = "specverify certificate of a proof, 1"
+RANDOM_TABLES = 50
+"""Random tables per place on which the algorithm is run beside the tree."""
+LONGEST_TEXT = 3
+"""A round that asks no draft model is shown after every text of up to so many tokens."""
+BEYOND: Mapping[str, int] = {"law": 0, "stopping": 0, "joint": 2}
+"""Tokens beyond gamma + 1 of the longest place, by statement."""
+
+
+class Checked(NamedTuple):
+    """What a certificate shows: the statement in one sentence, and how much was checked."""
+
+    statement: str
+    figures: Mapping[str, int]
+
+
+def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
+    """Return what the certificate in ``file`` shows.
+
+    A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and
+    q, and if the algorithm, run on random rational tables, takes the paths of the tree. The first part is exact. The
+    second is a sample: it notices the tree of another program where one of the tables tells them apart.
+
+    Args:
+        file: What ``specverify prove NAME --certificate FILE`` wrote.
+        tables: Random tables per place on which the algorithm is run beside the tree; 0 leaves the algorithm out.
+
+    Returns:
+        The statement, and the number of places, paths, outcomes, cells and runs.
+
+    Raises:
+        CertificateRefused: Something does not hold; the message names the place.
+        ValueError: ``file`` is no certificate.
+    """
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} cannot be read as a certificate: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(f"{file} is no certificate, expected JSON with the format {FORMAT!r}")
+    try:
+        return _check(data, tables)
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError, RecursionError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CertificateRefused(f"the certificate is incomplete or malformed ({reason})") from error
+
+
+def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
+    what, vocabulary, gamma, verdict = data["what"], data["vocabulary"], data["gamma"], data["verdict"]
+    meant = verdict in {"proved", "refuted"} and what in BEYOND and vocabulary >= 2 and gamma >= 0
+    require(not meant or data["options"].get("gamma", gamma) != gamma, "the head states nothing that is known")
+    options = ", ".join(f"{name}={value}" for name, value in data["options"].items())
+    subject = f"{data['algorithm']} ({options})" if options else data["algorithm"]
+    if verdict == "refuted":
+        mass, expected = check_refutation(data)
+        said = (
+            f"{tuple(data['outcome'])} has mass {mass} after {tuple(data['text'])} and not {expected}, at these tables"
+        )
+        return Checked(f"{subject} does not have the target's law: {said}", {})
+    polynomials = [_polynomial(item) for item in data["polynomials"]]
+    ratios = [Ratio(polynomials[top], tuple(polynomials[one] for one in below)) for top, below in data["ratios"]]
+    numbers = {key(polynomial): number for number, polynomial in enumerate(polynomials)}
+    require(len(numbers) < len(polynomials), "a polynomial is listed twice")
+    tables = Tables(polynomials, ratios, numbers)
+    places = {(tuple(item["text"]), item["remaining"]): item for item in data["places"]}
+    counted: Counter[str] = Counter()
+    for text, remaining in _wanted(places, vocabulary, gamma + 1 + BEYOND[what]):
+        where = f"the round after {text} with {remaining} tokens left"
+        require((text, remaining) not in places, f"{where} is missing")
+        place = places[text, remaining]
+        counted += check_place(place, tables, vocabulary, where)
+        counted["runs"] += run_beside(data, place, tables, random_tables, where)
+        counted["places"] += 1
+    tokens = (
+        "the new tokens of whole decodes" if what == "joint" else "the tokens of one round, followed by the target,"
+    )
+    length = ", and every rule that decides before a token is drawn whether to draft it" if data["any_length"] else ""
+    every = f"for every target and draft over {vocabulary} tokens{length}"
+    statement = f"{every}, {tokens} by {subject}, at most {gamma} drafts deep, have the target's law"
+    return Checked(statement, dict(counted))
+
+
+def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
+    """Return the places that a proof needs: after one text where a draft model's rows are free, else after many."""
+    first = [place for (text, _), place in places.items() if text == (0,)]
+    reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])
+    sizes = range(1, LONGEST_TEXT + 1)
+    texts = [(0,)] if reads_draft else [text for size in sizes for text in product(range(vocabulary), repeat=size)]
+    return [(text, remaining) for text in texts for remaining in range(1, longest + 1)]
+
+
+def _polynomial(written: Mapping[str, str]) -> Polynomial:
+    terms = {tuple(map(int, name.split(","))) if name else (): Fraction(value) for name, value in written.items()}
+    normal = all(terms.values()) and all(list(monomial) == sorted(monomial) for monomial in terms)
+    require(not normal, f"{written} is no polynomial in normal form")
+    return terms

@@ -1,0 +1,222 @@
+"""The algorithm itself beside its tree: on random rational tables both must ask the same draws and end alike."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.certificates.checker import SIGNS, CertificateRefused, Polynomial, Ratio, Tables, require
+from specverify.reference import ALGORITHMS, Decoder, LengthRule, Plan, Pmf, Site, Task, Tokens, assembled
+
+Chosen = Callable[[Tokens], bool]
+Row = tuple[Fraction, ...]
+
+
+class Step(NamedTuple):
+    """One draw of a run."""
+
+    site: Site
+    pmf: Row
+    outcome: int
+
+
+class Scripted:
+    """Draws that follow a script, then take the first possible outcome and note the others."""
+
+    def __init__(self, script: Sequence[int]) -> None:
+        """``script`` holds the outcomes of the first draws."""
+        self._script, self.steps, self.others = script, list[Step](), list[list[int]]()
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of this run."""
+        row = tuple(Fraction(mass) for mass in pmf.tolist())
+        taken = [step.outcome for step in self.steps]
+        if len(taken) < len(self._script):
+            outcome = self._script[len(taken)]
+        else:
+            outcome, *others = (index for index, mass in enumerate(row) if mass > 0)
+            self.others += [[*taken, other] for other in others]
+        self.steps.append(Step(site, row, outcome))
+        return outcome
+
+
+def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[Step]]]:
+    """Yield every run of a program: what it returns, and its draws."""
+    left: list[list[int]] = [[]]
+    while left:
+        draws = Scripted(left.pop())
+        yield program(draws), draws.steps
+        left += draws.others
+
+
+def run_beside(
+    data: Mapping[str, Any],
+    place: Mapping[str, Any],
+    known: Tables,
+    tables: int,
+    where: str,
+) -> int:
+    """Run the algorithm of a certificate beside the tree of a place, on random tables; return the number of runs.
+
+    Raises ``CertificateRefused`` where a draw or an end differs.
+    """
+    vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
+    for seed in range(tables):
+        point, rows = _random_tables(place["rows"], vocabulary, random.Random(seed))  # noqa: S311 - tables, no secrets
+        for tokens, steps in every_run(_program(data, rows, text, place["remaining"])):
+            _follow(place["tree"], tokens, steps, point, known, where)
+            runs += 1
+    return runs
+
+
+def _follow(
+    node: Any,
+    tokens: Tokens,
+    steps: Sequence[Step],
+    point: Mapping[int, Fraction],
+    known: Tables,
+    where: str,
+) -> None:
+    def next_node(branch: Any) -> Any:
+        while branch is not None and "ask" in branch:
+            number, relation = branch["ask"]
+            value = evaluate(known.polynomials[number], point)
+            branch = branch["yes" if (value > 0) - (value < 0) in SIGNS[relation] else "no"]
+        if branch is None:
+            raise CertificateRefused(f"{where}: the tree leaves out a path that {point} takes")
+        return branch
+
+    node = next_node(node)
+    for step in steps:
+        weights = [_value(known.ratios[number], point) for number in node.get("draw", ())]
+        if weights != list(step.pmf):
+            raise CertificateRefused(f"{where}: the algorithm draws at {step.site} from {step.pmf}, the tree does not")
+        node = next_node(node["branches"].get(str(step.outcome)))
+    if node.get("end") != list(tokens):
+        raise CertificateRefused(f"{where}: the algorithm returns {tokens} where the tree does not")
+
+
+def evaluate(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Fraction:
+    """Return the value of a polynomial at a point."""
+    terms = (value * prod(point[unknown] for unknown in monomial) for monomial, value in polynomial.items())
+    return sum(terms, start=Fraction(0))
+
+
+def _value(ratio: Ratio, point: Mapping[int, Fraction]) -> Fraction:
+    return evaluate(ratio.top, point) / prod((evaluate(factor, point) for factor in ratio.below), start=Fraction(1))
+
+
+Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
+
+
+def _random_tables(
+    listed: Sequence[Any], vocabulary: int, rng: random.Random
+) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
+    """Return random values of all unknowns, and their rows; small numbers make ties and zeros common."""
+    point: dict[int, Fraction] = {}
+    rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
+    for kind, text, unknowns in listed:
+        if kind == "choice":
+            values: Row = (Fraction(rng.choice((-1, 1))),)
+        else:
+            weights = [rng.choice((0, 1, 1, 2, 3)) for _ in range(vocabulary)]
+            weights[rng.randrange(vocabulary)] += 1
+            values = tuple(Fraction(weight, sum(weights)) for weight in weights)
+        point |= dict(zip(unknowns, values, strict=False))
+        rows[kind, tuple(text)] = values
+    return point, rows
+
+
+def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
+    """Return one round of the algorithm, or for joint laws a whole decode, as a function of its draws."""
+    uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
+
+    def model(kind: str) -> Callable[[Tokens], Pmf]:
+        return lambda prefix: np.array(rows.get((kind, tuple(prefix)), uniform), dtype=object)
+
+    task = Task(model("target"), model("draft"), horizon=remaining)
+    algorithm = next((row for row in ALGORITHMS if row.name == data["algorithm"]), None)
+    if algorithm is None:
+        raise CertificateRefused(f"there is no algorithm {data['algorithm']!r}")
+
+    def chosen(prefix: Tokens) -> bool:
+        return rows.get(("choice", ("draft", *prefix)), (Fraction(0),))[0] > 0
+
+    def program(draws: Scripted) -> Tokens:
+        decoder = _decoder(algorithm, task, data, chosen)
+        state, new = decoder.init(text), list[int]()
+        while True:
+            state, done = decoder.step(draws, state)
+            new += done.tokens
+            if data["what"] != "joint" or len(new) >= remaining:
+                return tuple(new)
+
+    return program
+
+
+def _decoder(algorithm: Any, task: Task, data: Mapping[str, Any], chosen: Chosen) -> Decoder:
+    options = {name: read_option(value) for name, value in data["options"].items()}
+    if not data["any_length"]:
+        built: Decoder = algorithm.build(task, **options)
+        return built
+    parts = algorithm.parts(task, **options)
+    return assembled(task, parts._replace(length=any_length(chosen, data["gamma"])))
+
+
+def read_option(written: Any) -> Any:
+    """Return an option of an algorithm from its JSON."""
+    if not isinstance(written, dict):
+        return written
+    ((kind, value),) = written.items()
+    if kind == "pairs":
+        return {read_option(name): read_option(item) for name, item in value}
+    return Fraction(value) if kind == "fraction" else {"tuple": tuple, "list": list}[kind](map(read_option, value))
+
+
+def any_length(chosen: Chosen, most: int) -> LengthRule:
+    """Return the rule that asks before each token whether to draft it; the answer may depend on the text so far."""
+    text: list[Tokens] = [()]
+
+    def plan(state: None, prefix: Tokens) -> Plan:
+        text[0] = prefix
+        return Plan(most if chosen(prefix) else 0, state)
+
+    def stop_after(q: Pmf, token: int) -> bool:
+        text[0] = (*text[0], token)
+        return not chosen(text[0])
+
+    return LengthRule(None, plan, stop_after, lambda state, drafted, accepted: state)
+
+
+def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    """Return the mass of the outcome that a refutation names, and the target's.
+
+    Raises ``CertificateRefused`` unless they are the stated ones and differ.
+    """
+    rows = {
+        (kind, tuple(text)): tuple(map(Fraction, values)) for kind in ("target", "draft") for text, values in data[kind]
+    }
+    rows |= {("choice", tuple(question)): (Fraction(1 if answer else -1),) for question, answer in data["choices"]}
+    vocabulary, text, outcome = data["vocabulary"], tuple(data["text"]), tuple(data["outcome"])
+    pmfs = [row for (kind, _), row in rows.items() if kind != "choice"]
+    require(any(len(row) != vocabulary or sum(row) != 1 or min(row) < 0 for row in pmfs), "a row is no pmf")
+
+    def chance(start: int) -> Fraction:
+        uniform = (Fraction(1, vocabulary),) * vocabulary
+        places = range(start, len(outcome))
+        row = [rows.get(("target", (*text, *outcome[:place])), uniform)[outcome[place]] for place in places]
+        return prod(row, start=Fraction(1))
+
+    mass = Fraction(0)
+    for tokens, steps in every_run(_program(data, rows, text, len(outcome))):
+        if tokens == outcome[: len(tokens)]:
+            mass += chance(len(tokens)) * prod((step.pmf[step.outcome] for step in steps), start=Fraction(1))
+    stated = (Fraction(data["mass"]), Fraction(data["expected"]))
+    wrong = stated != (mass, chance(0)) or mass == chance(0)
+    require(wrong, f"{outcome} has mass {mass} and the target's is {chance(0)}, which is not what is stated")
+    return mass, chance(0)
