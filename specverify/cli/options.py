@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -125,6 +126,35 @@ def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
         except ValueError as error:
             stop(str(error))
         yield elsewhere or processes(jobs)
+
+
+RESERVED = {
+    **dict.fromkeys(("seed", "n", "best_of", "stream"), "each request has its own"),
+    **dict.fromkeys(("prompt", "messages", "inputs", "text", "input_ids"), "use --prompt"),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "n_predict", "max_new_tokens"), "use --max-tokens"),
+    **dict.fromkeys(("temperature",), "use --temperature"),
+    **dict.fromkeys(("model",), "use --model"),
+    **dict.fromkeys(("logprobs", "top_logprobs", "n_probs", "post_sampling_probs"), "it is set where it is needed"),
+}
+"""Fields of requests that are no sampling options -> what the user should do instead."""
+
+
+def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
+    """Return the options of ``KEY=VALUE`` arguments: values are JSON if they parse, else strings."""
+    options: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            stop(f"{name} is {text!r}, expected KEY=VALUE, such as top_k=2")
+        if key in RESERVED:
+            stop(f"{name} cannot set {key!r}: {RESERVED[key]}")
+        if key in options:
+            stop(f"{name} sets {key!r} twice, expected each key once")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
 
 
 STANDARD_OUTPUT = Path("-")

@@ -26,6 +26,7 @@ from specverify.cli.options import (
     errors,
     made,
     option,
+    sampling_options,
     stop,
     write_report,
 )
@@ -48,11 +49,22 @@ def _check_temperature(value: float, name: str) -> None:
 
 def sample_command(
     subject: Annotated[
-        str, typer.Argument(help="python:module:callable, command:PROGRAM or http://HOST/v1/completions")
+        str,
+        typer.Argument(
+            help="python:module:callable, command:PROGRAM or http://HOST/PATH, where PATH ends in v1/completions, "
+            "v1/chat/completions, completion (llama.cpp) or generate (TGI, SGLang)"
+        ),
     ],
     law: Annotated[Path | None, typer.Option(help="JSON: a pmf, or probabilities by token ids.")] = None,
     reference: Annotated[str | None, typer.Option(help="Another black box, such as the same without drafts.")] = None,
-    logprobs: Annotated[bool, typer.Option("--logprobs", help="The law is what the subject says of itself.")] = False,
+    logprobs: Annotated[
+        bool,
+        typer.Option(
+            "--logprobs",
+            help="The law is what the subject says of itself, at temperature 1 unless --temperature is given, and with "
+            "truncation and penalties off unless --set.",
+        ),
+    ] = False,
     prompt: Annotated[str, typer.Option(help="Token ids with spaces between, or a text.")] = "",
     after: Annotated[
         list[str] | None, typer.Option(help="Token ids behind the prompt, as if they had been sampled; repeatable.")
@@ -63,6 +75,22 @@ def sample_command(
     temperature: Annotated[
         float | None,
         option("Told to the subject; 0 is greedy.", "--temperature", _check_temperature, "the temperature"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Sampling option of subject and reference, such as top_k=2: JSON, else a string; repeatable.",
+        ),
+    ] = None,
+    reference_settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-reference",
+            metavar="KEY=VALUE",
+            help="Sampling option of the reference alone, instead of the --set of this KEY; repeatable.",
+        ),
     ] = None,
     model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
     eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
@@ -96,10 +124,14 @@ def sample_command(
 
     if sum((law is not None, reference is not None, logprobs)) != 1:
         stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")
-    if logprobs and temperature not in (None, 1.0):
-        stop("--logprobs needs temperature 1: what engines tell is mostly not tempered, expected --law or --reference")
-    tempered = 1.0 if logprobs else temperature
-    wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), whole=logprobs)
+    if logprobs and temperature == 0:
+        stop("--logprobs judges samples, and temperature 0 draws none, expected --reference")
+    if reference_settings and reference is None:
+        stop("--set-reference needs a reference, expected --reference")
+    tempered = 1.0 if logprobs and temperature is None else temperature
+    options = sampling_options(settings or (), "--set")
+    wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)
+    theirs = options | sampling_options(reference_settings or (), "--set-reference")
     usual = PER_TOKEN * max_tokens if logprobs else PER_TOKEN if reference else 1e-6
     plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
@@ -108,7 +140,7 @@ def sample_command(
     plan = plan._replace(alarm=alarm / len(forced))
     for name, prefix in forced:
         asked = wanted._replace(prompt=(*wanted.prompt, *prefix)) if prefix else wanted
-        found = _judged(subject, law, reference, asked, plan, limits)
+        found = _judged(subject, law, reference, asked, asked._replace(options=theirs), plan, limits)
         verdicts += [verdict._replace(subject=verdict.subject + name) for verdict in found]
     print_subject(console, subject, "sampled", verdicts, every=True)
     print_failures(console, verdicts)
@@ -119,29 +151,39 @@ def sample_command(
 
 
 def _judged(
-    subject: str, file: Path | None, reference: str | None, wanted: Wanted, plan: SamplingPlan, limits: Any
+    subject: str,
+    file: Path | None,
+    reference: str | None,
+    wanted: Wanted,
+    of_reference: Wanted,
+    plan: SamplingPlan,
+    limits: Any,
 ) -> Sequence[Verdict]:
     """Start what is needed and judge it; whatever is wrong with a black box is its verdict."""
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
-    from specverify.run.black_boxes import Words, law_from_logprobs, law_of_file, opened, told_logits
+    from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
     from specverify.run.greedy import judged_greedily
+    from specverify.run.told_laws import doubted, law_from_logprobs, told_logits
     from specverify.subjects.subject import UnusableSubject
 
-    words = Words({}, set())
+    words, told = Words({}, set()), None
     try:
         law = None if file is None else law_of_file(file)
         with ExitStack() as stack:
             box = stack.enter_context(opened(subject, wanted, limits, words))
-            other = stack.enter_context(opened(reference, wanted, limits, words)) if reference else None
+            other = stack.enter_context(opened(reference, of_reference, limits, words)) if reference else None
+            boxes = [box] if other is None else [box, other]
+            for each in boxes:
+                plan = smaller_calls(each, plan)
             if law is None and other is None:
-                law = law_from_logprobs(box, wanted, words, plan.rounding)
-                plan = plan._replace(rounding=(1 + plan.rounding) ** 2 - 1)
+                told = law_from_logprobs(box, wanted, words, plan.rounding)
+                law, plan = told.law, plan._replace(rounding=(1 + plan.rounding) ** 2 - 1)
             with progress_shown(f"sampling {subject}", console=errors) as progress:
                 verdicts = judged_greedily(
                     box.sampler,
                     plan,
-                    None if other is None else told_logits(other, wanted, words, plan.rounding),
+                    None if other is None else told_logits(other, of_reference, words, plan.rounding),
                     law=law,
                     reference=other and other.sampler,
                     progress=lambda done, most: progress.now(f"{done} of {most} samples at most"),
@@ -150,7 +192,17 @@ def _judged(
         return [Verdict(subject, "samples_fit_law", Status.UNUSABLE, str(error))]
     except ValueError as error:
         stop(str(error))
-    return [_with_words(verdict, words.numbers) for verdict in verdicts]
+    notes = [f"{each.sampler.name}: {note}" for each in boxes for note in each.notes]
+    if told is not None:
+        notes += told.notes
+        verdicts = doubted(verdicts, told)
+    return _with_notes([_with_words(verdict, words.numbers) for verdict in verdicts], notes)
+
+
+def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[Verdict]:
+    """Return the verdicts, the first with notes on how the black boxes were asked."""
+    first, *others = verdicts
+    return [first._replace(figures={**first.figures, "notes": [*first.figures.get("notes", ()), *notes]}), *others]
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:

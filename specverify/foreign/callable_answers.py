@@ -1,7 +1,8 @@
 """``python -m specverify.foreign.callable_answers module:callable``: a function of Python answers lines of JSON.
 
-The function takes ``seed`` and ``n``, and where it has parameters of these names ``prompt`` and ``max_tokens``. What it
-prints goes to the standard error: the answers alone are on the standard output.
+The function takes ``seed`` and ``n``, and where it has parameters of these names ``prompt`` and ``max_tokens``.
+Sampling options are keyword arguments. What it prints goes to the standard error: the answers alone are on the standard
+output.
 """
 
 from __future__ import annotations
@@ -50,11 +51,20 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
             return {"error": "a function of Python tells no logarithms of probabilities, expected a law or a reference"}
         parameters = inspect.signature(function).parameters
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
+        given |= _options(question.get("options", {}), parameters)
         it = Sampler("it", lambda seed, n: function(seed=seed, n=n, **given))
         found = answers_of(it, question["seed"], question["n"])
     except Exception as error:  # noqa: BLE001 - whatever somebody's code raises is told
         return {"error": sentence_of(error.__cause__) if error.__cause__ else str(error)}
     return {"tokens": found.tokens} if found.accepted is None else found._asdict()
+
+
+def _options(options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
+    """Return the sampling options. Raises ``TypeError`` for one that the function does not take."""
+    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for name in options.keys() - parameters.keys():
+            raise TypeError(f"the function has no parameter {name!r}, which is set")
+    return options
 
 
 if __name__ == "__main__":

@@ -1,105 +1,372 @@
-"""``python -m specverify.foreign.completions URL [MODEL]``: a completions endpoint answers lines of JSON.
+"""``python -m specverify.foreign.completions URL``: a server that completes texts answers lines of JSON.
 
-The endpoint is one of the shape that OpenAI's ``/v1/completions`` has. Tokens are taken from ``token_ids`` of a choice
-where there are any, else from ``logprobs.tokens``, else its text is one token. Words are told apart by what they are.
+``DIALECTS`` is the table of the request bodies, chosen by the path of the URL; ``foreign.answer_shapes`` has the table
+of the answers. A field that a server refuses by name is left out if it is only a convenience. A number that a server
+refuses by name is lowered: samples of a request (the others come from more requests), and log-probabilities told.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPException
+from random import Random
+from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+from specverify.foreign.answer_shapes import accepted_in, choices_in, logprobs_in, rows_in
+
 LARGEST: Final = 2**28
-IDS: Final = {"return_token_ids": True, "return_tokens_as_token_ids": True}
-"""Some servers tell ids if they are asked to; others do not mind."""
+"""Bytes of an answer."""
 WAIT: Final = 3600.0
-"""Seconds for one answer here: whoever asks this program has a limit of its own, and ends it."""
+"""Seconds for one answer here: the caller of this program has a limit of its own, and ends it."""
+KEY: Final = "SPECVERIFY_API_KEY"
+"""Environment variable with the key of a server that asks for one."""
+NEUTRAL: Final[Mapping[str, Any]] = {
+    "top_k": -1,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "typical_p": 1.0,
+    "repetition_penalty": 1.0,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "dry_multiplier": 0.0,
+    "xtc_probability": 0.0,
+    "mirostat": 0,
+}
+"""Options that leave the law of the model as it is, where servers or the files of models have other defaults."""
+PENALTIES: Final = ("repetition_penalty", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier")
+"""Those that change which token is the likeliest."""
+ADAPTABLE: Final = (400, 413, 422, 500, 501)
+"""Statuses whose message may name a field that the server does not take."""
+
+
+class Dialect(NamedTuple):
+    """How a request is written. Dots in the name of a field enter an object."""
+
+    ends: str
+    """What the path of the URL ends with."""
+    fields: Mapping[str, Sequence[str]]
+    """Word of a question -> the fields of the body that get its value."""
+    options: Sequence[str] = ("",)
+    """Objects of the body that get the sampling options; "" is the body itself."""
+    to_sample: Mapping[str, Any] = {}
+    """Fields of a request for samples that may be left out."""
+    to_tell: Mapping[str, Any] = {}
+    """Fields of a request for log-probabilities that may be left out."""
+    needed_to_tell: Mapping[str, Any] = {}
+    """Fields of a request for log-probabilities that may not."""
+    texts_alone: bool = False
+    """Whether the prompt is a message of a chat, which cannot be given as token ids."""
+
+
+IDS: Final = {"return_token_ids": True, "return_tokens_as_token_ids": True}
+OPENAI: Final = {name: (name,) for name in ("prompt", "max_tokens", "seed", "n", "temperature", "model")}
+TOLD: Final = {"post_sampling_probs": True}
+DIALECTS: Final = (
+    Dialect(
+        "/chat/completions",
+        {**OPENAI, "prompt": ("messages",), "top": ("top_logprobs",)},
+        to_sample={"logprobs": True, **IDS},
+        to_tell={**TOLD, **IDS},
+        needed_to_tell={"logprobs": True},
+        texts_alone=True,
+    ),
+    Dialect(
+        "/completion",  # llama.cpp
+        {**OPENAI, "max_tokens": ("n_predict",), "top": ("n_probs",)},
+        to_sample={"return_tokens": True},
+        to_tell={"return_tokens": True, **TOLD},
+    ),
+    Dialect(
+        "/generate",  # TGI and SGLang: each ignores the fields of the other
+        {
+            "text": ("inputs", "text"),
+            "ids": ("input_ids",),
+            "max_tokens": ("parameters.max_new_tokens", "sampling_params.max_new_tokens"),
+            "seed": ("parameters.seed", "sampling_params.sampling_seed"),
+            "n": ("sampling_params.n",),
+            "temperature": ("parameters.temperature", "sampling_params.temperature"),
+            "top": ("parameters.top_n_tokens", "top_logprobs_num"),
+        },
+        options=("parameters", "sampling_params"),
+        to_sample={"parameters.do_sample": True, "parameters.details": True},
+        to_tell={"parameters.do_sample": True, "parameters.details": True},
+        needed_to_tell={"return_logprob": True},
+    ),
+    Dialect(
+        "",  # /v1/completions
+        {**OPENAI, "top": ("logprobs",)},
+        to_sample={"logprobs": 1, **IDS},
+        to_tell={**TOLD, **IDS},
+    ),
+)
+"""The first whose ending fits is used."""
+LIMITED: Final[Mapping[str, re.Pattern[str]]] = {
+    "n": re.compile(r"\bn\b|\bn_cmpl\b|best_of|num_return_sequences|\bparallel\b|completion choice", re.IGNORECASE),
+    "top": re.compile(r"\b(logprobs|top_logprobs|n_probs|top_n_tokens|top_logprobs_num)\b", re.IGNORECASE),
+}
+"""Word of a question -> how messages name it, where a server may take a smaller number only."""
+
+
+class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
+    """The answer of the server cannot be used; the message says why."""
+
+
+class Refusal(NamedTuple):
+    """An answer with another status than 200."""
+
+    status: int
+    message: str
+
+
+class Server(NamedTuple):
+    """A server, and what was learned about the requests that it takes."""
+
+    url: str
+    dialect: Dialect
+    model: str
+    neutral: bool
+    """Whether requests carry ``NEUTRAL``, except for what the options set."""
+    most: dict[str, int]
+    """Word of a question -> the largest number that the server takes."""
+    refused: set[str]
+    """Fields that may be left out, and that the server does not take."""
+    notes: list[str]
+    """Sentences for the report that were not told yet."""
 
 
 def main() -> None:
     """Answer until the standard input ends."""
-    url, *model = sys.argv[1:]
+    parser = ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("--model", default="")
+    parser.add_argument("--neutral", action="store_true")
+    given = parser.parse_args()
+    server = server_at(given.url, given.model, neutral=given.neutral)
     for line in sys.stdin:
         question = json.loads(line)
         try:
-            asks = {"sample": sampled, "logprobs": logprobs_after}[question["ask"]]
-            answer = asks(url, {"model": model[0]} if model else {}, question)
+            answer = {"sample": sample, "logprobs": logprobs_after}[question["ask"]](server, question)
         except UnusableAnswer as error:
             answer = {"error": str(error)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
-    """What the endpoint answered cannot be used; the message says why."""
+def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
+    """Return the server at a URL; a URL without a path gets that of completions."""
+    path = urlsplit(url).path.rstrip("/")
+    if not path:
+        url, path = url.rstrip("/") + "/v1/completions", "/v1/completions"
+    dialect = next(dialect for dialect in DIALECTS if path.endswith(dialect.ends))
+    return Server(url, dialect, model, neutral, {}, set(), [])
 
 
-def sampled(url: str, fixed: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens of ``n`` completions."""
-    asked = {name: question[name] for name in ("prompt", "max_tokens", "seed", "n", "temperature") if name in question}
-    answer = posted(url, {**fixed, **asked, "logprobs": 1, **IDS})
-    return {"tokens": [tokens_of(choice) for choice in choices_of(answer, question["n"])]}
+def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens of ``n`` samples, from as few requests as the server allows."""
+    rows: list[list[Any]] = []
+    accepted: list[int | None] = []
+    for seed in _seeds(question["seed"]):
+        left = question["n"] - len(rows)
+        if not left:
+            break
+        choices, asked = _choices(server, {**question, "seed": seed, "n": left})
+        new = rows_in(choices)
+        if new is None:
+            raise UnusableAnswer(f"it answered {_short(choices[0])}, and neither tokens nor a text are in it")
+        if len(new) < asked:
+            _limit(server, "n", len(new), f"of {asked} it answered {len(new)}")
+        if len(new) > asked:
+            raise UnusableAnswer(f"it answered {len(new)} samples, expected {asked}")
+        rows += new
+        accepted += [accepted_in(choice) for choice in choices]
+    counts = {"accepted": [count or 0 for count in accepted]} if any(count is not None for count in accepted) else {}
+    return {"tokens": rows, **counts, **_learned(server)}
 
 
-def logprobs_after(url: str, fixed: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the logarithms of the probabilities of the likeliest tokens after a prompt, as many as it tells."""
-    asked = {name: question[name] for name in ("prompt", "temperature") if name in question}
-    answer = posted(url, {**fixed, **asked, "max_tokens": 1, "n": 1, "logprobs": question["top"], **IDS})
-    choice = choices_of(answer, 1)[0]
-    try:
-        found = choice["logprobs"]["top_logprobs"][0]
-        return {"logprobs": [(_id_or_word(token), float(value)) for token, value in found.items()]}
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError):
-        raise UnusableAnswer("it tells no logprobs.top_logprobs, and a law from it needs them") from None
+def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the logarithms of the probabilities of the likeliest tokens after a prompt, as many as it tells.
+
+    Without a temperature they are those of the row whose argmax is taken: before temperature and truncation.
+    """
+    choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
+    told = logprobs_in(choices[0])
+    if told is None:
+        raise UnusableAnswer(f"it answered {_short(choices[0])}, and no log-probabilities of next tokens are in it")
+    pairs, processed = told
+    return {"logprobs": pairs, "processed": processed, **_learned(server)}
+
+
+def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
+    """Return the samples of an answer, and how many the last request asked for."""
+    while True:
+        limits = {name: most for name, most in server.most.items() if name in question}
+        asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
+        answer = posted(server.url, body_of(server, asked))
+        if not isinstance(answer, Refusal):
+            choices = choices_in(answer)
+            if choices is None:
+                raise UnusableAnswer(f"it answered {_short(answer)}, and no samples are in it")
+            return choices, asked["n"]
+        if not _adapted(server, asked, answer):
+            raise UnusableAnswer(_sentence(answer))
+
+
+def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request, in the words of the server's dialect."""
+    dialect, prompt = server.dialect, question["prompt"]
+    words = {**question, ("ids" if isinstance(prompt, list) else "text"): prompt}
+    if server.model:
+        words["model"] = server.model
+    if question["ask"] == "logprobs":
+        words.setdefault("temperature", 1.0)
+    if dialect.texts_alone:
+        if isinstance(prompt, list) and prompt:
+            raise UnusableAnswer("a chat takes a text, and the prompt is token ids: use /v1/completions or a text")
+        words["prompt"] = [{"role": "user", "content": prompt or ""}]
+    fields = _optional(server, question)
+    if question["ask"] == "logprobs":
+        fields |= dialect.needed_to_tell
+    for word, places in dialect.fields.items():
+        fields |= {place: words[word] for place in places if word in words}
+    body: dict[str, Any] = {}
+    for place, value in fields.items():
+        objects, _, name = place.rpartition(".")
+        _entered(body, objects)[name] = value
+    for objects in dialect.options:
+        _entered(body, objects).update(question.get("options", {}))
+    return body
+
+
+def _entered(body: dict[str, Any], objects: str) -> dict[str, Any]:
+    """Return the object of a body that is named by keys with dots between; "" is the body itself."""
+    for name in objects.split(".") if objects else ():
+        body = body.setdefault(name, {})
+    return body
+
+
+def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that may be left out, those that the server does not take left out."""
+    dialect = server.dialect
+    fields = dict(dialect.to_tell if question["ask"] == "logprobs" else dialect.to_sample)
+    greedy = question["ask"] == "logprobs" and "temperature" not in question
+    neutral = {name: value for name, value in NEUTRAL.items() if server.neutral or name not in PENALTIES}
+    for place in dialect.options if server.neutral or greedy else ():
+        fields |= {f"{place}.{name}" if place else name: value for name, value in neutral.items()}
+    return {place: value for place, value in fields.items() if place.rpartition(".")[2] not in server.refused}
+
+
+def _adapted(server: Server, question: Mapping[str, Any], refusal: Refusal) -> bool:
+    """Learn from a refusal what the server does not take; return whether another request is worth it."""
+    if refusal.status not in ADAPTABLE:
+        return False
+    set_by_user = question.get("options", {})
+    for place in _optional(server, question):
+        name = place.rpartition(".")[2]
+        if name not in set_by_user and re.search(rf"\b{re.escape(name)}\b", refusal.message):
+            server.refused.add(name)
+            return True
+    for word, pattern in LIMITED.items():
+        number = question.get(word, 1)
+        if number > 1 and pattern.search(refusal.message):
+            smaller = [int(text) for text in re.findall(r"\d+", refusal.message) if 0 < int(text) < number]
+            _limit(server, word, max(smaller, default=number // 2), f"{number} are refused ({refusal.message[:120]})")
+            return True
+    return False
+
+
+def _limit(server: Server, word: str, number: int, reason: str) -> None:
+    server.most[word] = number
+    if word == "n":
+        samples = "1 sample" if number == 1 else f"{number} samples"
+        server.notes[:] = [f"each request asks for {samples}: {reason}"]
+
+
+def _learned(server: Server) -> dict[str, Any]:
+    notes = {"notes": list(server.notes)} if server.notes else {}
+    server.notes.clear()
+    return {**notes, **({"at_once": server.most["n"]} if "n" in server.most else {})}
+
+
+def _seeds(seed: int) -> Iterator[int]:
+    """Yield the seeds of the requests of a question, no two the same: its own, and others made from it."""
+    yield seed
+    rng, given = Random(seed), {seed}  # noqa: S311 - seeds, not secrets
+    while True:
+        other = rng.getrandbits(31)
+        if other not in given:
+            given.add(other)
+            yield other
 
 
 def posted(url: str, body: Mapping[str, Any]) -> Any:
-    """Return the JSON that the endpoint answers."""
-    request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310 - http only
+    """Return the JSON that the server answers, or its refusal. Raises ``UnusableAnswer`` in one sentence."""
+    key = {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
+    headers = {"Content-Type": "application/json", **key}
     try:
+        request = Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - http only
         with urlopen(request, timeout=WAIT) as response:  # noqa: S310 - as above
             text = response.read(LARGEST)
     except HTTPError as error:
-        said = error.read(300).decode("utf-8", "replace")
-        raise UnusableAnswer(f"{url} answered with status {error.code}: {' '.join(said.split())}") from None
-    except (URLError, OSError, ValueError) as error:
-        raise UnusableAnswer(f"{url} cannot be asked: {getattr(error, 'reason', error)}") from None
+        return Refusal(error.code, _message(error.read(2**16).decode("utf-8", "replace")))
+    except (URLError, OSError, ValueError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise UnusableAnswer(f"it cannot be asked: {getattr(reason, 'strerror', None) or reason}") from None
     try:
         return json.loads(text)
-    except ValueError:
-        raise UnusableAnswer(f"{url} answered {text[:60]!r}, expected JSON") from None
+    except (ValueError, RecursionError):
+        start = text[:4096].decode("utf-8", "replace")
+        raise UnusableAnswer(f"it answered {_title(start) or repr(start[:60])}, expected JSON") from None
 
 
-def choices_of(answer: Any, number: int) -> list[Any]:
-    """Return the choices, as many as were asked for, in the order of their index."""
-    choices = answer.get("choices") if isinstance(answer, dict) else None
-    if not isinstance(choices, list) or len(choices) != number or not all(isinstance(item, dict) for item in choices):
-        found = f"{len(choices)} choices" if isinstance(choices, list) else "no choices"
-        raise UnusableAnswer(f"it answered {found}, expected {number}")
-    return sorted(choices, key=lambda choice: choice.get("index", 0))
+def _message(text: str) -> str:
+    """Return the sentence in the body of a refusal, without the request that some servers repeat in it."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return _title(text) or " ".join(text.split())[:300]
+    for name in ("error", "message", "detail"):
+        if isinstance(data, dict) and name in data:
+            data = data[name]
+    if isinstance(data, list):
+        data = "; ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" if {"loc", "msg"} <= item.keys() else str(item)
+            for item in data
+            if isinstance(item, dict)
+        )
+    return " ".join(str(data).split())[:600]
 
 
-def tokens_of(choice: Mapping[str, Any]) -> list[Any]:
-    """Return the tokens of a choice: ids, words, or its text as one word."""
-    words = choice.get("logprobs")
-    for found in (choice.get("token_ids"), words.get("tokens") if isinstance(words, dict) else None):
-        if isinstance(found, list):
-            return [_id_or_word(token) for token in found]
-    text = choice.get("text")
-    if not isinstance(text, str):
-        raise UnusableAnswer("a choice has neither token_ids nor logprobs.tokens nor text")
-    return [text]
+def _title(text: str) -> str:
+    """Name a page of HTML by its title; return "" for other texts."""
+    if not re.match(r"\s*<(!doctype|html|head)", text, re.IGNORECASE):
+        return ""
+    title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    return "a page of HTML" + (f" ({' '.join(title[1].split())[:80]!r})" if title else "")
 
 
-def _id_or_word(token: Any) -> Any:
-    """Return the id that some servers write as a word."""
-    if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
-        return int(token[9:])
-    return token
+def _sentence(refusal: Refusal) -> str:
+    said = f"it answered with status {refusal.status}: {refusal.message or 'nothing more'}"
+    ways = {
+        401: f"; put the key of the server into the environment variable {KEY}",
+        403: f"; put the key of the server into the environment variable {KEY}",
+        404: "; expected a path that ends in /v1/completions, /v1/chat/completions, /completion or /generate",
+    }
+    return said + ways.get(refusal.status, "")
+
+
+def _short(answer: Any) -> str:
+    """Return the beginning of an answer."""
+    text = json.dumps(answer)
+    return text if len(text) <= 160 else f"{text[:157]}..."
 
 
 if __name__ == "__main__":

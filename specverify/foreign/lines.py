@@ -85,7 +85,7 @@ def _answer(program: _Program, question: Mapping[str, Any]) -> Mapping[str, Any]
         found = shown(text.decode("utf-8", "replace"))
         raise UnusableSubject(f"{program.name} answered {found}, expected a JSON object in one line")
     if "error" in answer:
-        raise UnusableSubject(f"{program.name} said: {answer['error']}")
+        raise UnusableSubject(f"{program.name}: {answer['error']}")
     return answer
 
 

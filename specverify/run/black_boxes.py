@@ -8,13 +8,14 @@ program of ``command:`` reads lines such as
 
 and answers each with a line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words, and beside them, if it likes,
 ``"accepted": [3, ...]``, how many drafts of each were accepted; ``{"logprobs": [[4, -0.3], ...]}``, the likeliest next
-tokens, if it can tell them; or ``{"error": "..."}``.
+tokens, if it can tell them; or ``{"error": "..."}``. ``"temperature"`` and ``"options"``, an object, stand in questions
+where they were given. ``"processed": true`` beside log-probabilities states that they include the temperature and the
+options. ``"notes"``, a list of sentences, are shown; ``"at_once": 8`` states how many samples a call draws together.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,20 +23,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from specverify.base.arguments import is_token, shown
-from specverify.foreign.lines import Ask, Limits, answering
+from specverify.foreign.lines import Limits, answering
 from specverify.laws.known_law import OTHERS
-from specverify.laws.near_ties import NO_TOKEN, Logits
 from specverify.reference import Tokens
-from specverify.subjects.sampler import Sampler
+from specverify.run.samplers import FIRST_CALL, SamplingPlan, seeds_of
+from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import UnusableSubject
 
 KINDS: Final = "python:module:callable, command:PROGRAM or http://HOST/v1/completions"
 TOP: Final = 20
-LEAST_LEFT: Final = 1e-6
-"""Probability of what is not told, at least: sums of float32 are no nearer to 1."""
-MOST_QUESTIONS: Final = 500
-"""Prefixes whose next token is asked for, at most, to make a law."""
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Wanted(NamedTuple):
@@ -48,15 +48,31 @@ class Wanted(NamedTuple):
     eos: int | str | None = None
     """Where a sequence ends early: this token ends it, whether or not the subject shows it."""
     whole: bool = False
-    """Whether a sequence that ends early, without ``eos`` to tell why, cannot be judged."""
+    """Whether a sequence that ends early, without ``eos`` to tell why, cannot be judged, and a server is asked with
+    options that leave the law of its model as it is, except for ``options``."""
+    options: Mapping[str, Any] = {}
+    """Sampling options by the names that the subject has for them."""
+
+
+class Told(NamedTuple):
+    """What a black box tells of the next token."""
+
+    logprobs: Mapping[Any, float]
+    """Token -> the logarithm of its probability, for the likeliest tokens."""
+    processed: bool
+    """Whether the subject states that they include the temperature and the options."""
 
 
 class BlackBox(NamedTuple):
     """A program that runs."""
 
     sampler: Sampler
-    logprobs: Callable[[Tokens], Mapping[Any, float]]
-    """The logarithms of the probabilities of the likeliest tokens after the prompt and these."""
+    logprobs: Callable[[Tokens, Wanted], Told]
+    """What it tells of the next token after the prompt and these, where this is wanted."""
+    notes: list[str]
+    """Sentences for the report, in the order in which they came."""
+    at_once: list[int]
+    """How many samples a call draws together, the last number told last; empty where nothing is told."""
 
 
 class Words(NamedTuple):
@@ -83,11 +99,30 @@ def is_black_box(name: str) -> bool:
 @contextmanager
 def opened(name: str, wanted: Wanted, limits: Limits, words: Words) -> Iterator[BlackBox]:
     """Start a black box. Raises ``UnusableSubject`` in one sentence, here and whenever it is asked."""
-    with answering(_command(name, wanted), name, limits) as ask:
-        yield BlackBox(
-            Sampler(name, lambda seed, n: _sampled(ask, name, wanted, words, seed, n)),
-            lambda prefix: _logprobs(ask, name, wanted, prefix),
-        )
+    notes: list[str] = []
+    at_once: list[int] = []
+    with answering(_command(name, wanted), name, limits) as answered:
+
+        def ask(question: Mapping[str, Any]) -> Mapping[str, Any]:
+            answer = answered(question)
+            new = answer.get("notes")
+            notes.extend(str(note) for note in (new if isinstance(new, list) else ()) if str(note) not in notes)
+            if is_token(answer.get("at_once")):
+                at_once.append(max(1, answer["at_once"]))
+            return answer
+
+        sampler = Sampler(name, lambda seed, n: _sampled(ask, name, wanted, words, seed, n))
+        yield BlackBox(sampler, lambda prefix, asked: _logprobs(ask, name, asked, prefix), notes, at_once)
+
+
+def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
+    """Draw one call of samples; return the plan with calls that are no larger than what the black box draws together.
+
+    Rows of one call are then rows of one request of a server.
+    """
+    seed = next(seeds_of([plan.seed, 1]))
+    drawn(box.sampler, seed, min(plan.largest_call, FIRST_CALL))
+    return plan._replace(largest_call=min([plan.largest_call, *box.at_once[-1:]]))
 
 
 def _command(name: str, wanted: Wanted) -> Sequence[str]:
@@ -100,7 +135,9 @@ def _command(name: str, wanted: Wanted) -> Sequence[str]:
     if kind in {"http", "https"} and rest:
         url = name if rest.startswith("//") else rest
         if url.startswith(("http://", "https://")):
-            return [*here, "specverify.foreign.completions", url, *([wanted.model] if wanted.model else [])]
+            model = ["--model", wanted.model] if wanted.model else []
+            neutral = ["--neutral"] if wanted.whole else []
+            return [*here, "specverify.foreign.completions", *model, *neutral, "--", url]
     hint = f", did you mean python:{name}?" if ":" in name and not is_black_box(name) else ""
     raise UnusableSubject(f"{name!r} is no black box, expected {KINDS}{hint}")
 
@@ -125,67 +162,28 @@ def _ended(tokens: Tokens, wanted: Wanted, words: Words) -> Tokens:
     return tokens[: tokens.index(end)] if end in tokens else tokens
 
 
-def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Mapping[Any, float]:
+def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Told:
     if prefix and not isinstance(wanted.prompt, tuple):
         raise UnusableSubject(f"{name} is given a text, and what follows more than one token needs a prompt of ids")
     prompt = (*wanted.prompt, *prefix) if isinstance(wanted.prompt, tuple) else wanted.prompt
-    if wanted.temperature == 0:
-        wanted = wanted._replace(temperature=None)  # of the row whose argmax is taken, not of a point mass
-    found = ask({"ask": "logprobs", **_given(wanted), "prompt": prompt, "top": TOP}).get("logprobs")
+    answer = ask({"ask": "logprobs", **_given(wanted), "prompt": prompt, "top": TOP})
+    pairs, logprobs = answer.get("logprobs"), dict[Any, float]()
     try:
-        told = {token: float(value) for token, value in found or ()}
+        for token, value in pairs or ():
+            number = float(value)
+            if isinstance(token, str) and token in logprobs:  # two tokens of one text
+                number = float(np.logaddexp(number, logprobs[token]))
+            logprobs[token] = number
     except (TypeError, ValueError):
-        raise UnusableSubject(f"{name} answered {shown(found)}, expected logprobs: pairs of token, logarithm") from None
-    if not told:
+        raise UnusableSubject(f"{name} answered {shown(pairs)}, expected logprobs: pairs of token, logarithm") from None
+    if not logprobs:
         raise UnusableSubject(f"{name} tells no logprobs, expected a law or a reference")
-    return told
+    return Told(logprobs, answer.get("processed") is True)
 
 
 def _given(wanted: Wanted) -> dict[str, Any]:
     temperature = {} if wanted.temperature is None else {"temperature": wanted.temperature}
-    return {"prompt": wanted.prompt, **temperature}
-
-
-def told_logits(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> Logits:
-    """Return what a black box tells of next tokens, with how far off it may be; nothing where it cannot tell."""
-
-    def row(new: Tokens) -> Mapping[int, float] | None:
-        try:
-            told = {words.number(token): value for token, value in box.logprobs(new).items()}
-        except UnusableSubject:
-            return None
-        end = None if wanted.eos is None else told.get(words.number(wanted.eos), min(told.values()))
-        return told if end is None else {**told, NO_TOKEN: end}
-
-    return Logits(row, rounding)
-
-
-def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> dict[Any, float]:
-    """Return the law of sequences by what the subject itself says of next tokens, prefix by prefix.
-
-    The likeliest prefixes are asked about first; what is not told, or would take more than ``MOST_QUESTIONS``, stands
-    under ``OTHERS``. What is told may be off by ``rounding``, relatively, and what it leaves over by as much, which is
-    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` where
-    the subject cannot tell, or tells no probabilities.
-    """
-    law: dict[Any, float] = {}
-    open_prefixes: dict[Tokens, float] = {(): 1.0}
-    end = None if wanted.eos is None else words.number(wanted.eos)
-    for _ in range(MOST_QUESTIONS):
-        if not open_prefixes:
-            break
-        prefix = max(open_prefixes, key=open_prefixes.__getitem__)
-        mass = open_prefixes.pop(prefix)
-        told = {words.number(token): math.exp(value) for token, value in box.logprobs(prefix).items()}
-        if sum(told.values()) > 1 + max(rounding, 1e-3):
-            raise UnusableSubject(f"{box.sampler.name} tells probabilities that sum to {sum(told.values()):.4g}")
-        for token, share in told.items():
-            text = prefix if token == end else (*prefix, token)
-            complete = token == end or len(text) == wanted.max_tokens
-            (law if complete else open_prefixes)[text] = mass * share
-    law[OTHERS] = max(1 - math.fsum(law.values()), 0.0) + max(rounding, LEAST_LEFT)
-    total = math.fsum(law.values())
-    return {text: mass / total for text, mass in law.items()}
+    return {"prompt": wanted.prompt, **temperature, **({"options": dict(wanted.options)} if wanted.options else {})}
 
 
 def law_of_file(file: Path) -> Any:

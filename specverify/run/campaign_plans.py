@@ -50,6 +50,11 @@ def _check_prompt(value: Any, name: str) -> None:
         raise argument_error(name, value, "a text or a list of token ids")
 
 
+def _check_options(value: Any, name: str) -> None:
+    if not isinstance(value, dict):
+        raise argument_error(name, value, "a table of sampling options")
+
+
 def _check_token(value: Any, name: str) -> None:
     if not is_token(value):
         raise argument_error(name, value, "a token id")
@@ -73,6 +78,7 @@ OF_EACH: Final[Mapping[str, Check]] = {
     "max_tokens": check_count,
     "temperature": lambda value, name: check_positive(value, name, "probability"),
     "model": _check_text,
+    "options": _check_options,
     "eos": _check_token,
     "timeout": check_seconds,
     "memory": lambda value, name: check_positive(value, name, "GiB"),
@@ -106,7 +112,7 @@ def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubj
     prompt = checked.get("prompt", ())
     wanted = Wanted(
         prompt if isinstance(prompt, str) else tuple(prompt),
-        **{name: checked[name] for name in ("max_tokens", "temperature", "model", "eos") if name in checked},
+        **{name: checked[name] for name in ("max_tokens", "temperature", "model", "eos", "options") if name in checked},
     )
     memory = checked.get("memory")
     limits = Limits(checked.get("timeout", Limits().seconds), None if memory is None else int(memory * 2**30))

@@ -1,0 +1,200 @@
+"""The law that a black box tells of itself, as log-probabilities of next tokens, and why it may not be what is sampled.
+
+Servers report log-probabilities before some sampling options or after them. ``--set top_k=2`` refutes no right server
+that reports them before: a law is doubted unless the subject states that it includes the options, or the reports change
+with each of them. Samples that fit a doubted law still hold; samples that do not are UNKNOWN, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from specverify.base.verdict import Status, Verdict
+from specverify.laws.known_law import OTHERS
+from specverify.laws.near_ties import NO_TOKEN, Logits
+from specverify.reference import Tokens
+from specverify.run.black_boxes import TOP, BlackBox, Told, Wanted, Words
+from specverify.subjects.subject import UnusableSubject
+
+LEAST_LEFT: Final = 1e-6
+"""Probability of what is not told, at least: sums of float32 are no nearer to 1."""
+MOST_QUESTIONS: Final = 500
+"""Prefixes whose next token is asked for, at most, to make a law."""
+PROBED: Final = 8
+"""Prefixes at which the log-probabilities with an option are compared with those without, the likeliest first."""
+REPEATED: Final = 3
+"""Times that the log-probabilities after the prompt are asked for again: some options make them random."""
+TRUNCATIONS: Final = frozenset({"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "min_keep"})
+"""Options that never change which token is the likeliest."""
+OF_THE_TEXT: Final = TRUNCATIONS | {
+    "temperature",
+    "dynatemp_range",
+    "dynatemp_exponent",
+    "repetition_penalty",
+    "repeat_penalty",
+    "repeat_last_n",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "ignore_eos",
+}
+"""Options with which the law of the next token is a function of the text so far. Not so ``grammar`` or ``min_tokens``,
+which count from the end of the prompt, ``mirostat``, which has a state, and ``xtc_probability``, which is random."""
+WITHOUT_EFFECT: Final = frozenset(
+    {"cache_prompt", "id_slot", "user", "priority", "request_id", "timings_per_token", "skip_special_tokens"}
+)
+"""Options that no law depends on; those of speculation besides."""
+
+
+class ToldLaw(NamedTuple):
+    """What a black box tells of its sequences."""
+
+    law: dict[Any, float]
+    doubts: list[str]
+    """Why it may not be the law that is sampled."""
+    notes: list[str]
+    """What a reader should know besides."""
+
+
+def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> ToldLaw:
+    """Return the law of sequences by what the subject itself says of next tokens, prefix by prefix.
+
+    The likeliest prefixes are asked about first; what is not told, or would take more than ``MOST_QUESTIONS``, stands
+    under ``OTHERS``. What is told may be off by ``rounding``, relatively, and what it leaves over by as much, which is
+    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` where
+    the subject cannot tell, or tells no probabilities.
+    """
+    law: dict[Any, float] = {}
+    asked: dict[Tokens, Told] = {}
+    open_prefixes: dict[Tokens, float] = {(): 1.0}
+    end = None if wanted.eos is None else words.number(wanted.eos)
+    for _ in range(MOST_QUESTIONS):
+        if not open_prefixes:
+            break
+        prefix = max(open_prefixes, key=open_prefixes.__getitem__)
+        mass = open_prefixes.pop(prefix)
+        asked[prefix] = told = box.logprobs(prefix, wanted)
+        shares = {token: math.exp(value) for token, value in told.logprobs.items()}
+        if sum(shares.values()) > 1 + max(rounding, 1e-3):
+            raise UnusableSubject(f"{box.sampler.name} tells probabilities that sum to {sum(shares.values()):.4g}")
+        for token, share in shares.items():
+            if not share or is_ambiguous(token):
+                continue
+            number = words.number(token)
+            text = prefix if number == end else (*prefix, number)
+            complete = number == end or len(text) == wanted.max_tokens
+            (law if complete else open_prefixes)[text] = mass * share
+    law[OTHERS] = max(1 - math.fsum(law.values()), 0.0) + max(rounding, LEAST_LEFT)
+    total = math.fsum(law.values())
+    doubts, notes = _doubts(box, wanted, asked, rounding)
+    return ToldLaw({text: mass / total for text, mass in law.items()}, doubts, notes)
+
+
+def is_ambiguous(token: Any) -> bool:
+    """Return whether a token is told as a text that many tokens have: none, or bytes that are no character."""
+    return isinstance(token, str) and (not token or "\ufffd" in token)
+
+
+def _doubts(
+    box: BlackBox, wanted: Wanted, asked: Mapping[Tokens, Told], rounding: float
+) -> tuple[list[str], list[str]]:
+    """Return why the law may not be what is sampled, and notes."""
+    doubts, notes = [], list[str]()
+    if any(_may_share_words(told, rounding) for told in asked.values()):
+        doubts.append("it tells texts of tokens and no ids, and a token that is not told may have the same text")
+    if any(_differs(asked[()], box.logprobs((), wanted), rounding) for _ in range(REPEATED)):
+        doubts.append("its log-probabilities after the prompt differ from one call to the next")
+    for name in _options(wanted):
+        less = without(wanted, name)
+        shown = any(_differs(asked[prefix], box.logprobs(prefix, less), rounding) for prefix in list(asked)[:PROBED])
+        if name not in OF_THE_TEXT:
+            doubts.append(f"log-probabilities after a forced text may not include {name}")
+        elif not shown and not all(told.processed for told in asked.values()):
+            doubts.append(f"its log-probabilities do not change with {name}, so they may not include it")
+        if not shown:
+            notes.append(f"{name} changes none of the log-probabilities at {min(len(asked), PROBED)} texts")
+    return doubts, notes
+
+
+def _options(wanted: Wanted) -> Sequence[str]:
+    tempered = ["temperature"] if wanted.temperature not in (None, 1.0) else []
+    return [*tempered, *(name for name in wanted.options if not _is_without_effect(name))]
+
+
+def _is_without_effect(name: str) -> bool:
+    return name in WITHOUT_EFFECT or name.startswith("speculative.")
+
+
+def without(wanted: Wanted, name: str) -> Wanted:
+    """Return what is wanted without an option, or without a temperature."""
+    if name == "temperature":
+        return wanted._replace(temperature=1.0)
+    return wanted._replace(options={key: value for key, value in wanted.options.items() if key != name})
+
+
+def _may_share_words(told: Told, rounding: float) -> bool:
+    """Return whether tokens are texts, and those that are not told could change the probability of a text."""
+    named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
+    texts = any(isinstance(token, str) for token in told.logprobs)
+    left = 1 - math.fsum(math.exp(value) for value in told.logprobs.values())
+    return texts and left > max(rounding, LEAST_LEFT) * min(named, default=0.0)
+
+
+def _differs(one: Told, other: Told, rounding: float) -> bool:
+    """Return whether a probability differs by more than rounding explains."""
+    return any(
+        abs(_probability(one, token) - _probability(other, token))
+        > 2 * rounding * max(_probability(one, token), _probability(other, token)) + LEAST_LEFT
+        for token in one.logprobs.keys() | other.logprobs.keys()
+    )
+
+
+def _probability(told: Told, token: Any) -> float:
+    """Return the probability of a token; where it is not told, the largest that it may have."""
+    last = min(told.logprobs.values()) if len(told.logprobs) >= TOP else -math.inf
+    return math.exp(told.logprobs.get(token, last))
+
+
+def doubted(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
+    """Return the verdicts, UNKNOWN where a doubted law refutes, with the notes on the law."""
+    if not told.doubts:
+        return verdicts
+    said = (
+        f"the samples do not fit the log-probabilities, which may not be those of what is sampled: "
+        f"{'; '.join(told.doubts)}; --law or --reference can decide"
+    )
+    return [
+        verdict._replace(status=Status.UNKNOWN, statement=said, counterexample=None)
+        if verdict.status is Status.REFUTED and verdict.check in {"samples_fit_law", "samples_are_supported"}
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def told_logits(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> Logits:
+    """Return what a black box tells of next tokens, with how far off it may be; nothing where it cannot tell.
+
+    The row is that whose argmax is taken: before temperature and truncation, after penalties. Nothing is told where
+    log-probabilities do not change with the options that could change the argmax.
+    """
+    options = {
+        name: value
+        for name, value in wanted.options.items()
+        if name not in TRUNCATIONS and not _is_without_effect(name)
+    }
+    plain = wanted._replace(temperature=None, options=options)
+
+    def row(new: Tokens) -> Mapping[int, float] | None:
+        try:
+            told, bare = box.logprobs(new, plain), plain._replace(options={})
+            if options and not told.processed and not _differs(told, box.logprobs(new, bare), rounding):
+                return None
+            values = {words.number(token): value for token, value in told.logprobs.items()}
+        except UnusableSubject:
+            return None
+        end = None if wanted.eos is None else values.get(words.number(wanted.eos), min(values.values()))
+        return values if end is None else {**values, NO_TOKEN: end}
+
+    return Logits(row, rounding)
