@@ -83,6 +83,14 @@ def kernels(session: nox.Session) -> None:
 
 
 @nox.session
+def servers(session: nox.Session) -> None:
+    """Sample llama.cpp's real server, with a draft model and without, on this machine alone."""
+    install(session, "dev")
+    session.install("-c", CONSTRAINTS, "-r", "server_tests/requirements.txt")
+    session.run("pytest", "server_tests", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session
 def shipped(session: nox.Session) -> None:
     """Examine verifiers that are shipped and papers' released code, at commits named, or as in SHIPPED_SOURCES."""
     install(session, "hf", "dev")
