@@ -103,6 +103,7 @@ def parameters(folder, draft, parallel, key):
     given.n_batch = given.n_ubatch = 64
     given.fit_params = given.warmup = False
     given.n_gpu_layers, given.verbosity = 0, -1
+    given.flash_attn_type = xl.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED  # rounds to float16
     given.cache_type_k = given.cache_type_v = full
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     given.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"

@@ -55,6 +55,12 @@ def with_prompt(seed, n, prompt, max_tokens):
     return right(seed, n)
 
 
+def with_options(seed, n, top_k):
+    """Draw two equal tokens: the ``top_k`` likeliest first tokens remain."""
+    pmf = [mass if mass in sorted(P)[-top_k:] else 0.0 for mass in P]
+    return [[token, token] for token in random.Random(seed).choices(range(4), pmf, k=n)]
+
+
 def raises(seed, n):
     raise RuntimeError("no device")
 
@@ -133,6 +139,8 @@ def answer_lines(kind):
             prompt = question["prompt"][: 2 if kind == "forgets" else None]
             drawn = random.Random(question["seed"]).choices(range(4), pmf_after(prompt), k=question["n"])
             answer = {"tokens": [[token] for token in drawn], "accepted": [token % 2 for token in drawn]}
+        elif kind == "takes-two":
+            answer = {"tokens": right(question["seed"], question["n"]), "at_once": 2, "notes": ["two at a time"]}
         elif kind == "other-shape":
             answer = {"tokens": [[0, 1]]}
         else:

@@ -56,6 +56,22 @@ def test_a_function_is_given_what_it_asks_for_and_may_print(law_file):
     assert code == 0
 
 
+def test_options_are_arguments_of_a_function(tmp_path):
+    file = tmp_path / "law.json"
+    file.write_text(json.dumps({"2 2": 3 / 7, "3 3": 4 / 7}), "utf-8")
+    assert sampled("python:programs:with_options", "--law", str(file), "--set", "top_k=2")[0] == 0
+    assert sampled("python:programs:with_options", "--law", str(file), "--set", "top_k=3")[0] == 1
+    code, said = sampled("python:programs:right", "--law", str(file), "--set", "top_k=2")
+    assert code == 2
+    assert "the function has no parameter 'top_k', which is set" in said
+
+
+def test_a_program_states_how_many_samples_it_draws_together(law_file):
+    code, said = sampled(command("takes-two"), "--law", law_file)
+    assert code == 0
+    assert "two at a time" in said
+
+
 @pytest.mark.parametrize(
     ("kind", "check"), [("biased", "samples fit law - refuted"), ("seed-ignored", "calls are independent - refuted")]
 )
