@@ -27,6 +27,20 @@ def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_pa
     assert blocks_in(tmp_path) == stored
 
 
+def test_options_are_given_to_the_subject(tmp_path):
+    plan = plan_in(tmp_path, "with_options", tolerance=0.2)
+    (tmp_path / "law.json").write_text('{"2 2": 0.42857142857142855, "3 3": 0.5714285714285714}', "utf-8")
+    options = plan.read_text("utf-8")
+    plan.write_text(options + "options = {top_k = 2}\n", "utf-8")
+    assert run(plan)[0] == 0
+    plan.write_text(options + "options = {top_k = 3}\n", "utf-8")
+    assert run(plan)[0] == 1
+    plan.write_text(options + "options = 3\n", "utf-8")
+    code, said = run(plan)
+    assert code == 2
+    assert "options of subject 1 is 3, expected a table of sampling options" in said
+
+
 @pytest.mark.thorough
 def test_two_processes_say_what_one_says(tmp_path):
     one, two = plan_in(tmp_path / "one", "right", tolerance=0.2), plan_in(tmp_path / "two", "right", tolerance=0.2)

@@ -268,10 +268,9 @@ def _adapted(server: Server, question: Mapping[str, Any], refusal: Refusal) -> b
     """Learn from a refusal what the server does not take; return whether another request is worth it."""
     if refusal.status not in ADAPTABLE:
         return False
-    set_by_user = question.get("options", {})
     for place in _optional(server, question):
         name = place.rpartition(".")[2]
-        if name not in set_by_user and re.search(rf"\b{re.escape(name)}\b", refusal.message):
+        if re.search(rf"\b{re.escape(name)}\b", refusal.message):
             server.refused.add(name)
             return True
     for word, pattern in LIMITED.items():
