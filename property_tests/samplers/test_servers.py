@@ -161,6 +161,34 @@ def test_fields_that_a_server_does_not_know_are_left_out():
             completions.sample(server, {**QUESTION, "options": {"top_k": 2}})  # what is set is never left out
 
 
+def tgi_refuses(body):
+    """Refuse what TGI validates: truncations that truncate nothing, and more than five log-probabilities."""
+    options = body["parameters"]
+    for name in ("top_p", "typical_p"):
+        if options.get(name) == 1.0:
+            raise Refused(422, {"error": f"Input validation error: `{name}` must be > 0.0 and < 1.0"})
+    if options.get("top_k", 1) < 1:
+        raise Refused(422, {"error": "Input validation error: `top_k` must be strictly positive"})
+    if options.get("top_n_tokens", 0) > 5:
+        raise Refused(422, {"error": "Input validation error: `top_n_tokens` must be >= 0 and <= 5. Given: 20"})
+
+
+def sglang_refuses(body):
+    """Refuse sampling parameters that are not SGLang's."""
+    for name in ("typical_p", "repeat_penalty", "dry_multiplier", "xtc_probability", "mirostat"):
+        if name in body["sampling_params"]:
+            raise Refused(400, {"error": {"message": f"SamplingParams: unexpected keyword argument '{name}'"}})
+
+
+@pytest.mark.parametrize(("name", "check"), [("TGI /generate", tgi_refuses), ("SGLang /generate", sglang_refuses)])
+def test_options_of_other_servers_are_left_out(name, check, tmp_path):
+    prompt = "2" if FAKES[name].takes_ids else "d"
+    with fake_server(name, check=check) as right, fake_server(name, WRONG, check) as wrong:
+        code, _, said = sampled(tmp_path, right, "--logprobs", "--prompt", prompt, "--set", "top_k=2")
+        assert code == 0, said
+        assert sampled(tmp_path, wrong, "--logprobs", "--prompt", prompt)[0] == 1
+
+
 @pytest.mark.parametrize(
     "options", [["--set", "top_k=2"], ["--temperature", "0.5"], ["--set", "top_k=2", "--temperature", "2"]]
 )
