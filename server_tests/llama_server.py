@@ -75,7 +75,7 @@ def write_model(file, seed):
     writer.add_add_space_prefix(False)
     for key, value in model.weights.items():
         heads = {"q_proj": sizes.heads, "k_proj": sizes.kv_heads}.get(key.split(".")[-2])
-        rows = value if heads is None else interleaved(value, heads)
+        rows = value if heads is None else interleave(value, heads)
         name = key
         for checkpoint, gguf in GGUF_NAMES.items():
             name = name.replace(checkpoint, gguf)
@@ -86,7 +86,7 @@ def write_model(file, seed):
     writer.close()
 
 
-def interleaved(rows, heads):
+def interleave(rows, heads):
     """Return the rows of each head with the two rows of a rotated pair beside each other."""
     halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, -1)
     return halves.swapaxes(1, 2).reshape(rows.shape)
@@ -119,7 +119,7 @@ def parameters(folder, draft, parallel, key):
 
 
 @contextmanager
-def running(draft: str = "none", key: str = "") -> Iterator[str]:
+def start_server(draft: str = "none", key: str = "") -> Iterator[str]:
     """Start a server in a process of its own and yield its address."""
     command = [sys.executable, __file__, "--draft", draft, "--key", key]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

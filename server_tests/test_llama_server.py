@@ -23,9 +23,9 @@ DRAFTS = ["none", "greedy", "probabilistic"]
 @pytest.fixture(scope="session")
 def servers():
     with (
-        llama_server.running() as plain,
-        llama_server.running("greedy") as greedy,
-        llama_server.running("probabilistic") as probabilistic,
+        llama_server.start_server() as plain,
+        llama_server.start_server("greedy") as greedy,
+        llama_server.start_server("probabilistic") as probabilistic,
     ):
         yield dict(zip(DRAFTS, (plain, greedy, probabilistic), strict=True))
 
@@ -123,7 +123,7 @@ def test_the_proxy_without_a_fault_refutes_nothing(servers, tmp_path):
 
 
 def test_a_key_is_asked_for_and_used(tmp_path, monkeypatch):
-    with llama_server.running(key="a-secret") as address:
+    with llama_server.start_server(key="a-secret") as address:
         code, _, said = sampled(tmp_path, f"{address}/completion", *OWN, "--set", "top_k=3")
         assert code == 2
         assert "with status 401: Invalid API Key; put the key of the server into" in said

@@ -25,7 +25,7 @@ def pmf_after(tokens):
     return [P[(token - turn) % 4] for token in range(4)]
 
 
-def warped(pmf, options):
+def warp(pmf, options):
     """Return the pmf that temperature and top-k leave."""
     weights = [mass ** (1 / options.get("temperature", 1.0)) for mass in pmf]
     top_k = options.get("top_k", -1)
@@ -49,7 +49,7 @@ class Model(NamedTuple):
         tokens = list(asked["prompt"]) if isinstance(asked["prompt"], list) else []
         new = []
         for place in range(asked["max_tokens"]):
-            pmf = warped(pmf_after(tokens + new), asked if self.obeys_options else {})
+            pmf = warp(pmf_after(tokens + new), asked if self.obeys_options else {})
             wrong = place == 0 and rng.random() < self.reversed_share
             new.append(rng.choices(range(4), pmf[::-1] if wrong else pmf)[0])
         return new
@@ -61,11 +61,11 @@ class Model(NamedTuple):
     def told(self, asked, top):
         """Return pairs of token and probability after the prompt, the likeliest first; none of probability 0."""
         tokens = asked["prompt"] if isinstance(asked["prompt"], list) else []
-        pmf = warped(pmf_after(tokens), asked if self.tells_options else {})
+        pmf = warp(pmf_after(tokens), asked if self.tells_options else {})
         return sorted(((i, mass) for i, mass in enumerate(pmf) if mass), key=lambda pair: -pair[1])[:top]
 
 
-def named(told, names):
+def named_logprobs(told, names):
     return {names[token]: log(mass) for token, mass in told}
 
 
@@ -76,7 +76,7 @@ def entry(token, probability=None, **more):
 def vllm(model, asked):
     """``/v1/completions`` of vLLM, which tells ids if it is asked to."""
     names = IDS if asked.get("return_tokens_as_token_ids") else TEXTS
-    told = named(model.told(asked, asked.get("logprobs", 0)), names)
+    told = named_logprobs(model.told(asked, asked.get("logprobs", 0)), names)
     return {
         "choices": [
             {
@@ -259,7 +259,7 @@ def always(asked):
 
 
 @contextmanager
-def serving(answer, path="/v1/completions"):
+def serve(answer, path="/v1/completions"):
     """Serve ``answer(body, headers)`` -> JSON, or ``Refused``, or None to hang up; yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -299,4 +299,4 @@ def fake_server(name, model=Model(), check=always):  # noqa: B008 - immutable
         check(body)
         return fake.answer(model, body)
 
-    return serving(answer, fake.path)
+    return serve(answer, fake.path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fake_servers
 import pytest
-from fake_servers import FAKES, TEXTS, Model, P, Refused, fake_server, serving
+from fake_servers import FAKES, TEXTS, Model, P, Refused, fake_server, serve
 from typer.testing import CliRunner
 
 from specverify.cli import app
@@ -240,7 +240,7 @@ def test_texts_of_tokens_that_do_not_sum_to_one_refute_nothing(tmp_path):
 def test_tokens_of_one_text_are_one_word(tmp_path):
     """Texts alone are told: the probability of a text is that of all its tokens."""
     one_text = fake_servers.chat(("a", "a", "4", "d"))
-    with serving(lambda body, headers: one_text(Model(), body), "/v1/chat/completions") as right:
+    with serve(lambda body, headers: one_text(Model(), body), "/v1/chat/completions") as right:
         code, statuses, said = sampled(tmp_path, right, "--logprobs", "--prompt", "d", "--tolerance", "0.1")
     assert (code, statuses["samples_fit_law"]) == (0, "holds"), said
 
@@ -255,7 +255,7 @@ def test_log_probabilities_that_change_from_call_to_call_refute_nothing(tmp_path
         rows = [{"index": i, "token_ids": [0], "logprobs": {"top_logprobs": [told]}} for i in range(body["n"])]
         return {"choices": rows}
 
-    with serving(answer) as url:
+    with serve(answer) as url:
         code, _, said = sampled(tmp_path, url, "--logprobs")
     assert code == 3, said
     assert "its log-probabilities after the prompt differ from one call to the next" in said
@@ -357,7 +357,7 @@ def mute(body, headers):
     ],
 )
 def test_a_server_that_misbehaves_is_named_in_one_sentence(answer, said, tmp_path):
-    with serving(answer) as url:
+    with serve(answer) as url:
         code, _, printed = sampled(tmp_path, url, "--logprobs", "--timeout", "1" if answer is slow else "60")
     assert code == 2
     assert said in printed
@@ -373,7 +373,7 @@ def test_a_server_that_is_not_there_is_named_in_one_sentence(tmp_path):
 
 def test_the_key_of_a_server_is_sent(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECVERIFY_API_KEY", "secret")
-    with serving(keyed) as url:
+    with serve(keyed) as url:
         assert sampled(tmp_path, url, "--logprobs")[0] == 0
 
 
@@ -388,7 +388,7 @@ def test_thoughts_of_a_chat_are_part_of_its_text():
     def answer(body, headers):
         return {"choices": [{"message": {"reasoning_content": "so ", "content": "x"}}]}
 
-    with serving(answer, "/v1/chat/completions") as url:
+    with serve(answer, "/v1/chat/completions") as url:
         answer = completions.sample(completions.server_at(url), {**QUESTION, "prompt": "d", "n": 1})
     assert answer["tokens"] == [["so x"]]
 
@@ -418,7 +418,7 @@ def test_a_tie_is_not_told_from_rows_without_the_options_in_force(tells_options,
         return answer
 
     options = ("--temperature", "0", "--prompt", "2", "--set", 'logit_bias={"2": 1}')
-    with serving(answers([3])) as subject, serving(answers([2])) as reference:
+    with serve(answers([3])) as subject, serve(answers([2])) as reference:
         code, _, printed = sampled(tmp_path, subject, "--reference", reference, *options)
     assert code == 1
     assert ("their logits are" in printed) == tells_options

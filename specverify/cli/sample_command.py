@@ -164,7 +164,7 @@ def _judged(
     from specverify.report.progress import progress_shown
     from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
     from specverify.run.greedy import judged_greedily
-    from specverify.run.told_laws import doubted, law_from_logprobs, told_logits
+    from specverify.run.told_laws import law_from_logprobs, told_logits, with_doubts
     from specverify.subjects.subject import UnusableSubject
 
     words, told = Words({}, set()), None
@@ -195,7 +195,7 @@ def _judged(
     notes = [f"{each.sampler.name}: {note}" for each in boxes for note in each.notes]
     if told is not None:
         notes += told.notes
-        verdicts = doubted(verdicts, told)
+        verdicts = with_doubts(verdicts, told)
     return _with_notes([_with_words(verdict, words.numbers) for verdict in verdicts], notes)
 
 

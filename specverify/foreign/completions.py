@@ -189,7 +189,7 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
         rows += new
         accepted += [accepted_in(choice) for choice in choices]
     counts = {"accepted": [count or 0 for count in accepted]} if any(count is not None for count in accepted) else {}
-    return {"tokens": rows, **counts, **_learned(server)}
+    return {"tokens": rows, **counts, **_news(server)}
 
 
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
     if told is None:
         raise UnusableAnswer(f"it answered {_short(choices[0])}, and no log-probabilities of next tokens are in it")
     pairs, processed = told
-    return {"logprobs": pairs, "processed": processed, **_learned(server)}
+    return {"logprobs": pairs, "processed": processed, **_news(server)}
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
@@ -210,13 +210,13 @@ def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], in
     while True:
         limits = {name: most for name, most in server.most.items() if name in question}
         asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
-        answer = posted(server.url, body_of(server, asked))
+        answer = post_json(server.url, body_of(server, asked))
         if not isinstance(answer, Refusal):
             choices = choices_in(answer)
             if choices is None:
                 raise UnusableAnswer(f"it answered {_short(answer)}, and no samples are in it")
             return choices, asked["n"]
-        if not _adapted(server, asked, answer):
+        if not _adapt(server, asked, answer):
             raise UnusableAnswer(_sentence(answer))
 
 
@@ -240,13 +240,13 @@ def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     for place, value in fields.items():
         objects, _, name = place.rpartition(".")
-        _entered(body, objects)[name] = value
+        _object_at(body, objects)[name] = value
     for objects in dialect.options:
-        _entered(body, objects).update(question.get("options", {}))
+        _object_at(body, objects).update(question.get("options", {}))
     return body
 
 
-def _entered(body: dict[str, Any], objects: str) -> dict[str, Any]:
+def _object_at(body: dict[str, Any], objects: str) -> dict[str, Any]:
     """Return the object of a body that is named by keys with dots between; "" is the body itself."""
     for name in objects.split(".") if objects else ():
         body = body.setdefault(name, {})
@@ -264,7 +264,7 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     return {place: value for place, value in fields.items() if place.rpartition(".")[2] not in server.refused}
 
 
-def _adapted(server: Server, question: Mapping[str, Any], refusal: Refusal) -> bool:
+def _adapt(server: Server, question: Mapping[str, Any], refusal: Refusal) -> bool:
     """Learn from a refusal what the server does not take; return whether another request is worth it."""
     if refusal.status not in ADAPTABLE:
         return False
@@ -289,7 +289,7 @@ def _limit(server: Server, word: str, number: int, reason: str) -> None:
         server.notes[:] = [f"each request asks for {samples}: {reason}"]
 
 
-def _learned(server: Server) -> dict[str, Any]:
+def _news(server: Server) -> dict[str, Any]:
     notes = {"notes": list(server.notes)} if server.notes else {}
     server.notes.clear()
     return {**notes, **({"at_once": server.most["n"]} if "n" in server.most else {})}
@@ -306,7 +306,7 @@ def _seeds(seed: int) -> Iterator[int]:
             yield other
 
 
-def posted(url: str, body: Mapping[str, Any]) -> Any:
+def post_json(url: str, body: Mapping[str, Any]) -> Any:
     """Return the JSON that the server answers, or its refusal. Raises ``UnusableAnswer`` in one sentence."""
     key = {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
     headers = {"Content-Type": "application/json", **key}

@@ -157,8 +157,8 @@ def _probability(told: Told, token: Any) -> float:
     return math.exp(told.logprobs.get(token, last))
 
 
-def doubted(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
-    """Return the verdicts, UNKNOWN where a doubted law refutes, with the notes on the law."""
+def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
+    """Return the verdicts, UNKNOWN where a doubted law refutes."""
     if not told.doubts:
         return verdicts
     said = (
