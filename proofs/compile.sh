@@ -1,0 +1,2 @@
+#!/bin/sh
+exec coqc -R . Lossless -w -notation-overridden,-ambiguous-paths "$@"
