@@ -14,12 +14,12 @@ Variable State : Type.
 Variables (p : seq T -> T -> R) (q : State -> seq T -> seq T -> T -> R).
 
 (** The pmf [p] with the weight [w]. *)
-Definition weighted (w : R) (r : T -> R) : T -> R := fun x => mul N w (r x).
+Definition weighted (w : R) (r : T -> R) : T -> R := fun x => times N w (r x).
 
 (** R / (R + 1 - w) with R = sum (w p - q)+; 1 where that is 0/0. *)
 Definition block_heads (w : R) (r u : T -> R) : R :=
   let spare := total N V (excess N (weighted w r) u) in
-  if less N (zero N) spare || less N w (one N) then div N spare (sub N (add N spare (one N)) w) else w.
+  if less N (zero N) spare || less N w (one N) then over N spare (minus N (plus N spare (one N)) w) else w.
 
 (** The drafts [ds] behind the text [c] and the drafts [ks], of capped ratio [w]: the longest prefix whose coin comes up
     heads and one more token, or [None] if nothing down to [ks] itself stays. *)
@@ -40,15 +40,15 @@ Fixpoint block_coins (s : State) (c : seq T) (w : R) (ks ds : seq T) : dist R (o
 Definition hierarchical_heads (w : R) (r u : T -> R) : R :=
   let above := total N V (excess N (weighted w r) u) in
   let below := total N V (excess N u (weighted w r)) in
-  if less N (zero N) above || less N (zero N) below then div N above (if less N above below then below else above)
+  if less N (zero N) above || less N (zero N) below then over N above (if less N above below then below else above)
   else one N.
 
 Fixpoint hierarchical_coins (s : State) (c : seq T) (ratio highest : R) (ks ds : seq T) : dist R (option (seq T * T * nat)) :=
   let r := p (c ++ ks) in
-  let w := div N ratio highest in
+  let w := over N ratio highest in
   if ds is d :: ds' then
     let u := q s c ks in
-    let ratio' := div N (mul N ratio (r d)) (u d) in
+    let ratio' := over N (times N ratio (r d)) (u d) in
     let highest' := if less N highest ratio' then ratio' else highest in
     bind N (hierarchical_coins s c ratio' highest' (rcons ks d) ds') (fun o =>
       if o is Some result then ret N (Some result) else

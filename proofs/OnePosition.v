@@ -14,13 +14,13 @@ Implicit Types (p q r : T -> R).
 
 (** min(1, p(x) / q(x)) without a division by zero. *)
 Definition accept_probability p q (x : T) : R :=
-  if less N (p x) (q x) then div N (p x) (q x) else if less N (zero N) (p x) then one N else zero N.
+  if less N (p x) (q x) then over N (p x) (q x) else if less N (zero N) (p x) then one N else zero N.
 
-Definition excess p q (x : T) : R := positive_part N (sub N (p x) (q x)).
+Definition excess p q (x : T) : R := positive_part N (minus N (p x) (q x)).
 
 (** norm((p - q)+), and p where there is no excess. *)
 Definition excess_law p q : T -> R :=
-  let mass := total N V (excess p q) in if less N (zero N) mass then (fun x => div N (excess p q x) mass) else p.
+  let mass := total N V (excess p q) in if less N (zero N) mass then (fun x => over N (excess p q x) mass) else p.
 
 (** Keep the draft with probability [a], else draw a replacement from [r]. *)
 Definition accept_or_replace (a : R) r : dist R (option T) :=

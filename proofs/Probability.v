@@ -10,7 +10,7 @@ Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Record numbers (R : Type) := Numbers {
-  zero : R; one : R; add : R -> R -> R; sub : R -> R -> R; mul : R -> R -> R; div : R -> R -> R;
+  zero : R; one : R; plus : R -> R -> R; minus : R -> R -> R; times : R -> R -> R; over : R -> R -> R;
   less : R -> R -> bool }.
 
 Section Programs.
@@ -24,7 +24,7 @@ Definition nonzero (w : R) := less N (zero N) w || less N w (zero N).
 Definition ret A (a : A) : dist A := [:: (one N, a)].
 
 Definition bind A B (d : dist A) (k : A -> dist B) : dist B :=
-  flatten [seq [seq (mul N wa.1 vb.1, vb.2) | vb <- k wa.2] | wa <- d].
+  flatten [seq [seq (times N wa.1 vb.1, vb.2) | vb <- k wa.2] | wa <- d].
 
 (** Outcomes of weight zero do not occur. *)
 Definition possible A (d : dist A) : dist A := [seq wa <- d | nonzero wa.1].
@@ -33,9 +33,9 @@ Definition possible A (d : dist A) : dist A := [seq wa <- d | nonzero wa.1].
 Definition draw T (V : seq T) (p : T -> R) : dist T := possible [seq (p x, x) | x <- V].
 
 (** Toss a coin that shows [true] with probability [a]. *)
-Definition flip (a : R) : dist bool := possible [:: (a, true); (sub N (one N) a, false)].
+Definition flip (a : R) : dist bool := possible [:: (a, true); (minus N (one N) a, false)].
 
-Definition total T (V : seq T) (f : T -> R) : R := foldr (add N) (zero N) [seq f x | x <- V].
+Definition total T (V : seq T) (f : T -> R) : R := foldr (plus N) (zero N) [seq f x | x <- V].
 
 Definition positive_part (w : R) : R := if less N (zero N) w then w else zero N.
 

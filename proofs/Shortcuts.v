@@ -18,7 +18,7 @@ Definition resample_rule p q (d : T) := accept_or_replace N V (accept_probabilit
 
 (** Accept with min(1, p / (l q)). *)
 Definition lenient_rule (l : R) p q (d : T) :=
-  accept_or_replace N V (accept_probability N p (fun x => mul N l (q x)) d) (excess_law N V p q).
+  accept_or_replace N V (accept_probability N p (fun x => times N l (q x)) d) (excess_law N V p q).
 
 (** Accept if and only if p(d) >= q(d), else sample the target. *)
 Definition likelier_rule p q (d : T) :=
@@ -54,7 +54,7 @@ Definition reward_round State (p q : seq T -> T -> R) (good : seq T -> T -> bool
 (** q on T, and the target's draw for what is not in T. *)
 Definition keep_tokens (good : T -> bool) p q : T -> R :=
   let kept x := if good x then q x else zero N in
-  fun x => add N (kept x) (mul N (sub N (one N) (total N V kept)) (p x)).
+  fun x => plus N (kept x) (times N (minus N (one N) (total N V kept)) (p x)).
 
 End Programs.
 

@@ -21,7 +21,7 @@ Fixpoint enter_children (root : bool) (ks : seq T) (w : R) (owed : T -> R) (l : 
       if o is Some result then ret N (Some result) else
       let spare := total N V (excess N (weighted N w owed) u) in
       if less N (zero N) spare
-      then enter_children root ks (div N spare (add N spare (sub N (one N) w))) (excess_law N V (weighted N w owed) u) later
+      then enter_children root ks (over N spare (plus N spare (minus N (one N) w))) (excess_law N V (weighted N w owed) u) later
       else enter_children root ks (if root then w else zero N) owed later)
   else
     bind N (flip N w) (fun heads =>
