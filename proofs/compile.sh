@@ -1,2 +1,0 @@
-#!/bin/sh
-exec coqc -R . Lossless -w -notation-overridden,-ambiguous-paths "$@"
