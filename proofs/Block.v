@@ -278,6 +278,7 @@ rewrite mul1r subrr mul0r addr0 => <-; apply: E_ext => ds; rewrite E_bind E_some
 by apply: E_ext => -[[[ks x] a]|] //=; rewrite E_ret target.
 Qed.
 
+(** The texts of block verification have the law of the target alone. *)
 Theorem block_verification_lossless eos slack n s c :
   same_law (decoded_text N eos (block_round N V q plan more (block_judge N V p q) next) slack n s c)
            (target_alone N V eos p n c).
@@ -294,6 +295,7 @@ rewrite divr1 mul1r subrr mul0r addr0 => <-; apply: E_ext => ds; rewrite E_bind 
 by apply: E_ext => -[[[ks x] a]|] //=; rewrite E_ret target.
 Qed.
 
+(** The texts of hierarchical speculative decoding have the law of the target alone. *)
 Theorem hierarchical_lossless eos slack n s c :
   same_law (decoded_text N eos (block_round N V q plan more (hierarchical_judge N V p q) next) slack n s c)
            (target_alone N V eos p n c).

@@ -94,14 +94,14 @@ by apply: zero => // y _; rewrite subr_ge0.
 Qed.
 
 (** ** The best acceptance.
-    A lossless pair (a, r) accepts with probability at most sum min(p, q), and reaches it if and only if
-    q a = min(p, q) everywhere. *)
+    A lossless pair (a, r) accepts with probability at most sum min(p, q). *)
 Theorem acceptance_at_most_overlap : exact_rule p q rule -> kept_total <= overlap p q.
 Proof.
 move=> /exact_iff_owed[le_p _]; apply: ler_sum => x _.
 by rewrite le_minr le_p andbT; have /andP[_ a1] := a01 x; rewrite ler_pimulr // Hq.1.
 Qed.
 
+(** It accepts with probability sum min(p, q) if and only if q a = min(p, q) everywhere. *)
 Theorem optimal_iff_minimum : exact_rule p q rule ->
   (kept_total = overlap p q <-> forall x, q x * a x = Num.min (q x) (p x)).
 Proof.

@@ -14,8 +14,8 @@ Definition until_stop State (q : State -> seq T -> seq T -> T -> R) (stop : Stat
   if ds is x :: ds' then ~~ stop s (q s c (belast x ds')) (last x ds') else true.
 
 (** Draft on while the pmf of the next draft is confident enough; the drafted token itself is not looked at. *)
-Definition while_admitted State (q : State -> seq T -> seq T -> T -> R) (admit : State -> seq T -> seq T -> (T -> R) -> bool)
-    (s : State) (c ds : seq T) : bool := admit s c ds (q s c ds).
+Definition while_admitted State (q : State -> seq T -> seq T -> T -> R) (admits : State -> seq T -> seq T -> (T -> R) -> bool)
+    (s : State) (c ds : seq T) : bool := admits s c ds (q s c ds).
 
 (** Other requests, arrivals and departures change the state between two rounds, by any program. *)
 Definition among_others State (others : State -> dist R State) (round : State -> nat -> seq T -> dist R (State * (seq T * T * nat)))
@@ -78,10 +78,10 @@ Proof. by move=> Hq eos slack n s c; apply: speculative_sampling_lossless. Qed.
     them share, and on the pmf of the next draft, but not on the drafted token.  The text of every request has the law
     of the target alone. *)
 Theorem admission_lossless (State : Type) (others : State -> dist R State) (plan : State -> seq T -> nat)
-    (admit : State -> seq T -> seq T -> (T -> R) -> bool) (q : State -> seq T -> seq T -> T -> R)
+    (admits : State -> seq T -> seq T -> (T -> R) -> bool) (q : State -> seq T -> seq T -> T -> R)
     (next : State -> seq T -> seq T -> seq T * T * nat -> State) :
   (forall s, proper (others s)) -> (forall s c ds, pmf (q s c ds)) -> forall eos slack n s c,
-  same_law (decoded_text N eos (among_others N others (chain_round N V plan (while_admitted q admit) q (sd q)
+  same_law (decoded_text N eos (among_others N others (chain_round N V plan (while_admitted q admits) q (sd q)
       (target_bonus p) next)) slack n s c)
     (target_alone N V eos p n c).
 Proof.
@@ -134,6 +134,7 @@ rewrite big_bool /=; transitivity (2%:R^-1 *+ 2 : R); first by rewrite mulr2n.
 by rewrite -(mulr_natr (2%:R^-1)) mulVf // pnatr_eq0.
 Qed.
 
+(** The first token comes out with probability 1/2 + 1/2 * 1/2. *)
 Theorem dropped_token_is_biased :
   emitted half (dropped_token_rule N V id half half) (fun x => x%:R) = 2%:R^-1 + 2%:R^-1 * 2%:R^-1.
 Proof.
@@ -142,6 +143,7 @@ rewrite acceptE ltxx invr_gt0 ltr0n /=.
 by rewrite !(subrr, mul0r, addr0, mul1r, mulr1, mulr0).
 Qed.
 
+(** So the rule is not exact for p. *)
 Corollary dropped_token_not_exact : ~ exact_rule half half (dropped_token_rule N V id half half).
 Proof.
 move=> /(_ (fun x => x%:R)); rewrite dropped_token_is_biased big_bool /half /= mulr1 mulr0 => /eqP.

@@ -189,9 +189,11 @@ move=> Hp; rewrite /excess_law total_token /=; case: ltP => // pos; split.
 by rewrite -mulr_suml divff // gt_eqF.
 Qed.
 
-(** The overlap sum min(p, q) = 1 - TV(p, q) is the probability that a drafted token stays. *)
+(** The overlap sum min(p, q), which is 1 - TV(p, q). *)
 Definition overlap p q : R := \sum_x Num.min (q x) (p x).
 
+(** ** Acceptance.
+    Speculative sampling keeps a drafted token with probability sum min(p, q). *)
 Theorem speculative_acceptance p q : pmf p -> pmf q ->
   \sum_d kept_by q (speculative_rule N V p q) d = overlap p q.
 Proof.

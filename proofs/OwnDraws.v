@@ -97,6 +97,16 @@ rewrite E_bind E_token sum_point_mass; case: ifP => _; first by rewrite E_ret.
 by rewrite E_bind -(IH _ (fun t => f (best c :: t))); apply: E_ext => t; rewrite E_ret.
 Qed.
 
+(** ** Jacobi decoding.
+    A block that one sweep leaves as it is, because each of its tokens is the argmax behind those before it, is the
+    greedy text. *)
+Theorem fixed_point_is_greedy x0 (y : seq T) : forall c,
+  (forall i, (i < size y)%N -> nth x0 y i = best (c ++ take i y)) -> y = greedy_text best [::] (size y) c.
+Proof.
+elim: y => [//|a y IH] c unchanged; have := unchanged 0%N isT; rewrite take0 cats0 /= => <-.
+by congr (_ :: _); apply: IH => i iy; rewrite cat_rcons; exact: (unchanged i.+1).
+Qed.
+
 Variables (State Draft : Type) (propose : State -> nat -> seq T -> dist R Draft).
 Variable candidate : State -> Draft -> seq T -> seq T -> T -> dist R bool.
 Variable next : State -> Draft -> seq T -> seq T * T * nat -> State.

@@ -176,6 +176,7 @@ rewrite newE b1E -addnBA //.
 by rewrite (sample_take _ _ _ (fun t => f ((x :: b) ++ until_end eos t))).
 Qed.
 
+(** The same as an equality of laws: every function of the text has the same average. *)
 Corollary decoded_text_law eos slack : lossless_round -> forall n s c,
   same_law (decoded_text N eos round slack n s c) (target_alone N V eos p n c).
 Proof.

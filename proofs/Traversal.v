@@ -147,6 +147,7 @@ apply: E_ext => l; rewrite E_bind E_something_stays.
 by apply: E_ext => -[[[ks x] a]|] //=; rewrite E_ret target.
 Qed.
 
+(** The texts of traversal verification have the law of the target alone. *)
 Theorem traversal_lossless eos slack n s c :
   same_law (decoded_text N eos (traversal_round N V p sibling below plan_of width height next) slack n s c)
            (target_alone N V eos p n c).

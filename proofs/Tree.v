@@ -278,6 +278,7 @@ Qed.
 Variables (State : Type) (plan_of : State -> seq T -> Plan) (height : nat).
 Variable next : State -> seq T -> seq (node R T) -> seq T * T * nat -> State.
 
+(** One round with a tree is lossless. *)
 Theorem tree_round_lossless : exact_selection ->
   lossless_round p (tree_round N V sibling below p select plan_of width height next).
 Proof.

@@ -76,7 +76,8 @@ def compile_theories(folder: Path) -> None:
 
 def ask(folder: Path, command: str) -> dict[str, str]:
     """Return theorem -> what Coq answers to ``command`` about it, such as ``Print Assumptions``."""
-    lines = [f"From Lossless Require Import {' '.join(Path(name).stem for name in theory_files())}.", "Set Printing Width 110."]
+    modules = " ".join(Path(name).stem for name in theory_files())
+    lines = [f"From Lossless Require Import {modules}.", "Set Printing Width 110."]
     for theorem, file in theorem_names().items():
         lines += [f'Eval compute in "{theorem}"%string.', f"{command} {file}.{theorem}."]
     text = "Require Import String.\n" + "\n".join(lines) + "\n"

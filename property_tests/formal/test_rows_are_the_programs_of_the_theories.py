@@ -17,9 +17,10 @@ from theory_programs import Chain, Tree
 from reference import ALGORITHMS, Task, argmax, as_pmf
 from reference.algorithms.cactus import raised
 from reference.algorithms.token_cascade import cascade
-from reference.drafters.prompt_lookup import lookup
+from reference.drafters.longest_match import longest_match
 from reference.pmf import top_tokens
 from reference.verifiers.gumbel_coupling import draft_given_target
+from reference.verifiers.k_seq import least_rho
 from specverify.laws.enumeration import program_law
 
 ROWS = {row.name: row for row in ALGORITHMS}
@@ -165,6 +166,18 @@ def independent(q):
     )
 
 
+def sequences(q, count):
+    """K sequences of one drafter: the root has K children, every other node has one."""
+    return Tree(
+        lambda plan, c, earlier: q(c) if len(earlier) < plan else None, lambda plan, c, earlier, d: 1, width=count
+    )
+
+
+def k_seq(p, q):
+    choose_rho = lambda r, u, count: Fraction(least_rho(as_pmf(r), as_pmf(u), count, 8))  # noqa: E731
+    return theory.tree_round(p, sequences(q, 2), theory.k_seq(choose_rho), 2, 2)
+
+
 def triforce(p, q):
     partial_model = lambda c: p(c[min(1, len(c) - 1) :])  # noqa: E731 - the target without the first token
     inner = chain(partial_model, q, 1, theory.speculative_rule)
@@ -183,8 +196,8 @@ def token_cascade(p, q):
     pi = cascade(task, Fraction(1, 2))
     mixed = lambda text: tuple(Fraction(mass) for mass in pi(text).tolist())  # noqa: E731
     for text in ((0, 1), (0, 1, 1)):
-        good = lambda x, row=p(text): 2 * row[x] >= max(row)  # noqa: E731
-        assert mixed(text) == theory.keep_tokens(good, p(text), q(text))
+        good = [2 * mass >= max(p(text)) for mass in p(text)]
+        assert mixed(text) == theory.keep_tokens(good.__getitem__, p(text), q(text))
     return chain(mixed, q, 2, theory.speculative_rule)
 
 
@@ -262,9 +275,9 @@ PROGRAMS = {
     ),
     "greedy-speculation": ({"gamma": 2}, lambda p, q: own_draws(greedy(p), sampled_drafts(q, 2))),
     "edge-cloud-greedy": ({"gamma": 2}, lambda p, q: own_draws(greedy(p), sampled_drafts(q, 2))),
-    "prompt-lookup": (
-        {"max_ngram": 2, "gamma": 2},
-        lambda p, q: own_draws(p, lambda n, c: theory.ret(lookup(c, 2, min(2, n - 1)))),
+    "sam-decoding": (
+        {"least": 1, "predict": 3},
+        lambda p, q: own_draws(p, lambda n, c: theory.ret(longest_match(c, 1, 3)[: n - 1])),
     ),
     "gumbel-coupling": ({"gamma": 2}, shared_noise),
     "candidate-set": (
@@ -272,6 +285,7 @@ PROGRAMS = {
         lambda p, q: theory.tree_round(p, most_likely(q), theory.look_up, (2, 1), 2),
     ),
     "rsd": ({"branching": (2, 1)}, lambda p, q: theory.tree_round(p, regular(q), theory.try_in_turn, (2, 1), 2)),
+    "k-seq": ({"sequences": 2, "depth": 2, "bits": 8}, k_seq),
     "traversal-verification": (
         {"branching": (2, 1), "replacement": False},
         lambda p, q: theory.traversal_round(p, regular(q), (2, 1), 2),

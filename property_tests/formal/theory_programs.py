@@ -1,7 +1,7 @@
 """The programs of ``proofs/``, word for word in Python: each function has the name that it has in the theories.
 
-A program returns a list of weighted outcomes. ``draw`` samples a token, ``flip`` tosses a coin, ``bind`` runs one program
-after another. A pmf is a tuple of ``Fraction``. Models are callables from a text to a pmf, as in the registry.
+A program returns a list of weighted outcomes. ``draw`` samples a token, ``flip`` tosses a coin, ``bind`` runs one
+program after another. A pmf is a tuple of ``Fraction``. Models are callables from a text to a pmf, as in the registry.
 """
 
 from __future__ import annotations
@@ -187,9 +187,7 @@ def own_draws_round(
 ) -> Round:
     return lambda s, n, c: bind(
         drafts(n, c),
-        lambda draft: bind(
-            draw_while_candidate(p, candidate, n - 1, draft, c, ()), lambda result: ret((s, result))
-        ),
+        lambda draft: bind(draw_while_candidate(p, candidate, n - 1, draft, c, ()), lambda result: ret((s, result))),
     )
 
 
@@ -322,9 +320,7 @@ def merged(x: int, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(child for node in nodes if node.token == x for child in node.below)
 
 
-def descend(
-    p: Callable[[Text], Pmf], select: Select, height: int, c: Text, ks: Text, nodes: tuple[Node, ...]
-) -> Dist:
+def descend(p: Callable[[Text], Pmf], select: Select, height: int, c: Text, ks: Text, nodes: tuple[Node, ...]) -> Dist:
     if height == 0:
         return bind(draw(p(c + ks)), lambda x: ret((ks, x, len(ks))))
 
@@ -344,6 +340,37 @@ def tree_round(p: Callable[[Text], Pmf], tree: Tree, select: Select, plan: Any, 
         )
 
     return round_
+
+
+# KSeq.v
+
+
+def try_alike(rho: Fraction, r: Pmf, owed: Pmf, candidates: list[tuple[int, Pmf]]) -> Dist:
+    if not candidates:
+        return bind(draw(owed), lambda x: ret((x, False)))
+    d, u = candidates[0]
+    return bind(
+        flip(accept_probability(r, weighted(rho, u), d)),
+        lambda kept: ret((d, True)) if kept else try_alike(rho, r, owed, candidates[1:]),
+    )
+
+
+def tries(beta: Fraction, count: int) -> Fraction:
+    return 1 + (1 - beta) * tries(beta, count - 1) if count else Fraction(0)
+
+
+def leftover(rho: Fraction, r: Pmf, u: Pmf, count: int) -> Pmf:
+    one_try = tuple(mass * accept_probability(r, weighted(rho, u), x) for x, mass in enumerate(u))
+    return excess_law(r, weighted(tries(sum(one_try, Fraction(0)), count), one_try))
+
+
+def k_seq(choose_rho: Callable[[Pmf, Pmf, int], Fraction]) -> Select:
+    def select(r: Pmf, candidates: list[tuple[int, Pmf]]) -> Dist:
+        u, count = candidates[0][1], len(candidates)
+        rho = choose_rho(r, u, count)
+        return try_alike(rho, r, leftover(rho, r, u, count), candidates)
+
+    return select
 
 
 # Traversal.v
@@ -420,9 +447,7 @@ def raised_rule(h: Callable[[int], Pmf], q: Pmf, d: int) -> Dist:
     return accept_or_replace(accept_probability(h(d), q, d), excess_law(h(d), q))
 
 
-def reward_round(
-    p: Callable[[Text], Pmf], q: Callable[[Text], Pmf], good: Callable[[Text, int], bool]
-) -> Round:
+def reward_round(p: Callable[[Text], Pmf], q: Callable[[Text], Pmf], good: Callable[[Text, int], bool]) -> Round:
     return lambda s, n, c: bind(
         draw(q(c)),
         lambda d: ret((s, ((), d, 1))) if good(c, d) else bind(draw(p(c)), lambda x: ret((s, ((), x, 0)))),

@@ -1,4 +1,4 @@
-"""Which rows are covered for every vocabulary and gamma by a theorem of ``proofs/``, and which are not, with the reason.
+"""Which rows a theorem of ``proofs/`` covers for every vocabulary and gamma, and why the others are not covered.
 
 The theories are compiled by Coq in ``nox -s proofs``. The words are in ``formal_proofs.toml``; ``docs/proofs.md`` has
 the statements and their proofs for a reader.
