@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Theorem(NamedTuple):
@@ -76,5 +76,5 @@ def coverage_cell(row: str) -> str:
 
 
 @cache
-def _data() -> dict[str, dict[str, object]] | dict[str, dict[str, str]]:
+def _data() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files("specverify.report").joinpath("formal_proofs.toml").read_text("utf-8"))
