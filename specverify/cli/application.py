@@ -85,6 +85,7 @@ def prove(
     try:
         from specverify import proof  # needs the extra proof
         from specverify.proof.text import proof_text
+        from specverify.report.formal_proofs import coverage_text
         from specverify.report.progress import progress_shown
 
         with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
@@ -93,7 +94,7 @@ def prove(
                 proof.certify(found, certificate, timeout, progress=progress.now)
     except (ImportError, ValueError, OSError) as error:
         stop(str(error))
-    say(console, proof_text(found))
+    say(console, "\n".join(filter(None, (proof_text(found), coverage_text(algorithm)))))
     status = {proof.ProofStatus.PROVED: HOLDS, proof.ProofStatus.REFUTED: REFUTED, proof.ProofStatus.UNKNOWN: UNKNOWN}
     raise typer.Exit(status[found.status])
 

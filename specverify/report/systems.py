@@ -15,6 +15,7 @@ from specverify.laws.law import Law, is_rational, target_law, total_variation
 from specverify.laws.paths import paths
 from specverify.reference import ALGORITHMS, Algorithm, Claim, LanguageModel, Task, Tokens, as_pmf
 from specverify.reference.limits import greedy_target
+from specverify.report.formal_proofs import coverage_cell, covered_rows
 from specverify.subjects.algorithm import SAMPLED_SIZE
 
 P = as_pmf([Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)])
@@ -33,6 +34,7 @@ COLUMNS = (
     "first draft accepted",
     "accepted drafts",
     "is another row",
+    "proved for all V and gamma",
     "paper",
 )
 
@@ -139,6 +141,10 @@ def _preface() -> list[str]:
         "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
         "  each, or at least its text. Every one of them is tried in rationals by",
         "  `test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "* **proved for all V and gamma**: the theorem of `proofs/` that the row is an instance of, or why there is",
+        f"  none. {len(covered_rows())} of {len(ALGORITHMS)} rows are covered; [proofs](proofs.md) states them.",
+        "  Theorems whose name ends in `_law` give the law of a biased row, the others losslessness for the target",
+        "  that the row declares.",
         "",
         "One pair proves nothing about others: whether a row keeps its claims is what `specverify verify` examines.",
     ]
@@ -157,6 +163,7 @@ def _line(row: Algorithm, found: Examined) -> str:
             + (f" (`{item.shown_by}`)" if item.shown_by else "")
             for item in row.reductions
         ),
+        coverage_cell(row.name),
         row.paper,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,80 @@
+"""Which rows a theorem of ``proofs/`` covers for every vocabulary and gamma, and why the others are not covered.
+
+The theories are compiled by Coq in ``nox -s proofs``. The words are in ``formal_proofs.toml``; ``docs/proofs.md`` has
+the statements and their proofs for a reader.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+class Theorem(NamedTuple):
+    """A theorem: its name in Coq, the file of ``proofs/`` that it is in, and the statement in one line."""
+
+    name: str
+    file: str
+    says: str
+
+
+class Coverage(NamedTuple):
+    """What is proved of a row: the theorem, or None, and a note or the reason why there is none."""
+
+    theorem: Theorem | None
+    note: str
+
+
+@cache
+def theorems() -> dict[str, Theorem]:
+    """Return the theorems by name, in the order of the files."""
+    return {name: Theorem(name, entry["file"], entry["says"]) for name, entry in _data()["theorems"].items()}
+
+
+def covered_rows() -> dict[str, Theorem]:
+    """Return the names of the covered rows, each with its theorem."""
+    return {row: theorems()[name] for row, name in _data()["rows"].items()}
+
+
+def uncovered_rows() -> dict[str, str]:
+    """Return the names of the rows that no theorem covers, each with the reason."""
+    return dict(_data()["uncovered"])
+
+
+def coverage(row: str) -> Coverage | None:
+    """Return what is proved of the row called ``row``; None for a name that is no row."""
+    data = _data()
+    if row in data["rows"]:
+        return Coverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
+    return Coverage(None, data["uncovered"][row]) if row in data["uncovered"] else None
+
+
+def coverage_text(row: str) -> str:
+    """Return one or two lines about every vocabulary and gamma; nothing for a name that is no row."""
+    known = coverage(row)
+    if known is None:
+        return ""
+    if known.theorem is None:
+        return f"  for every vocabulary and gamma: not covered, {known.note}"
+    theorem = known.theorem
+    note = f" ({known.note})" if known.note else ""
+    return (
+        f"  for every vocabulary and gamma: theorem {theorem.name} of proofs/{theorem.file}.v{note}\n    {theorem.says}"
+    )
+
+
+def coverage_cell(row: str) -> str:
+    """Return the same in a few words, for a table."""
+    known = coverage(row)
+    if known is None:
+        return ""
+    if known.theorem is None:
+        return f"no: {known.note}"
+    return f"`{known.theorem.name}`" + (f", {known.note}" if known.note else "")
+
+
+@cache
+def _data() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files("specverify.report").joinpath("formal_proofs.toml").read_text("utf-8"))
