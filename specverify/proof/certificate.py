@@ -19,9 +19,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from specverify.certificates import FORMAT
 from specverify.laws.enumeration import whole_run
 from specverify.proof.contradiction import Contradictions
-from specverify.proof.paths import PathDraws, Step, enter, leave
+from specverify.proof.paths import PathDraws, runs_of_paths
 from specverify.proof.polynomial import ONE, Polynomial, constant_polynomial, quotient
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.search import LONGEST_TEXT
@@ -35,7 +36,6 @@ from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")
 """The statements that have certificates: their right-hand side is the target's own law, which the checker computes."""
-FORMAT = "specverify certificate of a proof, 1"
 _RELATIONS = {
     frozenset({NEGATIVE}): "<",
     frozenset({ZERO}): "=",
@@ -118,27 +118,20 @@ class Writer:
         self, tables: UnknownTables, solver: Feasibility, place: RoundStart
     ) -> Iterator[tuple[list[tuple[Any, tuple[Any, ...], Any, frozenset[Any]]], Tokens]]:
         """Yield every path: its steps as (question, weights, answer, possible answers), and its tokens."""
-        steps: list[Step] = []
-        while True:
-            run = PathDraws(tables, solver, steps)
+
+        def program(run: PathDraws) -> Tokens:
             world = UnknownWorld(tables, run)
             task = world.task(place.horizon)
             if self._what == "joint":
-                tokens = whole_run(self._subject.build(world, task), place.prompt)(run)
-            else:
-                tokens = one_round(self._subject, world, run, place, task)
+                return whole_run(self._subject.build(world, task), place.prompt)(run)
+            return one_round(self._subject, world, run, place, task)
+
+        for tokens, steps in runs_of_paths(program, tables, solver):
             taken = [
                 (step.question, step.weights, step.answer, frozenset(answer for answer, _ in step.answers))
                 for step in steps
             ]
             yield taken, tokens
-            while steps and steps[-1].index == len(steps[-1].answers) - 1:
-                leave(solver, steps.pop())
-            if not steps:
-                return
-            leave(solver, steps[-1])
-            steps[-1].index += 1
-            enter(solver, steps[-1])
 
     def _tree(
         self, node: Node, axioms: list[Condition], path: _Path, known: list[Condition], paths: list[_Path]

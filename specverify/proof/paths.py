@@ -160,12 +160,7 @@ def guarded_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[GuardedPath[Outcome]]:
     """Yield every feasible path of ``program`` once, depth first."""
-    steps: list[Step] = []
-    while True:
-        run = PathDraws(tables, solver, steps)
-        outcome = program(run)
-        if run.depth < len(steps):
-            raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")
+    for outcome, steps in runs_of_paths(program, tables, solver):
         weight: Any = Fraction(1)
         conditions: list[Condition] = []
         drawn: list[Condition] = []
@@ -176,6 +171,19 @@ def guarded_paths(
                 conditions.append(step.condition)
                 drawn += [step.condition] if step.weights else []
         yield GuardedPath(outcome, weight, tuple(conditions), tuple(drawn))
+
+
+def runs_of_paths(
+    program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
+) -> Iterator[tuple[Outcome, list[Step]]]:
+    """Yield the outcome and the steps of every feasible path once, depth first; the list changes from path to path."""
+    steps: list[Step] = []
+    while True:
+        run = PathDraws(tables, solver, steps)
+        outcome = program(run)
+        if run.depth < len(steps):
+            raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")
+        yield outcome, steps
         while steps and steps[-1].index == len(steps[-1].answers) - 1:
             leave(solver, steps.pop())
         if not steps:
