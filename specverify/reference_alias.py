@@ -76,4 +76,7 @@ def _spec_of_package(root: str, other: str) -> ModuleSpec | None:
 
 
 def _is_our_package(file: str) -> bool:
-    return Path(file).resolve() in {_PACKAGE.resolve(), _BESIDE.resolve()}
+    """Tell whether ``file`` is the ``__init__.py`` of our algorithms, also of a checkout beside an installed wheel."""
+    ours = _PACKAGE if _PACKAGE.exists() else _BESIDE
+    path = Path(file)
+    return path.name == ours.name and path.exists() and path.read_bytes() == ours.read_bytes()
