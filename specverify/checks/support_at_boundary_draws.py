@@ -37,6 +37,7 @@ from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
 from specverify.laws.near_ties import greedy_parting
+from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.emitted import no_token
@@ -57,18 +58,43 @@ class AtBoundary(NamedTuple):
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     """Give every uniform its smallest value, then its largest, and enumerate the other draws."""
+    supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
-        law, outside = _outside(program, uniform, runs)
-        yield AtBoundary(uniform, said, law, sorted(outside))
+        with program.open(forced_uniform=uniform) as run:
+            law = program_law(run, runs)
+        forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
+        outside = sorted(new for new in forbidden if not _comes_out_rarely(program, new))
+        yield AtBoundary(uniform, said, law, outside)
 
 
-def _outside(program: EngineProgram, forced: float | NearEnd, runs: int) -> tuple[Law, Iterator[Tokens]]:
-    """Return the law of a program whose uniforms have a value, and what is in it and not in the law it promises."""
-    supported = {new for new, mass in program.law().items() if mass > 0}
-    with program.open(forced_uniform=forced) as run:
-        law = program_law(run, runs)
-    forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
-    return law, (new for new in forbidden if not _comes_out_rarely(program, new))
+def _supported(program: EngineProgram) -> set[Tokens]:
+    return {new for new, mass in program.law().items() if mass > 0}
+
+
+class _Outside(Exception):  # noqa: N818 - it ends an enumeration
+    """A text that has probability 0 without speculation."""
+
+    def __init__(self, new: Tokens) -> None:
+        self.new = new
+
+
+def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
+    """Return whether anything forbidden comes out near an end, or too many paths are left to be sure of it."""
+    supported = _supported(program)
+
+    def look_at(path: Path[Any]) -> None:
+        for new, share in outcomes_of(path.outcome):
+            if path.weight * share > 0 and new not in supported:
+                raise _Outside(new)
+
+    while True:
+        try:
+            with program.open(forced_uniform=near) as run:
+                return program_law(run, runs, told=look_at).runs >= runs
+        except _Outside as found:
+            if not _comes_out_rarely(program, found.new):
+                return True
+            supported.add(found.new)
 
 
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
@@ -121,8 +147,7 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
 
     def look(apart: float) -> Look:
         boundaries.clear()
-        outside = _outside(program, NearEnd(end, apart, boundaries), runs)[1]
-        faulty = next(outside, None) is not None
+        faulty = _is_outside(program, NearEnd(end, apart, boundaries), runs)
         return Look(faulty, max((boundary.closer for boundary in boundaries), default=0.0))
 
     widest = look(WIDEST)
