@@ -7,7 +7,7 @@ A row gives the names that the libraries have for the function. A function that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf  # by name: inside a block ``math`` has others
+from math import inf, pi  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,13 @@ class Function(NamedTuple):
     rule: Rule | None = None
 
 
+def _slopes_of_arctan(low: Any, high: Any) -> tuple[Any, Any]:
+    """Bound ``1 / (1 + x^2)``, which falls with the distance from 0."""
+    near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+    far = np.maximum(np.abs(low), np.abs(high))
+    return 1 / (1 + far * far), 1 / (1 + near * near)
+
+
 FUNCTIONS = (
     Function("log", ("log",), "log", "log"),
     Function("log2", ("log2",), "", "log2"),
@@ -60,6 +67,7 @@ FUNCTIONS = (
     Function("sigmoid", ("sigmoid",), "logistic"),
     Function("logit", ("logit", "special_logit")),
     Function("tanh", ("tanh",), "tanh", "tanh"),
+    Function("arctan", ("atan",), "atan", "atan", Rule(np.arctan, np.tan, (-pi / 2, pi / 2), _slopes_of_arctan)),
 )
 NAMES = frozenset(function.name for function in FUNCTIONS)
 """All of them make floats of whole numbers."""
