@@ -17,10 +17,11 @@ from numpy import empty  # by name: inside a block NumPy has another
 from torch._ops import OpOverload, OpOverloadPacket
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch.draws import TorchDraws
+from specverify.intercept.distributions import DISTRIBUTIONS
+from specverify.intercept.torch.draws import EXPONENTIAL, UNIFORM, TorchDraws
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
-from specverify.intercept.unknowns.continuous import Continuous, exponential
 from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
+from specverify.intercept.unknowns.lazy_numbers import opened
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -102,14 +103,14 @@ def _rand(
 ) -> Any:
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
     like = torch.empty(tuple(shape), dtype=dtype, device=device)
-    return run.uniforms(like, "torch.rand", Continuous, generator)
+    return run.noise(UNIFORM, like, "torch.rand", generator)
 
 
 def _rand_like(
     run: TorchDraws, input: Any, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
     like = torch.empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
-    return run.uniforms(like, "torch.rand_like", Continuous, generator)
+    return run.noise(UNIFORM, like, "torch.rand_like", generator)
 
 
 def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = None, **named: float) -> Any:
@@ -117,7 +118,7 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
     low, width = given["from"], given["to"] - given["from"]
     if not 0 < width < math.inf:
         raise NeedsValue(f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
-    found = run.uniforms(tensor, "uniform_", Continuous, generator)
+    found = run.noise(UNIFORM, tensor, "uniform_", generator)
     return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
 
 
@@ -145,8 +146,36 @@ def _kaiming_uniform_(
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
         raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
-    found = run.uniforms(tensor, "exponential_", exponential, generator)
+    found = run.noise(EXPONENTIAL, tensor, "exponential_", generator)
     return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
+
+
+def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
+    """Return the answer to a method that fills a tensor with numbers of one of ``DISTRIBUTIONS``."""
+    law = DISTRIBUTIONS[name]
+    base = EXPONENTIAL if law.exponential else UNIFORM
+
+    def answer(run: TorchDraws, tensor: Any, *parameters: Any, generator: Any = None, **named: Any) -> Any:
+        given = (*parameters, *named.values())
+        method(torch.empty(0, dtype=tensor.dtype), *given)  # which refuses wrong parameters, and draws nothing
+        if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
+            raise NeedsValue(f"{name_of(method)} at {caller()} draws numbers of {tensor.dtype}: draw them in float32")
+
+        def fill(drawn: torch.Tensor, generator: Any) -> None:
+            method(drawn, *given, generator=generator)
+
+        like = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
+        noise = base._replace(fill=fill, alone=False, way=(name, *given))
+        drawn = run.noise(noise, like, name_of(method), generator)
+        found = law.image(drawn.numpy(), *given)
+        if not isinstance(drawn, LazyTensor):
+            return run.filled.fill(tensor, torch.as_tensor(found).to(tensor.dtype))
+        elements = np.empty(tuple(tensor.shape), dtype=object)
+        for index, element in np.ndenumerate(found):
+            elements[index] = opened(element)
+        return run.filled.fill(tensor, LazyTensor(elements, tensor.dtype, tensor.device))
+
+    return answer
 
 
 def _randint(run: TorchDraws, *numbers: Any, size: Any = None, **named: Any) -> Any:
@@ -263,6 +292,8 @@ _REFUSED = (
     torch.Tensor.geometric_,
     torch.Tensor.log_normal_,
 )
+_DRAWN_FROM: dict[Any, str] = {}
+"""Methods that fill a tensor, by the names of ``DISTRIBUTIONS``."""
 ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.multinomial: _multinomial,
     torch.Tensor.multinomial: _multinomial,
@@ -281,6 +312,7 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.randint_like: _randint_like,
     torch.Tensor.random_: _random_,
     torch.randperm: _randperm,
+    **{method: _drawn_from(name, method) for method, name in _DRAWN_FROM.items()},
     **{func: _refusal(func) for func in _REFUSED},
 }
 """What each function gives instead: called with the draws of the run, and with its own arguments."""
