@@ -289,10 +289,9 @@ _REFUSED = (
     torch.poisson,
     torch.Tensor.normal_,
     torch.Tensor.cauchy_,
-    torch.Tensor.geometric_,
     torch.Tensor.log_normal_,
 )
-_DRAWN_FROM: dict[Any, str] = {}
+_DRAWN_FROM: dict[Any, str] = {torch.Tensor.geometric_: "geometric"}
 """Methods that fill a tensor, by the names of ``DISTRIBUTIONS``."""
 ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.multinomial: _multinomial,
