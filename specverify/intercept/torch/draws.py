@@ -21,6 +21,7 @@ from specverify.intercept.unknowns.continuous import Continuous, exponential, wh
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
+from specverify.intercept.unknowns.sizes import check_numbers
 from specverify.intercept.unknowns.steps import times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, continuous_in_16_bits, large
@@ -62,6 +63,7 @@ class TorchDraws:
 
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
         """Return a lazy tensor of fresh random numbers; an ordinary one where a value is forced."""
+        check_numbers(call, like.shape)
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=noise.exponential)
         site: Site = (call, caller(), *self.streams.name(generator))
@@ -98,6 +100,7 @@ class TorchDraws:
         self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
     ) -> Any:
         """Return a tensor of whole numbers, each one of so many from ``low`` on: more than are followed."""
+        check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
             found = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))

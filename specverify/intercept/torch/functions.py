@@ -22,6 +22,7 @@ from specverify.intercept.torch.draws import EXPONENTIAL, UNIFORM, TorchDraws
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
 from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
 from specverify.intercept.unknowns.lazy_numbers import opened
+from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -30,6 +31,8 @@ def _multinomial(
 ) -> Any:
     """Answer each row by categorical draws; without replacement the row is renormalised after each."""
     weights = look_at(input)
+    check_outcomes("torch.multinomial", weights.shape[-1])
+    check_numbers("torch.multinomial", (*weights.shape[:-1], num_samples))
     doubles = weights if weights.dtype is torch.float64 and weights.is_cpu else weights.double().cpu()
     rows = doubles.numpy().reshape(-1, weights.shape[-1])
     if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
@@ -70,6 +73,7 @@ def _bernoulli_(run: TorchDraws, tensor: Any, p: Any = 0.5, *, generator: Any = 
 
 
 def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, advance: Callable[[], Any]) -> Any:
+    check_numbers(call, heads.shape)
     outcome = run.outcomes(call, generator, heads.device, advance)
     elements = np.empty(tuple(heads.shape), dtype=object)
     for index in np.ndindex(elements.shape):
@@ -80,6 +84,7 @@ def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, a
 
 def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> Any:
     count, prob = look_at(count), look_at(prob)
+    check_numbers("torch.binomial", count.shape)
     outcome = run.outcomes("torch.binomial", generator, count.device, lambda: torch.binomial(count, prob, generator))
     trials, chances = count.double(), prob.double().expand(count.shape)
     if not ((trials >= 0) & (trials <= MOST_TRIALS) & (trials == trials.round())).all():
@@ -102,6 +107,7 @@ def _rand(
     **_: Any,
 ) -> Any:
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
+    check_numbers("torch.rand", tuple(shape))
     like = torch.empty(tuple(shape), dtype=dtype, device=device)
     return run.noise(UNIFORM, like, "torch.rand", generator)
 
@@ -109,6 +115,7 @@ def _rand(
 def _rand_like(
     run: TorchDraws, input: Any, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
+    check_numbers("torch.rand_like", input.shape)
     like = torch.empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
     return run.noise(UNIFORM, like, "torch.rand_like", generator)
 
@@ -196,6 +203,7 @@ def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
 
 
 def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: dict[str, Any]) -> Any:
+    check_numbers(call, tuple(size))
     more: Any = {"dtype": named.get("dtype") or torch.int64, "device": named.get("device") or "cpu"}
     like, generator = torch.empty(tuple(size), **more), named.get("generator")
     return _equally(run, call, ends, like, generator, lambda: torch.randint(*ends, size, generator=generator, **more))
@@ -206,6 +214,7 @@ def _equally(
 ) -> Any:
     """Return whole numbers from the first of ``ends`` to below the last; of many outcomes without a value."""
     number = ends[1] - ends[0]
+    check_numbers(call, like.shape)
     if number > FOLLOWED_AT_ONCE:
         return run.whole_numbers(like, call, ends[0], number, generator, advance)
     outcome = run.outcomes(call, generator, like.device, advance)
@@ -246,6 +255,7 @@ def _gumbel_softmax(
 def _randperm(
     run: TorchDraws, n: int, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
+    check_outcomes("torch.randperm", n)
     left, place = list(range(n)), torch.device(device or "cpu")
     outcome = run.outcomes(
         "torch.randperm", generator, place, lambda: torch.randperm(n, device=place, generator=generator)
