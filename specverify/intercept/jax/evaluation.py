@@ -9,6 +9,7 @@ without a value refuses to be looked at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +21,14 @@ from jax._src.interpreters import partial_eval
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import choices, elementwise, moves, orders
 from specverify.intercept.jax.inside import DRAWS, draws_inside
+from specverify.intercept.jax.keys import MOST
 from specverify.intercept.jax.known import computed_by_jax
 from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
 from specverify.intercept.jax.loops import LOOPS, Follow
-from specverify.intercept.jax.places import lines_of, of_jax
+from specverify.intercept.jax.places import drawing_asks, lines_of, of_jax
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
 _SAID_ASIDE = {"debug_callback", "debug_print"}
@@ -109,6 +111,8 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
     open_ones = any(isinstance(operand, Lazy) for operand in operands)
     if name in DRAWS:
         return [_drawn(primitive, operands, parameters)]
+    if name == "iota" and math.prod(parameters["shape"]) > MOST and drawing_asks(equation):
+        raise refusal(f"an order of {math.prod(parameters['shape'])} numbers is drawn with JAX, more than are followed")
     gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
     if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
         return _called(parameters[_CALLS[name]], operands)

@@ -24,6 +24,7 @@ from specverify.intercept.boundary import Boundary, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits, Source
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.sizes import check_numbers
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.reference import Draws, Site
 
@@ -60,6 +61,7 @@ class JaxDraws:
         """Return the random bits that ``keys`` give, as elements; numbers where a value is forced."""
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:
+            check_numbers(call, count)
             return self._forced(call, width, (*keys.shape, *shape), count)
         if count > MOST:
             raise NeedsValue(

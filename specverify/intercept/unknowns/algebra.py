@@ -11,6 +11,7 @@ forced, the program computes with floats. A step of one number that does not kee
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, copysign, floor, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any
 
@@ -33,8 +34,9 @@ from specverify.intercept.unknowns.continuous import Continuous, Extreme, larges
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import EVEN
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
+from specverify.intercept.unknowns.monotone import RULES
 from specverify.intercept.unknowns.remembered import found_before
-from specverify.intercept.unknowns.steps import FLOOR, rounded
+from specverify.intercept.unknowns.steps import FLOOR, MonotoneStep, rounded
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import continuous_in_16_bits
 
@@ -193,8 +195,12 @@ def _tanh(value: Operand) -> Operand:
     return added(multiplied(_sigmoid(multiplied(value, 2.0)), 2.0), -1.0)
 
 
+def _by_rule(name: str, value: Unknown) -> Operand:
+    return value.then(MonotoneStep(name))
+
+
 _MONOTONE = {"add", "subtract", "multiply", "divide", "negative", "reciprocal", "power", "sqrt", "square", "log", "exp",
-             "log1p", "maximum", "minimum"}  # fmt: skip
+             "log1p", "maximum", "minimum", *RULES}  # fmt: skip
 """What draws nothing, and asks for nothing but what is known of a fresh number."""
 ALGEBRA: dict[str, Callable[..., Any]] = {
     "add": added,
@@ -238,6 +244,7 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "fmod": lambda left, right: _rest(applied("trunc", divided(left, right)), left, right),
     "sign": _sign_of,
     "heaviside": _heaviside,
+    **{name: partial(_by_rule, name) for name in RULES},
 }
 """What each operation gives of operands of which one at least is random, by its name in NumPy."""
 

@@ -120,8 +120,13 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
     return found
 
 
+def check_shuffled(call: Any, number: int) -> None:
+    """Refuse an order of more than ``MOST_SHUFFLED`` things."""
+    if number > MOST_SHUFFLED:
+        raise refusal(f"{call} of {number} has more outcomes than can be enumerated")
+
+
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
     """Draw an order of ``number`` things; refuses more than ``MOST_SHUFFLED``."""
-    if number > MOST_SHUFFLED:
-        raise refusal(f"{site[0]} of {number} has more outcomes than can be enumerated")
+    check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

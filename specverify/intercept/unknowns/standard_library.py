@@ -11,6 +11,7 @@ from typing import Any
 from specverify.intercept import float_calls
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
+from specverify.intercept.unknowns.monotone import OF_MATH
 
 
 def _modf(value: LazyFloat) -> Any:
@@ -22,7 +23,7 @@ _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
 def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = {"pow": "power"}.get(name, name)
+    known = OF_MATH.get(name) or {"pow": "power"}.get(name, name)
 
     def function(*args: Any) -> Any:
         if not any(isinstance(arg, LazyFloat) for arg in args):
@@ -38,10 +39,9 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
 
 _MATH = {
     name: _of_math(name, getattr(math, name))
-    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
-                 "tanh", "copysign", "isnan", "isinf", "isfinite")
+    for name in (*OF_MATH, "pow", "fabs", "fmod", "modf", "copysign", "isnan", "isinf", "isfinite")
     if hasattr(math, name)
-}  # fmt: skip
+}
 
 
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
