@@ -28,6 +28,7 @@ class Core:
     """Speculative decoding of one draft a round; the wrong one draws what replaces a rejected draft from p."""
 
     def __init__(self, scenario, wrong):
+        """Take the models of a scenario."""
         self.scenario, self.wrong, self.rng = scenario, wrong, np.random.default_rng()
 
     def tokens(self, prompt, rng=None):
@@ -54,18 +55,24 @@ class Core:
 
 @dataclass
 class Output:
+    """One sample."""
+
     token_ids: Any
     logprobs: Any = None
 
 
 @dataclass
 class RequestOutput:
+    """What a server returns for a request."""
+
     prompt_token_ids: Any
     outputs: list[Output]
 
 
 @dataclass
 class SamplingParams:
+    """Sampling parameters, each with a default."""
+
     temperature: float = 1.0
     seed: int | None = None
 
@@ -85,7 +92,10 @@ Result = namedtuple("Result", ["tokens", "rounds"])  # noqa: PYI024 - as above
 
 
 def seed_by_place(core):
-    return lambda prompt, seed: core.seeded(prompt, seed)
+    def decode(prompt, seed):
+        return core.seeded(prompt, seed)
+
+    return decode
 
 
 def seed_by_name(core):
@@ -253,10 +263,10 @@ def later(core):
 
 
 def later_by_a_plain_function(core):
-    async def work(prompt):
-        return core.new(prompt)
+    async def work(text):
+        return core.new(text)
 
-    return lambda prompt: work(prompt)
+    return lambda prompt: work([*prompt])
 
 
 def later_and_seeded(core):
@@ -272,7 +282,7 @@ def later_and_seeded(core):
 
 
 def one_by_one(core):
-    return lambda prompt: core.tokens(prompt)
+    return core.tokens
 
 
 def one_by_one_later(core):
@@ -446,3 +456,176 @@ def test_an_engine_of_several_prompts(form):
     right, wrong = (status_of(form, wrong=wrong, names=TOGETHER) for wrong in (False, True))
     assert right.status is Status.HOLDS, right.statement
     assert wrong.status is Status.REFUTED, wrong.statement
+
+
+# What both calls without arguments return
+
+
+def pair_of(shape):
+    """Return right, wrong and plain calls of two texts, each as ``shape`` makes it of rows."""
+    rng = np.random.default_rng()
+    p, q = np.array([0.25, 0.75]), np.array([0.5, 0.5])
+
+    def drawn(pmf):
+        return int(rng.choice(2, p=pmf))
+
+    def speculative(*, wrong):
+        token = drawn(q)
+        left = p if wrong else np.maximum(p - q, 0)
+        return token if rng.random() < p[token] / q[token] else drawn(left / left.sum())
+
+    def rows(one):
+        return shape([[one()], [one() for _ in range(2)]])
+
+    return tuple(partial(rows, one) for one in (partial(speculative, wrong=False), partial(speculative, wrong=True),
+                                                lambda: drawn(p)))  # fmt: skip
+
+
+PAIRS = {
+    "lists": lambda rows: rows,
+    "padded": lambda rows: np.array(padded_right(rows)),
+    "padded left": lambda rows: np.array(padded_left(rows)),
+    "objects": lambda rows: {"outputs": [Output(row) for row in rows]}["outputs"],
+    "lengths": lambda rows: {"tokens": np.array([[*rows[0], 0], rows[1]]), "lengths": np.array([1, 2])},
+}
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize("shape", PAIRS.values(), ids=PAIRS)
+def test_two_calls_that_return_batches(shape):
+    right, wrong, plain = pair_of(shape)
+    chosen = {"checks": ["law_is_target"], "on_fail": None}
+    assert [item.status for item in check_engine(right, plain, **chosen)] == [Status.HOLDS]
+    assert check_engine(wrong, plain, **chosen)[-1].status is Status.REFUTED
+
+
+def test_rows_are_told_apart_where_one_is_longer():
+    """Laid end to end both calls would return (0, 1, 0)."""
+    *_, verdict = check_engine(lambda: [[0, 1], [0]], lambda: [[0], [1, 0]], checks=["law_is_target"], on_fail=None)
+    assert verdict.status is Status.REFUTED
+    assert "((0, 1), (0,))" in str(verdict.counterexample)
+
+
+def test_a_text_for_a_batch_is_refused():
+    with pytest.raises(UnusableSubject, match="it returned 1 rows, expected 2 rows, as the call without speculation"):
+        check_engine(lambda: [0, 1], lambda: [[0], [1]])
+    with pytest.raises(UnusableSubject, match="it returned 2 rows, expected one text"):
+        check_engine(lambda: [[0], [1]], {(0, 1): 1.0})
+
+
+def test_a_seed_of_a_call_without_a_prompt():
+    def fast(seed):
+        return [int(random.Random(seed).random() < 0.25)]
+
+    assert check_engine(fast, {(0,): 0.75, (1,): 0.25}, checks=["law_is_target"])
+    assert check_engine(fast, {(0,): 0.75, (1,): 0.25}, checks=["samples_fit_law", "law_is_target"], sampled=True)
+    wrong = check_engine(fast, {(0,): 0.5, (1,): 0.5}, checks=["law_is_target"], on_fail=None)
+    assert wrong[0].status is Status.REFUTED
+
+
+# What is refused
+
+
+def told_of(decode, **made):
+    with pytest.raises((UnusableSubject, AssertionError)) as caught:
+        check_engine(lambda scenario: Made(decode, **made), checks=["law_is_target"])
+    return str(caught.value).partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("decode", "said"),
+    [
+        (
+            lambda prompt, temperature: [0],
+            (
+                "specverify passes the prompt to 'prompt' and a number to each argument whose name has seed in it, but "
+                "nothing to 'temperature': give it a default, or bind it, as in lambda prompt: decode(prompt, temper"
+            ),
+        ),
+        (lambda prompt, rng: [0], "nothing to 'rng': take a seed instead and make the generator from it inside the"),
+        (lambda *, prompt: [0], "nothing to 'prompt': "),
+    ],
+)
+def test_an_argument_that_is_no_seed_is_named(decode, said):
+    assert said in told_of(decode)
+
+
+def test_an_argument_of_a_call_without_a_prompt_is_named():
+    with pytest.raises(ValueError, match="but nothing to 'length': give it a default, or bind it, as in lambda: dec"):
+        check_engine(lambda length: [0], {(0,): 1.0})
+
+
+def growing(prompt):
+    text = []
+    for _ in range(9):
+        text = [*text, 0]
+        yield text
+
+
+@dataclass
+class Both:
+    """Two names for token ids, which differ."""
+
+    tokens: Any = field(default_factory=lambda: [0, 1])
+    token_ids: Any = field(default_factory=lambda: [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("decode", "said"),
+    [
+        (growing, "it yields the whole text so far in each piece, expected the new tokens of each step alone"),
+        (lambda prompt: Both(), "a Both whose token_ids and tokens differ, expected token ids under one name"),
+        (
+            lambda prompt: RequestOutput([], [Output([0]), Output([1])]),
+            "it returned 2 outputs for one prompt, expected",
+        ),
+        (lambda prompt: {"tokens": [0] * 6, "lengths": [9]}, "its lengths hold 9 for a row of 6 ids, expected 0 to 6"),
+        (lambda prompt: {"tokens": [0, 1, 0] * 9, "length": 6}, "for a row that goes on behind that with [0, 1]"),
+        (lambda prompt: {"tokens": [0] * 9, "length": 1}, "its lengths leave [0] of a row, where "),
+        (lambda prompt: {"tokens": [0, 1], "mask": [1]}, "its mask has 1 places for a row of 2"),
+        (lambda prompt: {"tokens": [0, 1, 0], "mask": [1, 0, 1]}, "leaves out ids between others, expected padding"),
+        (
+            lambda prompt: {"sequences": [[*prompt, *[0] * 20]], "lengths": [len(prompt) + 20]},
+            "rows that begin with the prompt, and may count it or not",
+        ),
+        (lambda prompt: {"text": "ab"}, "it returned {'text': 'ab'}, expected a sequence of new token ids"),
+    ],
+)
+def test_an_answer_that_can_be_read_in_two_ways_is_refused(decode, said):
+    assert said in told_of(decode)
+
+
+class Ending(Core):
+    """Rows that end are padded."""
+
+    def decode(self, prompts, shape):
+        """Return what ``shape`` makes of the padded rows and their lengths."""
+        rows = [self.new(prompt) for prompt in prompts]
+        longest = max(map(len, rows))
+        return shape(np.array([[*row, *[0] * (longest - len(row))] for row in rows]), [len(row) for row in rows])
+
+
+def ended(shape, *, wrong=False):
+    subject = made_subject(
+        lambda scenario: Made(partial(Ending(scenario, wrong).decode, shape=shape), batched=True, stops=True), "it"
+    )
+    names = {ENDING_AT_ONCE[2].name, ENDING_AT_ONCE[-1].name}
+    subject = subject._replace(programs=tuple(item for item in subject.programs if item.name in names))
+    return run_check(subject, check_named("law_is_target"), Checklist(()))
+
+
+def test_padding_that_is_a_token_is_read_by_lengths_and_refused_without():
+    def alone(rows, lengths):
+        return rows
+
+    def beside(rows, lengths):
+        return {"tokens": rows, "lengths": np.array(lengths)}
+
+    def named(rows, lengths):
+        return {"tokens": rows, "pad_token_id": 0}
+
+    assert ended(alone).status is Status.UNUSABLE
+    assert "behind its end, as padding has" in ended(alone).statement
+    for shape in (beside, named):
+        assert ended(shape).status is Status.HOLDS, ended(shape).statement
+        assert ended(shape, wrong=True).status is Status.REFUTED

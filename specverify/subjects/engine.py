@@ -31,7 +31,14 @@ from specverify.reference.arguments import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, with_seeds
 from specverify.subjects.emitted import check_type, in_order, number_of
-from specverify.subjects.engine_answers import EXPECTED, grows, new_tokens, read_answer_rows, refuse_growing
+from specverify.subjects.engine_answers import (
+    EXPECTED,
+    grows,
+    new_tokens,
+    read_answer_rows,
+    refuse_growing,
+    without_padding,
+)
 from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
@@ -80,7 +87,8 @@ def engine_subject(
     speculative = with_seeds(speculative)
     alone = plain if isinstance(plain, Mapping) else told_apart(with_seeds(plain))
     sample = partial(_counted, speculative)
-    program = program_of("as called", speculative, alone, models, observer)._replace(logits=logits)
+    program = program_of("as called", speculative, alone, models, observer, one_text=logits is not None)
+    program = program._replace(logits=logits)
     if isinstance(alone, Mapping):
         law = partial(_given_law, alone)
         return subject._replace(
@@ -101,14 +109,21 @@ def program_of(
     plain: Decode | Mapping[Tokens, float],
     models: ModelsWithPasses = (),
     observer: Observer | None = None,
+    *,
+    one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws that promises the law of ``plain``, or that law itself."""
-    like = None if isinstance(plain, Mapping) or observer is not None else plain
+    """Return a call as a program of draws that promises the law of ``plain``, or that law itself.
+
+    Both may return the texts of several prompts, unless ``one_text`` is wanted, or an observer looks into them.
+    """
+    like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
     if isinstance(plain, Mapping):
         program = program._replace(law=partial(_given_law, plain))
     else:
-        program = program._replace(law=partial(_plain_law, plain, models), plain=partial(opened, plain, models))
+        program = program._replace(
+            law=partial(_plain_law, plain, models, like), plain=partial(opened, plain, models, like=like)
+        )
     if observer is None:
         return program
     alone = None if isinstance(plain, Mapping) else plain
@@ -230,11 +245,12 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
         return tokens_of(tokens)[:horizon]
     from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
 
-    check_type(tokens, "it")
-    if tokens.device.type == "meta":
-        raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
     outcome = final_outcome(list(elements_of(tokens))[:horizon])
-    return outcome if isinstance(outcome, Undecided) else tokens_of(outcome)
+    if not isinstance(outcome, Undecided):
+        return tokens_of(without_padding(list(outcome), left=False))
+    return Undecided(
+        tuple((tuple(without_padding(list(values), left=False)), mass) for values, mass in outcome.outcomes)
+    )
 
 
 def tokens_of(row: Any) -> Tokens:
@@ -255,8 +271,8 @@ def tokens_of(row: Any) -> Tokens:
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: ModelsWithPasses) -> Mapping[Tokens, float]:
-    with opened(plain, models) as program:
+def _plain_law(plain: Decode, models: ModelsWithPasses, like: Decode | None) -> Mapping[Tokens, float]:
+    with opened(plain, models, like=like) as program:
         return complete_law(program)
 
 

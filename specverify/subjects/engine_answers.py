@@ -46,6 +46,13 @@ PADS: Final = ("pad_token_id", "pad_id", "pad_token", "pad")
 EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
+def expected_rows(number: int | None) -> str:
+    """Return what is expected of an answer to so many prompts, in words; None is a call of one text."""
+    if number is None:
+        return EXPECTED
+    return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
+
+
 class Rows(NamedTuple):
     """What was read of an answer: texts, each a list of ids (some not yet valued) or a tensor ``[n]``."""
 
@@ -129,7 +136,9 @@ def _plain_rows(answer: Any, number: int | None) -> Rows:
             return Rows([_one_row(piece) for piece in answer.pieces], several=True)
         return Rows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
     if isinstance(answer, str | bytes) or not (hasattr(answer, "__len__") or hasattr(answer, "__getitem__")):
-        raise UnusableSubject(f"it returned {shown(answer)}, {EXPECTED}")
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}")
+    if getattr(getattr(answer, "device", None), "type", "") == "meta":
+        raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
     dimensions = getattr(answer, "ndim", None)
     if dimensions is None and hasattr(answer, "tolist"):
         answer, dimensions = answer.tolist(), None
@@ -138,11 +147,13 @@ def _plain_rows(answer: Any, number: int | None) -> Rows:
     if dimensions == 1:
         return Rows([answer], several=False)
     if dimensions is not None:
-        raise UnusableSubject(f"it returned {type(answer).__name__} of shape {tuple(answer.shape)}, {EXPECTED}")
+        raise UnusableSubject(
+            f"it returned {type(answer).__name__} of shape {tuple(answer.shape)}, {expected_rows(number)}"
+        )
     try:
         items = list(in_order(answer))
     except TypeError:
-        raise UnusableSubject(f"it returned {shown(answer)}, {EXPECTED}") from None
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}") from None
     if items and all(map(_is_row, items)) and (number is not None or not all(map(_is_single, items))):
         return Rows([_one_row(item) for item in items], several=True)
     return Rows([items], several=False)

@@ -27,7 +27,7 @@ from specverify.reference.arguments import shown
 from specverify.subjects.awaited import awaited
 from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of
-from specverify.subjects.engine_answers import EXPECTED, has_tokens, new_tokens, read_answer_rows
+from specverify.subjects.engine_answers import expected_rows, has_tokens, new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.subject import UnusableSubject
 
@@ -206,8 +206,7 @@ def texts_of(
     answer = awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
     found = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
     if len(found.rows) != len(prompts) or (batched and not found.several):
-        expected = f"expected a row of new token ids for each of {len(prompts)} prompt{'s' * (len(prompts) != 1)}"
-        raise UnusableSubject(f"it returned {shown(answer)}, {expected if batched else EXPECTED}")
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(len(prompts) if batched else None)}")
     return new_tokens(found, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
