@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, word_of
 
-SYMBOLS = {
+SYMBOLS: Mapping[str, str] = {
     Status.HOLDS: "✔",
     Status.DECLARED_BIAS: "≈",
     Status.REFUTED: "✘",
+    AT_AN_EDGE: "✘",
     Status.UNKNOWN: "?",
     Status.UNUSABLE: "!",
     Status.REFUSED: "·",
@@ -92,7 +93,7 @@ def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
     title = verdict.check.replace("_", " ")
     found = ", ".join(filter(None, (verdict.evidence, verdict.statement)))
-    return f"{title} - refuted{refuted}{still}    {found}"
+    return f"{title} - {word_of(verdict)}{refuted}{still}    {found}"
 
 
 def _block(word: str, lines: Sequence[str]) -> list[str]:

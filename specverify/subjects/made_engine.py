@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
+from specverify.intercept.boundary import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
@@ -250,7 +251,7 @@ def _fresh(make: Make, which: str, scenario: Scenario) -> Callable[..., Any]:
 
 @contextmanager
 def _opened(
-    make: Make, scenario: Scenario, which: str, forced_uniform: float | None = None
+    make: Make, scenario: Scenario, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     def anew() -> Decode:
         decode: Decode = getattr(_made(make, scenario), which)
@@ -264,7 +265,7 @@ def _opened(
 
 @contextmanager
 def _opened_serving(
-    make: Make, requests: Requests, which: str, forced_uniform: float | None = None
+    make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield an engine that serves several requests."""
     form = _form(make, which)

@@ -18,6 +18,7 @@ from specverify.base.arguments import (
     check_seconds,
     nearest,
 )
+from specverify.base.edges import EDGE, check_edge
 from specverify.base.limits import SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
@@ -49,6 +50,9 @@ class Judging(TypedDict, total=False):
     """Seconds for all checks together: 600 if left out."""
     alarm: float
     """The probability that a right subject is refuted by what is sampled of it: 1e-6 if left out."""
+    edge: float
+    """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
+    likely ones are a note beside HOLDS; with 0 all of them refute."""
     quick: bool
     """An answer in seconds, from few cases of each check: what it refutes is wrong, what it holds is less."""
 
@@ -118,6 +122,7 @@ DEFAULTS: Mapping[str, Any] = {
     "callback": None,
     "timeout": SECONDS,
     "alarm": ALARM,
+    "edge": EDGE,
     "quick": False,
 }
 
@@ -130,6 +135,7 @@ def check_common(how: Mapping[str, Any]) -> None:
     check_flag(given["quick"], "quick")
     check_seconds(given["timeout"], "timeout")
     check_probability(given["alarm"], "alarm")
+    check_edge(given["edge"])
     if given["callback"] is not None:
         check_callable(given["callback"], "callback", arguments=1)
     reasons = given["expected_failures"]
@@ -163,6 +169,7 @@ def subject_plan(
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, how: Judging) -> Plan:
     """Return the plan of these checks of a subject."""
     most = QUICK_CASES if how.get("quick") else None
+    conditions = conditions._replace(edge=how.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
         chosen = tuple(check for check in checks if check.name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from specverify.base.verdict import Status, Verdict
+from specverify.base.verdict import Status, Verdict, word_of
 from specverify.report.prose import in_full
 from specverify.report.runs.said import APART, RunSaid, SubjectSaid, printable
 
@@ -42,7 +42,7 @@ def _outcome(case: Element, verdict: Verdict, subject: SubjectSaid) -> None:
     said = allowed(verdict.statement)
     if verdict.status in FAILURES:
         told = in_full(verdict, subject.verdicts)
-        SubElement(case, "failure", type=str(verdict.status), message=said).text = allowed(told)
+        SubElement(case, "failure", type=word_of(verdict), message=said).text = allowed(told)
     elif verdict.status is Status.UNUSABLE:
         SubElement(case, "error", type=str(verdict.status), message=said).text = said
     elif verdict.status in APART:
