@@ -12,6 +12,8 @@ Here every number of accepted drafts is prepared for, with the most probable tok
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..drafters.model import model_drafter
 from ..lengths.constant import check_gamma
 from ..models import draft_model
@@ -34,8 +36,13 @@ class _Ahead:
         return self._draws.categorical(pmf, ("ahead", self._outcome, *site))
 
 
-def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Draft gamma tokens where nothing is prepared, and prepare ``ahead`` tokens for likely outcomes."""
+def same_text(prepared: Tokens, text: Tokens) -> bool:
+    """Return whether a draft that was prepared behind one text may be used behind another: if that is the same."""
+    return prepared == text
+
+
+def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tokens], bool]) -> Decoder:
+    """Return the decoder that uses what was prepared behind a text where ``fits(that text, this text)``."""
     check_gamma(gamma, "gamma")
     check_gamma(ahead, "ahead")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -44,9 +51,9 @@ def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
     def propose(draws: Draws, state: State) -> Draft:
         most = state.remaining - 1
         for text, tokens in _prepared(state):
-            if text == state.tokens:
+            if fits(text, state.tokens):
                 kept = tokens[:most]
-                return chain(kept, tuple(draft(text + kept[:i]) for i in range(len(kept))))
+                return chain(kept, tuple(draft(state.tokens + kept[:i]) for i in range(len(kept))))
         return drafter.propose(draws, None, state.tokens, min(gamma, most), never)
 
     def prepare(draws: Draws, state: State, drafts: Tokens) -> Prepared:
@@ -68,11 +75,16 @@ def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
         verified = speculative_sampling(draws, target, state.tokens, proposed)
         new, remaining = commit(verified.tokens, state.remaining, task.eos)
         tokens, accepted = state.tokens + new, min(verified.accepted, len(new))
-        hit = tuple(entry for entry in cache if entry[0] == tokens)
+        hit = tuple(entry for entry in cache if fits(entry[0], tokens))
         reached = min(verified.accepted + 1, len(proposed.tokens), len(new))
         return State(tokens, remaining, hit), Round(new, proposed.tokens, accepted, reached)
 
     return Decoder(lambda prompt: initial_state(prompt, task)._replace(drafter=()), step, propose)
+
+
+def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
+    """Draft gamma tokens where nothing is prepared, and prepare ``ahead`` tokens for likely outcomes."""
+    return pre_drafting(task, gamma, ahead, same_text)
 
 
 def _prepared(state: State) -> Prepared:

@@ -1,9 +1,9 @@
 """Verification scheduled over a batch by confidence: the best slots of all requests are verified, blind to drafts.
 
 DSpark (2607.05147) scores every drafted slot by a confidence head and verifies the slots of largest survival that a
-budget has room for. So do vLLM (vllm-project/vllm, pull request 47808, ``_assign_draft_token_budget`` of
-``adaptive_verification.py``) and vllm-ascend (182b75e, ``DynamicSpecScheduler`` of ``vllm_ascend/spec_decode/utils.py``)
-over a batch. The confidence of slot i sees its row and the drafts before it, and not draft i: lossless, each request
+budget has room for. So do vLLM over a batch (vllm-project/vllm, pull request 47808, ``_assign_draft_token_budget`` of
+``adaptive_verification.py``) and vllm-ascend (182b75e, ``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``).
+The confidence of slot i sees its row and the drafts before it, and not draft i: lossless, each request
 and all of them jointly (``batches``). ``scheduled-by-draft`` sees draft i.
 
 The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
