@@ -43,6 +43,8 @@ class Conditions(NamedTuple):
     """Paths on which random numbers are followed in one case, for whether one is used twice."""
     apart: int = 1
     """Every how many of the texts of a scenario a verifier is called at boundary draws; 1 is all."""
+    replays: int = 140
+    """Cap on the replays of one engine program in other states of the world."""
 
 
 class Case(NamedTuple):

@@ -23,7 +23,7 @@ from specverify.subjects.observer import Observer
 from specverify.subjects.subject import Subject
 from specverify.testing.judged import judged
 from specverify.testing.plans import (
-    QUICK_SECONDS,
+    HINT_SECONDS,
     Judging,
     Plan,
     claiming,
@@ -86,7 +86,7 @@ def check_engine(
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    hint = str if plain is not None else cache(partial(_prompt_hint, subject, min(seconds_of(how), QUICK_SECONDS)))
+    hint = str if plain is not None else cache(partial(_prompt_hint, subject, min(seconds_of(how), HINT_SECONDS)))
     return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
 
 
