@@ -46,7 +46,7 @@ def scope(verdict: Verdict) -> str:
     figures = verdict.figures
     parts = [f"{figures['cases']} cases"] if "cases" in figures else []
     if figures.get("left_out"):
-        parts.append(f"{figures['left_out']} others left out")
+        parts.append(f"{figures['left_out']} others left out" + " by the quick plan" * ("planned" in figures))
     if figures.get("skipped"):
         parts.append(f"{figures['skipped']} larger ones out of reach")
     if figures.get("rounds_of_two"):

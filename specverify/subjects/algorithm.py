@@ -39,6 +39,7 @@ def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: boo
             *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
         ),
         paper=algorithm.paper,
+        kind="decoder",
     )
 
 

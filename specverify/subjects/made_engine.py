@@ -128,6 +128,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
         ),
         warm=partial(_warm, make),
+        kind="engine",
     )
 
 

@@ -258,6 +258,8 @@ class Subject(NamedTuple):
     """Of a scenario round by round: where more are to be expected it is left out, others are looked at in its place."""
     deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
     """What else its law is looked at in, such as more drafts; it may run the subject to find out."""
+    kind: str = ""
+    """The form of the subject, such as "row" or "engine": subjects of one kind have one quick plan."""
 
 
 class InScenario(NamedTuple):
