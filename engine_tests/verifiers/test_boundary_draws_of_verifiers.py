@@ -26,9 +26,7 @@ EVERY_EDGE = Checklist((CHECK,), Conditions(edge=0.0))
 
 def verdict_of(verify, form=None, scenarios=None):
     subject = verifier_subject_of(verify, "verify", form)
-    return run_check(
-        subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, EVERY_EDGE
-    )
+    return run_check(subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, EVERY_EDGE)
 
 
 def float64_coins(p):

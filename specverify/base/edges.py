@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from specverify.base.arguments import check_number
 
-EDGE: Final = 1e-9
-"""The probability per draft from which on an edge refutes; ``docs/soundness.md`` gives the reasons."""
 MOST_SHOWN: Final = 3
 """Edges of one verdict that are written out."""
 

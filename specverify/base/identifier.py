@@ -9,7 +9,8 @@ import zlib
 from typing import NamedTuple
 
 from specverify.base.arguments import check_seed, shown
-from specverify.base.edges import EDGE, check_edge
+from specverify.base.edges import check_edge
+from specverify.base.limits import EDGE
 
 LONGEST = 1_000_000
 """Characters that an identifier unfolds to at most."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.edges import EDGE as LEAST_EDGE
+from specverify.base.limits import EDGE as LEAST_EDGE
 from specverify.base.limits import SECONDS
 from specverify.cli.options import (
     EDGE,
