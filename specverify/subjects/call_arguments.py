@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from specverify.subjects.subject import UnusableSubject
 
@@ -155,21 +155,6 @@ _NO_PARAMETER = (
 )
 
 
-class _SeedClass(NamedTuple):
-    """A class of parameter objects."""
-
-    kind: Any
-    names: tuple[str, ...]
-    """The arguments of its constructor that ask for a seed."""
-
-    def __call__(self, _: int, /) -> Any:
-        if self.names:
-            return self.kind(**{name: _next_seed() for name in self.names})
-        made = self.kind()
-        made.seed = _next_seed()
-        return made
-
-
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(function, eval_str=True)
@@ -217,7 +202,7 @@ def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
     return _class_maker(kind)
 
 
-def _class_maker(kind: Any) -> _SeedClass | None:
+def _class_maker(kind: Any) -> Callable[[int], Any] | None:
     """Return what makes an object of a class with a seed, where nothing else must be given."""
     try:
         parameters = inspect.signature(kind).parameters.values()
@@ -226,7 +211,14 @@ def _class_maker(kind: Any) -> _SeedClass | None:
     names = tuple(item.name for item in parameters if _names_seed(item.name))
     if any(_is_required(item) and item.name not in names for item in parameters):
         return None
-    return _SeedClass(kind, names) if names or hasattr(kind, "seed") else None
+    if names:
+        return lambda _: kind(**{name: _next_seed() for name in names})
+    return (lambda _: _with_attribute(kind())) if hasattr(kind, "seed") else None
+
+
+def _with_attribute(made: Any) -> Any:
+    made.seed = _next_seed()
+    return made
 
 
 def _holds_seed(value: Any) -> bool:

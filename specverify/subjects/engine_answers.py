@@ -137,26 +137,32 @@ def _plain_rows(answer: Any, number: int | None) -> Rows:
         return Rows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
     if isinstance(answer, str | bytes) or not (hasattr(answer, "__len__") or hasattr(answer, "__getitem__")):
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}")
+    return _rows_of_list(answer, number) if _dimensions(answer) is None else _rows_of_array(answer, number)
+
+
+def _rows_of_array(answer: Any, number: int | None) -> Rows:
     if getattr(getattr(answer, "device", None), "type", "") == "meta":
         raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
-    dimensions = getattr(answer, "ndim", None)
-    if dimensions is None and hasattr(answer, "tolist"):
-        answer, dimensions = answer.tolist(), None
-    if dimensions == 2:
-        return Rows([answer[place] for place in range(len(answer))], several=True)
-    if dimensions == 1:
-        return Rows([answer], several=False)
-    if dimensions is not None:
-        raise UnusableSubject(
-            f"it returned {type(answer).__name__} of shape {tuple(answer.shape)}, {expected_rows(number)}"
-        )
+    if answer.ndim not in {1, 2}:
+        shape = f"{type(answer).__name__} of shape {tuple(answer.shape)}"
+        raise UnusableSubject(f"it returned {shape}, {expected_rows(number)}")
+    several = answer.ndim == 2
+    return Rows([answer[place] for place in range(len(answer))] if several else [answer], several)
+
+
+def _rows_of_list(answer: Any, number: int | None) -> Rows:
     try:
-        items = list(in_order(answer))
+        items = answer.tolist() if hasattr(answer, "tolist") else list(in_order(answer))
     except TypeError:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}") from None
     if items and all(map(_is_row, items)) and (number is not None or not all(map(_is_single, items))):
         return Rows([_one_row(item) for item in items], several=True)
     return Rows([items], several=False)
+
+
+def _dimensions(value: Any) -> int | None:
+    found: int | None = getattr(value, "ndim", None)
+    return found
 
 
 def _one_row(item: Any) -> Any:
@@ -175,14 +181,14 @@ def _piece(piece: Any) -> list[Any]:
 
 
 def _is_row(item: Any) -> bool:
-    if getattr(item, "ndim", None) == 0 or isinstance(item, str | bytes):
+    if _dimensions(item) == 0 or isinstance(item, str | bytes):
         return False
-    return isinstance(item, list | tuple) or getattr(item, "ndim", 0) > 0 or _is_object(item)
+    return isinstance(item, list | tuple) or _dimensions(item) is not None or _is_object(item)
 
 
 def _is_single(item: Any) -> bool:
     """Return whether it is an array of one number, which stands for the number."""
-    return getattr(item, "ndim", 0) > 0 and sum(item.shape) == len(item.shape)
+    return _dimensions(item) is not None and item.ndim > 0 and sum(item.shape) == len(item.shape)
 
 
 def _is_object(answer: Any) -> bool:
@@ -238,7 +244,7 @@ def _first_of(answer: Any, names: Sequence[str]) -> Any:
 
 
 def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
-    masks = [mask[place] for place in range(len(mask))] if several or getattr(mask, "ndim", 1) == 2 else [mask]
+    masks = [mask[place] for place in range(len(mask))] if several or _dimensions(mask) == 2 else [mask]
     kept = []
     for row, own in zip(map(elements_of_row, rows), _checked(masks, rows, "mask"), strict=True):
         marks = [bool(known(mark)) for mark in elements_of_row(own)]
@@ -252,7 +258,7 @@ def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
 
 
 def _cut(rows: list[Any], lengths: Any) -> list[Any]:
-    counts = elements_of_row(lengths) if hasattr(lengths, "__len__") or getattr(lengths, "ndim", 0) else [lengths]
+    counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
     kept = []
     for row, count in zip(map(elements_of_row, rows), _checked(counts, rows, "lengths"), strict=True):
         length = number_of(known(count), "the lengths of its answer")
