@@ -110,7 +110,9 @@ def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
 
 
 def _needs_a_value(given: str, _: Given) -> tuple[Any, ...]:
-    raise NeedsValue(f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it")
+    raise NeedsValue(
+        "value-needed", f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it"
+    )
 
 
 def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:

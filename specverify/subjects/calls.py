@@ -95,7 +95,7 @@ def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ..
         return invoke(*arrays)
     except Exception as error:
         if isinstance(convert, RefusedForm) and not isinstance(error, NeedsValue) and is_about_arrays(error):
-            raise NeedsValue(str(convert.refusal)) from error
+            raise convert.refusal.again() from error
         with suppress(AttributeError):  # one with slots
             error.raised_at = given  # type: ignore[attr-defined]
         raise

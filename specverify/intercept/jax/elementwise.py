@@ -85,7 +85,7 @@ def arithmetic(primitive: str) -> Handler:
             if any(isinstance(element, UNKNOWN) for element in elements):
                 found = NotImplemented if name is None else _algebra(name, *elements)
                 if found is NotImplemented or (halves and not any(found == element for element in elements)):
-                    raise NeedsValue(f"the value of a random number is needed for {primitive}")
+                    raise NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
                 return found
             if any(isinstance(element, Bits) for element in elements):
                 return _of_bits(primitive, *elements)

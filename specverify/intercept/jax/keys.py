@@ -65,8 +65,9 @@ class JaxDraws:
             return self._forced(call, width, (*keys.shape, *shape), count)
         if count > MOST:
             raise NeedsValue(
+                "too-many-numbers",
                 f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
-                "examine it at a smaller vocabulary"
+                "examine it at a smaller vocabulary",
             )
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
@@ -85,8 +86,9 @@ class JaxDraws:
         before = self._shapes.setdefault(key, (shape, where))
         if before[0] != shape:
             raise NeedsValue(
+                "one-state-twice",
                 f"one key is drawn from in two shapes, by {before[1]} and by {where}: how these hang together is not "
-                f"followed; {WAY_OUT}, or set jax_threefry_partitionable"
+                f"followed; {WAY_OUT}, or set jax_threefry_partitionable",
             )
 
     def _source(self, site: Site, state: Hashable, width: int) -> Source:

@@ -141,7 +141,7 @@ class NumpyGenerator:
         elif count > np.count_nonzero(pmf):
             raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
         elif p is None and not shuffle:
-            raise refusal(f"{site[0]} is asked for an order that is not random")
+            raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
             found = finite.one_by_one(draws, site, pmf, count)
         if size is None and np.ndim(a) == 0:
@@ -204,7 +204,7 @@ class NumpyGenerator:
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
-            raise refusal(f"{site[0]} has arrays of bounds")
+            raise refusal("parameters", f"{site[0]} has arrays of bounds")
         if low >= high:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
@@ -250,13 +250,13 @@ class NumpyGenerator:
 
     def refused(self, function: str) -> Any:
         """Refuse a function that is not known here."""
-        raise refusal(f"{self._name}.{function} cannot be answered by finitely many outcomes")
+        raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
 
 
 def _check_enumerated(call: str, number: int) -> None:
     """Refuse more outcomes than are followed one by one, unless they are kept together."""
     if number > finite.MOST_OUTCOMES and not large(number):
-        raise refusal(f"{call} has {number} outcomes, more than can be enumerated")
+        raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _followed(number: int, size: Any) -> bool:
@@ -289,6 +289,6 @@ def _into(out: Any, numbers: Any) -> Any:
     if out is None:
         return numbers
     if isinstance(numbers, LazyArray | LazyFloat) and not isinstance(out, Buffer):
-        raise refusal("random numbers are written into an array of floats that was made before")
+        raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
     out[...] = numbers
     return out

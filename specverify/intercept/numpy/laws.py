@@ -20,7 +20,7 @@ def _logistic(generator: NumpyGenerator, loc: Any = 0.0, scale: Any = 1.0, size:
 def _beta(generator: NumpyGenerator, a: Any, b: Any, size: Any = None) -> Any:
     """Answer where one of the parameters is 1."""
     if np.ndim(a) or np.ndim(b) or 1 not in (a, b):
-        raise refusal("a beta law is answered where one of its parameters is 1 and both are numbers")
+        raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
     return DISTRIBUTIONS["beta"].image(generator.uniforms("beta", size, parameters=(a, b)), a, b)
 
 
@@ -30,7 +30,7 @@ def _of_one_parameter(function: str, default: Any = None) -> Callable[..., Any]:
     def answer(generator: NumpyGenerator, *given: Any, size: Any = None, **named: Any) -> Any:
         parameter = given[0] if given else next(iter(named.values()), default)
         if np.ndim(parameter):
-            raise refusal(f"{function} is answered where its parameter is a number")
+            raise refusal("parameters", f"{function} is answered where its parameter is a number")
         drawn = generator.exponentials(function, given[1] if len(given) > 1 else size, parameters=(parameter,))
         return DISTRIBUTIONS[function].image(drawn, parameter)
 

@@ -153,7 +153,7 @@ def _binomialvariate(self: Any, n: int = 1, p: float = 0.5) -> int:
 
 
 def _not_finite(name: str) -> Exception:
-    return refusal(f"random.{name} cannot be answered by finitely many outcomes")
+    return refusal("no-law", f"random.{name} cannot be answered by finitely many outcomes")
 
 
 def _refused(name: str) -> Callable[..., Any]:

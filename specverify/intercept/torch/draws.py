@@ -138,7 +138,9 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
     if bits > FEW or continuous_in_16_bits():
         return noise.image
     if noise.exponential:
-        raise NeedsValue(f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32")
+        raise NeedsValue(
+            "few-bits", f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32"
+        )
     rounding.saw(dtype)
     return lambda uniform: whole_number(uniform, 0, 2**bits).then(times(2.0**-bits))
 

@@ -38,7 +38,7 @@ def _multinomial(
     if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
-        raise NeedsValue(f"multinomial at {caller()} takes more outcomes than have positive weight")
+        raise NeedsValue("parameters", f"multinomial at {caller()} takes more outcomes than have positive weight")
     advance = partial(torch.multinomial, weights, num_samples, replacement, generator=generator)
     if num_samples == 1 or not replacement:  # torch races all weights then, and looks at each of them before
         advance = partial(torch.empty_like(weights).exponential_, generator=generator)
@@ -88,9 +88,12 @@ def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> 
     outcome = run.outcomes("torch.binomial", generator, count.device, lambda: torch.binomial(count, prob, generator))
     trials, chances = count.double(), prob.double().expand(count.shape)
     if not ((trials >= 0) & (trials <= MOST_TRIALS) & (trials == trials.round())).all():
-        raise NeedsValue(f"binomial at {caller()} has other than 0 to {MOST_TRIALS} trials, which are not enumerated")
+        raise NeedsValue(
+            "too-many-outcomes",
+            f"binomial at {caller()} has other than 0 to {MOST_TRIALS} trials, which are not enumerated",
+        )
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise NeedsValue(f"binomial at {caller()} has a probability outside [0, 1]")
+        raise NeedsValue("parameters", f"binomial at {caller()} has a probability outside [0, 1]")
     elements = np.empty(tuple(count.shape), dtype=object)
     for index in np.ndindex(elements.shape):
         elements[index] = outcome(binomial_pmf(int(trials[index]), float(chances[index])), index)
@@ -124,7 +127,7 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
     given = {"from": 0.0, "to": 1.0} | dict(zip(("from", "to"), bounds, strict=False)) | named
     low, width = given["from"], given["to"] - given["from"]
     if not 0 < width < math.inf:
-        raise NeedsValue(f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
+        raise NeedsValue("parameters", f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
     found = run.noise(UNIFORM, tensor, "uniform_", generator)
     return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
 
@@ -152,7 +155,7 @@ def _kaiming_uniform_(
 
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
-        raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
+        raise NeedsValue("parameters", f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
     found = run.noise(EXPONENTIAL, tensor, "exponential_", generator)
     return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
 
@@ -166,7 +169,9 @@ def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
         given = (*parameters, *named.values())
         method(torch.empty(0, dtype=tensor.dtype), *given)  # which refuses wrong parameters, and draws nothing
         if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
-            raise NeedsValue(f"{name_of(method)} at {caller()} draws numbers of {tensor.dtype}: draw them in float32")
+            raise NeedsValue(
+                "few-bits", f"{name_of(method)} at {caller()} draws numbers of {tensor.dtype}: draw them in float32"
+            )
 
         def fill(drawn: torch.Tensor, generator: Any) -> None:
             method(drawn, *given, generator=generator)
@@ -272,6 +277,13 @@ def name_of(func: Any) -> str:
     return getattr(func, "__name__", str(func))
 
 
+def full_name_of(func: Any) -> str:
+    """Return what a function is called by who writes ``torch``: with the place where it stands."""
+    name = name_of(func)
+    places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
+    return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)
+
+
 @cache
 def function_of(func: Any) -> Any:
     """Return the Python function that an operation of ``torch.ops`` is, if it is answered; another one as it is."""
@@ -284,7 +296,7 @@ def function_of(func: Any) -> Any:
 
 def _refusal(func: Any) -> Callable[..., Any]:
     def refuse(run: TorchDraws, *_: Any, **__: Any) -> Any:
-        raise NeedsValue(f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
+        raise NeedsValue("no-law", f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
 
     return refuse
 

@@ -26,13 +26,15 @@ def check_numbers(call: str, size: Any) -> None:
     """Refuse a ``call`` of more random numbers than are kept; ``size`` is a number, a shape or None."""
     count = 1 if size is None else math.prod(_lengths(size))
     if count > most():
-        raise refusal(f"{call} draws {count} random numbers, and no more than {most()} are followed")
+        raise refusal(
+            "too-many-numbers", f"{call} draws {count} random numbers, and no more than {most()} are followed"
+        )
 
 
 def check_outcomes(call: str, number: int) -> None:
     """Refuse a ``call`` of more outcomes than are expanded."""
     if number > most():
-        raise refusal(f"{call} has {number} outcomes, more than can be enumerated")
+        raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _lengths(size: Any) -> Iterable[int]:

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from specverify.intercept import float_calls
+from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
 from specverify.intercept.unknowns.monotone import OF_MATH
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 
 def _modf(value: LazyFloat) -> Any:
@@ -28,11 +30,14 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         if not any(isinstance(arg, LazyFloat) for arg in args):
             return real(*args)
-        if name in _OWN:
-            return _OWN[name](*args)
-        if name == "log" and len(args) == 2:
-            return of_operands("log", args[0]) / real(args[1])
-        return of_operands(known, *args)
+        try:
+            if name in _OWN:
+                return _OWN[name](*args)
+            if name == "log" and len(args) == 2:
+                return of_operands("log", args[0]) / real(args[1])
+            return of_operands(known, *args)
+        except NeedsValue as refused:
+            raise refused.during(f"math.{name}", caller()) from None
 
     return function
 
