@@ -210,6 +210,7 @@ def _ordered(check: str, runs: Mapping[CaseName, int], refuted: Mapping[CaseName
             key=lambda case: (
                 len(refuted.get(case, set()) & left) / (RUNS_OF_A_CASE + runs[case]),
                 len(refuted.get(case, set())),
+                min(runs[case], RUNS_OF_A_CASE),
             ),
         )
         chosen.append(best)
