@@ -1,4 +1,4 @@
-"""Counterexamples in prose: the offending outcome, what it should weigh, and the heaviest paths that lead to it."""
+"""Counterexamples in prose: the fault, the texts that tell it, and the heaviest paths that lead to the worst one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from itertools import accumulate
 from typing import Any
 
 from specverify.base.verdict import Counterexample
+from specverify.checks._first_difference import CERTAIN, first_difference, text_fault
+from specverify.checks._round_faults import fault_of_rounds
+from specverify.checks._round_stories import rounds_of_path
+from specverify.checks._traces import listed_tokens, round_around
 from specverify.checks._trees import trees_of_run
+from specverify.checks._wording import apart, short_row
 from specverify.laws.draws import AMONG, BELOW, Decision, Replayed
 from specverify.laws.enumeration import whole_run
-from specverify.laws.paths import heaviest_paths, outcomes_of
+from specverify.laws.paths import Path, heaviest_paths, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Task, Tokens
 from specverify.subjects.processed import Processed
-from specverify.subjects.subject import EngineProgram, InScenario
+from specverify.subjects.subject import EngineProgram, InScenario, Trace
 
 SHOWN = 3
 """How many paths a counterexample tells."""
@@ -31,9 +36,13 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 
 
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
-    """Explain where ``law`` puts most probability beyond ``expected``."""
+    """Explain where ``law`` puts most probability beyond ``expected``, and what in the rounds does it."""
     worst, then = _most_beyond(law, expected)
-    return outcome_counterexample(here, lambda outcome: outcome == worst, then)
+    example = outcome_counterexample(here, lambda outcome: outcome == worst, then)
+    difference, fault = first_difference(law, expected), fault_of_rounds(here)
+    if difference is None:
+        return example if fault is None else example._replace(fault=fault.sentence)
+    return example._replace(fault=fault.sentence if fault else difference.fault, rows=difference.rows)
 
 
 def program_counterexample(
@@ -46,17 +55,42 @@ def program_counterexample(
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
     heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
-    return Counterexample(
+    trace = program.trace(heaviest[0][1].choices) if program.trace and heaviest else None
+    (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
+    if trace is not None and not others and most >= CERTAIN:
+        found = certain_counterexample(program, trace, wanted)
+        if found is not None:
+            return found
+    difference = first_difference(law, expected, program.split, program.each)
+    example = Counterexample(
         let=(described(program), *_rows(program.rows(worst))),
         then=then,
-        because=tuple(f"{_story(path.decisions)}   contributes {readable(weight)}" for weight, path in heaviest),
+        because=tuple(f"{_story(path.decisions)}   contributes {_weight(weight)}" for weight, path in heaviest),
     )
+    return example if difference is None else example._replace(fault=difference.fault, rows=difference.rows)
+
+
+def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
+    """Explain a wrong text where every token is certain: the two texts, the first token that differs, its round."""
+    texts = program.split(wanted) if program.split else (wanted,)
+    for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
+        if should != does:
+            named = f"{program.each} {index + 1}, " if len(texts) > 1 else ""
+            lines = [f"prompt {listed_tokens(prompt)}", f"expected {listed_tokens(should)}", f"got {listed_tokens(does)}"]
+            lines += [round_around(trace, index, should)]
+            if len(texts) > 1:
+                lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
+            fault = named + text_fault(should, does)
+            return Counterexample(
+                let=(described(program),), then=fault, fault=fault, rows=tuple(filter(None, lines))
+            )
+    return None
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
     """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
-    should, does = readable(expected.get(worst, 0)), readable(law.get(worst, 0))
+    does, should = apart(law.get(worst, 0), expected.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
 
 
@@ -68,15 +102,17 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))
-    trees = ["; ".join([*trees_of_run(here.decoder, here.prompt, path.choices), ""]) for path in heaviest]
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(
-            f"{tree}{_story(path.decisions)}   contributes {readable(path.weight)}"
-            for tree, path in zip(trees, heaviest, strict=True)
-        ),
+        because=tuple(f"{_told(here, path)}   contributes {_weight(path.weight)}" for path in heaviest),
     )
+
+
+def _told(here: InScenario, path: Path[Any]) -> str:
+    """Return a path round by round, or where that cannot be, its trees and its decisions."""
+    trees = trees_of_run(here.decoder, here.prompt, path.choices)
+    return (not trees and rounds_of_path(here, path.choices)) or "; ".join([*trees, _story(path.decisions)])
 
 
 def described(here: InScenario | EngineProgram) -> str:
@@ -94,9 +130,13 @@ def readable(value: Any) -> str:
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 
+def _weight(value: Any) -> str:
+    return str(value) if isinstance(value, (Fraction, int)) else f"{value:.3g}"
+
+
 def shown_pmf(pmf: Pmf) -> str:
     """Return a pmf as ``(1/2, 1/2)``."""
-    return "(" + ", ".join(readable(value) for value in pmf.tolist()) + ")"
+    return short_row(pmf.tolist())
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:

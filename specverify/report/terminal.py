@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specverify.base.verdict import Status, Verdict
-from specverify.report.prose import SYMBOLS, failure, scope, strength
+from specverify.report.prose import SYMBOLS, also_refuted, by_cause, failure, first_sentence, scope, strength
 from specverify.report.wrapping import say
 
 WIDE = 120
@@ -38,7 +38,7 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
             continue
         told = verdict.status in (Status.HOLDS, Status.DECLARED_BIAS)
         status = Text(f"  {SYMBOLS[verdict.status]} {verdict.status}", style=STYLES[verdict.status])
-        said = (strength(verdict), scope(verdict)) if told else ("", verdict.statement)
+        said = (strength(verdict), scope(verdict)) if told else ("", first_sentence(verdict))
         parts = said if console.width >= WIDE else (", ".join(filter(None, said)),)
         table.add_row(status, verdict.check, *map(escape, parts))
         beside = [""] * (len(parts) + 1)
@@ -49,10 +49,13 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
 
 def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
     """Print every refutation with its counterexample."""
-    refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
-    for number, verdict in enumerate(refuted, start=1):
+    names = dict.fromkeys(verdict.subject for verdict in verdicts)
+    groups = [group for name in names for group in by_cause([item for item in verdicts if item.subject == name])]
+    for number, (verdict, *others) in enumerate(groups, start=1):
         console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]", highlight=False)
         say(console, failure(verdict, verdicts))
+        if others:
+            say(console, also_refuted(others))
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:

@@ -200,7 +200,12 @@ def takes_prompt(decode: Callable[..., Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -> Tokens:
-    """Return what the requests get, laid end to end; what is beyond the horizon of each is cut off.
+    """Return what the requests get, laid end to end; see ``served_each``."""
+    return tuple(token for text in served_each(requests, decode, batched=batched) for token in text)
+
+
+def served_each(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -> tuple[Tokens, ...]:
+    """Return what each request gets; what is beyond its horizon is cut off.
 
     ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
     """
@@ -211,7 +216,7 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -
         texts = [tokens_of(row) for row in rows]
         _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
         found += texts
-    return tuple(token for text in found for token in text[: requests.scenario.horizon])
+    return tuple(text[: requests.scenario.horizon] for text in found)
 
 
 def _takes_a_seed(decode: Callable[[Any], Any]) -> bool:
