@@ -7,7 +7,7 @@ requests that one engine serves, which ``split`` separates.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from specverify.checks._wording import apart, table
@@ -31,6 +31,11 @@ class Difference(NamedTuple):
     """One sentence."""
     rows: tuple[str, ...]
     """The lines of a table: the smallest texts whose probabilities differ."""
+    before: Tokens = ()
+    """The new tokens before the one that differs."""
+    seen: Mapping[int, Any] = {}
+    """The law of that token, and below the expected one; empty where they are of several texts."""
+    expected: Mapping[int, Any] = {}
 
 
 class _Place(NamedTuple):
@@ -58,7 +63,9 @@ def first_difference(
         place = _place(_of_one(law, texts, index), _of_one(expected, texts, index), bound)
         if place is not None:
             named = f"{each} {index + 1}, " if number > 1 else ""
-            return Difference(named + _sentence(place), _rows(place))
+            found = Difference(named + _sentence(place), _rows(place))
+            seen, should = _token_laws(place)
+            return found if number > 1 else found._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
 
@@ -108,15 +115,22 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
     return found
 
 
+def _token_laws(place: _Place) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+    """Return the law of the token that differs, given those before it, and the expected one."""
+    laws = []
+    for masses in (place.masses, place.expected):
+        here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
+        total = sum(here.values())
+        laws.append({token: mass / total for token, mass in here.items()} if total else {})
+    return laws[0], laws[1]
+
+
 def _sentence(place: _Place) -> str:
     number = len(place.before) + 1
-    here = {key[-1]: mass for key, mass in place.masses.items() if key[:-1] == place.before}
-    should = {key[-1]: mass for key, mass in place.expected.items() if key[:-1] == place.before}
-    total, wanted = sum(here.values()), sum(should.values())
-    does = here[place.token] / total
-    ought = should.get(place.token, 0) / wanted if wanted else 0
+    seen, should = _token_laws(place)
+    does, ought = seen[place.token], should.get(place.token, 0)
     behind = f" after new token{'s' * (number > 2)} {', '.join(map(str, place.before))}" if place.before else ""
-    only = next((token for token, mass in should.items() if mass >= CERTAIN * wanted), None) if wanted else None
+    only = next((token for token, mass in should.items() if mass >= CERTAIN), None)
     if place.token == END:
         sure = "" if does >= CERTAIN else f" with probability {apart(does, ought)[0]}"
         return f"the text ends after {number - 1} of {place.longest} new tokens{sure}"
@@ -137,7 +151,8 @@ def _rows(place: _Place) -> tuple[str, ...]:
             found.append((does - ought, text, apart(does, ought)))
     found.sort(key=lambda item: (item[0] < 0, -abs(item[0]), item[1]))
     lines = [
-        (_shown(text), does, ought, f"{float(difference):+.3g}") for difference, text, (does, ought) in found[:MOST_ROWS]
+        (_shown(text), does, ought, f"{float(difference):+.3g}")
+        for difference, text, (does, ought) in found[:MOST_ROWS]
     ]
     return table(("new tokens", "probability", "expected", "difference"), lines)
 
@@ -161,9 +176,3 @@ def _dependence(
         f"{does_text}, expected {ought_text}, the product"
     )
     return Difference(fault, ())
-
-
-def outcome_rows(pairs: Sequence[tuple[str, Any, Any]]) -> tuple[str, ...]:
-    """Return a table of named probabilities beside the expected ones."""
-    lines = [(name, *apart(does, ought)) for name, does, ought in pairs[:MOST_ROWS]]
-    return table(("", "probability", "expected"), lines)

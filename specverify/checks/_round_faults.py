@@ -1,20 +1,23 @@
 """What a round does given its drafts, beside the rule of speculative sampling, and the name of the difference.
 
-The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced by
-a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p. A round is enumerated with every
-draft. Each of the three parts is compared with the rule and, where it differs, with other formulas. A name is given
-only where a formula fits every number that was computed: as rationals, or within the rounding of floats.
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p. A round is enumerated with
+every draft. Each of the three parts is compared with the rule and, where it differs, with other formulas. A name stands
+here only if a formula fits every number that was computed: as rationals, or within the rounding of floats.
 
 This explains a refutation and refutes nothing: a lossless round may follow another rule.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from specverify.checks._trees import is_tree
 from specverify.checks._wording import apart, short, short_row
@@ -22,9 +25,10 @@ from specverify.checks.check import slack
 from specverify.laws.draws import BELOW, Decision
 from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32
-from specverify.laws.scenarios import Scenario, handed_task
-from specverify.reference import Draft, LanguageModel, Round, State, Tokens
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
+from specverify.subjects.processed import Processed
 from specverify.subjects.subject import InScenario
 
 MOST_PATHS = 3000
@@ -191,7 +195,9 @@ REPLACE: Mapping[str, RowFormula] = {
     "max(p - q, 0) with p and q one position early": _shifted_excess(-1, -1),
     "max(p - q, 0) with p and q one position late": _shifted_excess(1, 1),
     "max(p - q, 0) of the first position": lambda rows, drafts, i: excess(rows.p[0], rows.q[0]),
-    "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]),
+    "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(
+        rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]
+    ),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
 """``a rejected draft is replaced by a draw from ...``."""
@@ -220,7 +226,9 @@ def fault_of_rounds(here: InScenario) -> Fault | None:
     for scenario in GENERIC:
         if scenario != here.scenario:
             others += _elsewhere(here._replace(scenario=scenario))
-    return _named([*mine, *others])
+    fault = _named([*mine, *others])
+    row = here.variant.label.partition(", ")[2]
+    return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
 
 
 def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
@@ -252,10 +260,11 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 @lru_cache(maxsize=512)
 def _from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
     decoder = here.decoder
-    assert decoder.propose is not None
+    if (propose := decoder.propose) is None:
+        return [], []
     drafts: dict[Tokens, Draft] = {}
-    for path in islice(paths(lambda draws: decoder.propose(draws, state)), MOST_PATHS):  # type: ignore[misc]
-        drafts[path.outcome.tokens] = path.outcome
+    for proposed in islice(paths(lambda draws: propose(draws, state)), MOST_PATHS):
+        drafts[proposed.outcome.tokens] = proposed.outcome
     if any(is_tree(draft) for draft in drafts.values()):
         return [], []
     runs: dict[Tokens, list[Any]] = defaultdict(list)
@@ -292,9 +301,8 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
     laws = {i: {token: mass / sum(law.values()) for token, mass in law.items()} for i, law in ends.items()}
     lasts = {i: laws[i] for i in laws if i < gamma and float(sum(ends[i].values())) > 1e-9 * float(total)}
     raw = None
-    if here.variant.process is not None:
-        unprocessed = handed_task(here.scenario, here.rational)
-        raw = _rows(unprocessed.target, draft_model(unprocessed), state.tokens, tokens)
+    if isinstance(task.target, Processed) and isinstance(task.draft, Processed):
+        raw = _rows(_unprocessed(task.target), _unprocessed(task.draft), state.tokens, tokens)
     return GivenDrafts(
         state.tokens,
         tokens,
@@ -307,6 +315,19 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
         _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
         slack(here, 2 * gamma + 2, epsilon),
     )
+
+
+def _unprocessed(model: Processed) -> LanguageModel:
+    """Return the pmfs of a model before its sampling parameters: what it was made of may be logits."""
+
+    def pmf(tokens: Tokens) -> Pmf:
+        row = model.bare(tokens)
+        if (row >= 0).all() and abs(float(row.sum()) - 1) < 1e-6:
+            return row
+        powers = np.exp(row - row.max())
+        return powers / powers.sum()
+
+    return pmf
 
 
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
@@ -328,7 +349,7 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
     """Return the lines of decisions: a coin is known by its probability, a token by being what is decided last."""
     found: dict[tuple[str, int], str] = {}
-    for path, done, accepted in runs:
+    for path, _, accepted in runs:
         for i, mass in enumerate(accept[: accepted + 1]):
             for decision in path.decisions:
                 if is_coin(decision, mass):
@@ -452,7 +473,7 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
         for i, value in enumerate(given.accept):
             known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
             if not _fits(value, known.accept[i], given.slack):
-                return f"by what comes behind them: draft {i + 1} by draft {i + 2} too"
+                return f"by what is drafted behind them: whether draft {i + 1} is accepted depends on draft {i + 2}"
     return ""
 
 
@@ -467,8 +488,10 @@ def _other_rows(all_given: Sequence[GivenDrafts]) -> str:
         if _follows(all_given, change):
             return said
     power = _power(all_given)
-    if power and _follows(all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))):
-        return f"p is taken at another temperature: what is used is norm(p^{short(power)})"
+    if power and _follows(
+        all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
+    ):
+        return f"a further temperature of {short(1 / power)} is applied to p"
     return ""
 
 
@@ -498,8 +521,6 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], R
 
 def _power(all_given: Sequence[GivenDrafts]) -> float:
     """Return c where bonus tokens are drawn from norm(p^c), as the most unequal two of a row tell it; else 0."""
-    import math  # noqa: PLC0415
-
     for given in all_given:
         if given.bonus is None:
             continue
@@ -541,5 +562,6 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any) -> str
     does = short_row([seen.get(token, 0) for token in range(size)]) + more
     if part == "replace":
         rule = f"{short_row(said)} = norm(max(p - q, 0))"
-        return f"draft {i + 1}, token {given.drafts[i]}, is rejected and replaced by a draw from {does}{at}, expected {rule}"
+        draft = f"draft {i + 1}, token {given.drafts[i]}"
+        return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {rule}"
     return f"after the last draft the bonus token is drawn from {does}{at}, expected {short_row(said)} = p"

@@ -1,4 +1,4 @@
-"""A path of a decode in the words of decoding: what was drafted, accepted, rejected, replaced, and what was expected."""
+"""A path of a decode in the words of decoding: drafted, accepted, rejected, replaced, each beside what was expected."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision]) -> str:
     parts = [_drafted(given)]
     accepted = accepted_of(here, done, bonus=given.has_bonus)
-    for i in range(min(accepted + 1, len(given.drafts))):
-        if i < accepted or len(done.tokens) > accepted:
-            parts.append(_decided(given, i, decisions, accepted=i < accepted))
+    decided = accepted + (len(done.tokens) > accepted and accepted < len(given.drafts))
+    parts += [_decided(given, i, decisions, accepted=i < accepted) for i in range(decided)]
     if len(done.tokens) > accepted:
         parts.append(_behind(given, accepted, done.tokens[accepted]))
     return ", ".join(parts)

@@ -24,8 +24,8 @@ import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
-from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.draws import Replayed
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
