@@ -13,7 +13,6 @@ from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
-from specverify.testing.plans import planned_by
 
 GAMMA = 2
 
@@ -186,15 +185,6 @@ def test_what_raises_at_one_scenario_is_named_with_it():
 def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
     with pytest.raises(Exception, match=said):
         check_engine(*arguments)
-
-
-@pytest.mark.parametrize("with_prompt", [True, False])
-def test_an_engine_that_returns_the_prompt_as_well_is_told_so(with_prompt):
-    def make(scenario):
-        return lambda prompt: [*prompt * with_prompt, *([0] * scenario.horizon)]
-
-    said = "Each of its answers begins with the prompt: it is to return the new tokens alone."
-    assert planned_by(check_engine)(make).hint() == said * with_prompt
 
 
 def test_an_observer_is_told_token_ids_and_whole_numbers():

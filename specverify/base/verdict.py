@@ -39,6 +39,10 @@ class Counterexample(NamedTuple):
     because: tuple[str, ...] = ()
     again: str = ""
     """The argument of ``specverify replay``."""
+    fault: str = ""
+    """The first sentence of the message: what is wrong, in the words of decoding."""
+    rows: tuple[str, ...] = ()
+    """The few lines that decide, such as the texts whose probabilities differ."""
 
 
 class Examination(NamedTuple):

@@ -45,6 +45,8 @@ class Conditions(NamedTuple):
     """Every how many of the texts of a scenario a verifier is called at boundary draws; 1 is all."""
     edge: float = EDGE
     """The probability per draft from which on a fault at an end of a random number refutes."""
+    replays: int = 140
+    """Cap on the replays of one engine program in other states of the world."""
 
 
 class Case(NamedTuple):

@@ -64,7 +64,7 @@ def verify_command(
     jobs: JobsOption = 0,
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, sixteen cases of each at most.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, on the cases of the quick plan.")] = False,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
     from specverify.base.verdict import Evidence
@@ -73,7 +73,6 @@ def verify_command(
     from specverify.report.markdown import verdict_table
     from specverify.report.progress import progress_shown
     from specverify.report.terminal import print_failures, print_subject, print_summary
-    from specverify.run.cases import QUICK_CASES
     from specverify.run.catalogue import within_table
     from specverify.run.several import Workers
     from specverify.run.verify import Checklist
@@ -88,8 +87,8 @@ def verify_command(
             listed = _listed(workers, names)
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
-        each, most = divide_alarm(alarm, tests).each if tests else alarm, QUICK_CASES if quick else None
-        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number, edge=edge), timeout, most)
+        each = divide_alarm(alarm, tests).each if tests else alarm
+        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number, edge=edge), timeout, quick)
         verdicts: list[Verdict] = []
         waiting, interrupted = list(listed), False
         try:

@@ -86,7 +86,7 @@ class Answers:
             if generator_states.read(generator) != state:
                 known = next((name for other, name in watched if other is generator), "")
                 called = known or self.name(generator, type(generator).__name__)
-                raise NeedsValue(f"random numbers are drawn from {called} by a call that is not seen")
+                raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
 
     def restore(self, *, checked: bool) -> None:
         """Give every generator back as it was; after a ``check`` only those that were drawn from or set can differ."""

@@ -78,7 +78,10 @@ class Boundary:
             return between(self._next())
         self.calls += 1
         if self.calls > MOST_CALLS:
-            raise NeedsValue(f"{call} at {caller()} is called again and again while every number is {self._end:g}")
+            raise NeedsValue(
+                "endless-at-an-end",
+                f"{call} at {caller()} is called again and again while every number is {self._end:g}",
+            )
         here, end = self._only in (None, self.drawn), self._end
         self.drawn += 1
         if not here and end in (0, 1):

@@ -58,12 +58,13 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
         except Exception as error:
             if any(word in str(error) for word in _WANTS) and not isinstance(error, NeedsValue):
                 place = caller(error.__traceback__)
-                raise NeedsValue(f"{error}: compare the random number itself ({place})") from error
+                raise NeedsValue("float-needed", f"{error}: compare the random number itself ({place})") from error
             raise
         for library, answered in (("torch", torch), ("jax", jax)):
             if not answered and library in sys.modules:
                 raise NeedsValue(
-                    f"{library} was imported in the middle of a run, after it had begun unanswered: import it before"
+                    "imported-late",
+                    f"{library} was imported in the middle of a run, after it had begun unanswered: import it before",
                 )
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from specverify.base.edges import edge_lines
 from specverify.base.verdict import AT_AN_EDGE, Status, Verdict, word_of
-from specverify.report.prose import SYMBOLS, failure, scope, strength
+from specverify.report.prose import SYMBOLS, also_refuted, by_cause, failure, first_sentence, scope, strength
 from specverify.report.runs.said import counted
 from specverify.report.wrapping import say
 
@@ -42,7 +42,7 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
         told = verdict.status in (Status.HOLDS, Status.DECLARED_BIAS)
         word = word_of(verdict)
         status = Text(f"  {SYMBOLS[word]} {word}", style=STYLES[word])
-        said = (strength(verdict), scope(verdict)) if told else ("", verdict.statement)
+        said = (strength(verdict), scope(verdict)) if told else ("", first_sentence(verdict))
         parts = said if console.width >= WIDE else (", ".join(filter(None, said)),)
         table.add_row(status, verdict.check, *map(escape, parts))
         beside = [""] * (len(parts) + 1)
@@ -54,10 +54,13 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
 
 def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
     """Print every refutation with its counterexample."""
-    refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
-    for number, verdict in enumerate(refuted, start=1):
+    names = dict.fromkeys(verdict.subject for verdict in verdicts)
+    groups = [group for name in names for group in by_cause([item for item in verdicts if item.subject == name])]
+    for number, (verdict, *others) in enumerate(groups, start=1):
         console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]", highlight=False)
         say(console, failure(verdict, verdicts))
+        if others:
+            say(console, also_refuted(others))
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:

@@ -23,13 +23,13 @@ from specverify.base.limits import EDGE, SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
-from specverify.run.cases import QUICK_CASES
 from specverify.run.verify import Checklist, not_applicable, verify_subject
 from specverify.subjects.subject import Subject
 
 OnFail = Literal["raise", "warn"] | None
 ALARM = 1e-6
-QUICK_SECONDS = 5.0
+HINT_SECONDS = 5.0
+"""Time limit of what is tried to word a hint about a failure; no verdict depends on it."""
 Parameters = ParamSpec("Parameters")
 
 
@@ -54,7 +54,8 @@ class Judging(TypedDict, total=False):
     """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
     likely ones are a note beside HOLDS; with 0 all of them refute."""
     quick: bool
-    """An answer in seconds, from few cases of each check: what it refutes is wrong, what it holds is less."""
+    """Examine a fixed list of cases, the same on every machine (``specverify.run.quick``). A refutation is as certain
+    as without it; what holds is examined in fewer cases, and the verdict says how many were left out."""
 
 
 class Plan(NamedTuple):
@@ -168,12 +169,11 @@ def subject_plan(
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, how: Judging) -> Plan:
     """Return the plan of these checks of a subject."""
-    most = QUICK_CASES if how.get("quick") else None
     conditions = conditions._replace(edge=how.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
         chosen = tuple(check for check in checks if check.name in names)
-        return verify_subject(subject, Checklist(chosen, conditions, seconds, most), known=known)
+        return verify_subject(subject, Checklist(chosen, conditions, seconds, bool(how.get("quick"))), known=known)
 
     return Plan(
         subject.name,
@@ -187,8 +187,7 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
 def seconds_of(how: Judging) -> float:
     """Return the seconds that all checks have together."""
-    given = how.get("timeout", SECONDS)
-    return min(given, QUICK_SECONDS) if how.get("quick") else given
+    return how.get("timeout", SECONDS)
 
 
 def shared(given: Mapping[str, Any], more: Judging) -> dict[str, Any]:

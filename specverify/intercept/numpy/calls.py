@@ -89,7 +89,10 @@ def _raw(kind: type, function: str) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if answering(LIBRARY) is not None:
-            raise refusal(f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated")
+            raise refusal(
+                "bits-of-generator",
+                f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated",
+            )
         return real(self, *args, **kwargs)
 
     return method
@@ -113,7 +116,9 @@ def _native(kind: type, attribute: str) -> Any:
 
     def look(self: Any) -> Any:
         if answering(LIBRARY) is not None:
-            raise refusal(f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered")
+            raise refusal(
+                "bits-of-generator", f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered"
+            )
         return real.__get__(self)
 
     return property(look)
@@ -133,7 +138,9 @@ def _module() -> dict[str, Any]:
 
 
 def _exchanged(bits: Any) -> None:
-    raise refusal("np.random.set_bit_generator exchanges the generator that all others draw from as well")
+    raise refusal(
+        "bits-of-generator", "np.random.set_bit_generator exchanges the generator that all others draw from as well"
+    )
 
 
 MODULE = _module()

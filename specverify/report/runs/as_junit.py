@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from specverify.base.verdict import Status, Verdict, word_of
-from specverify.report.prose import in_full
+from specverify.report.prose import first_sentence, in_full
 from specverify.report.runs.said import APART, RunSaid, SubjectSaid, printable
 
 FAILURES = (Status.REFUTED, Status.UNKNOWN)
@@ -39,7 +39,7 @@ def _suite(root: Element, subject: SubjectSaid, run: RunSaid) -> None:
 
 
 def _outcome(case: Element, verdict: Verdict, subject: SubjectSaid) -> None:
-    said = allowed(verdict.statement)
+    said = allowed(first_sentence(verdict))
     if verdict.status in FAILURES:
         told = in_full(verdict, subject.verdicts)
         SubElement(case, "failure", type=word_of(verdict), message=said).text = allowed(told)
