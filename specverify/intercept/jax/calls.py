@@ -17,7 +17,7 @@ from typing import Any
 
 from jax._src import core, sharding_impls
 
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import evaluation
 from specverify.intercept.jax.keys import JaxDraws
@@ -27,7 +27,7 @@ from specverify.reference import Draws
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[Callable[[], Any]]:
+def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
     """Answer JAX's random calls by ``draws`` inside the block; yields what another thread enters.
 
     ``forced_uniform`` gives every uniform that value instead: see ``boundary``.

@@ -20,7 +20,7 @@ from numpy import empty  # by name: inside a block NumPy has another
 
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
-from specverify.intercept.boundary import Boundary, boundary_of
+from specverify.intercept.boundary import Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits, Source
 from specverify.intercept.streams import Streams
@@ -44,7 +44,7 @@ class _Streams(Streams):
 class JaxDraws:
     """Answers the draws of one run."""
 
-    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+    def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = _Streams()

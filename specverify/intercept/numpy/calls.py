@@ -22,7 +22,7 @@ import numpy as np
 
 from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
 from specverify.intercept.numpy.laws import LAWS
@@ -169,7 +169,7 @@ def numpy_replaced() -> Iterator[None]:
 
 
 @contextmanager
-def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

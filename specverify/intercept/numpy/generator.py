@@ -98,8 +98,8 @@ class NumpyGenerator:
         if boundary is None:
             return _array_of(size, -np.log(self.uniforms(function, size, parameters=parameters)))
         largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
-        smallest = -0.0 if legacy else 0.0
-        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
+        smallest, least = -0.0 if legacy else 0.0, 2.0**-53 if digits == "float64" else 2.0**-23
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest, least))
 
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"

@@ -24,7 +24,7 @@ import numpy as np
 
 from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import give, in_housekeeping
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
@@ -225,7 +225,7 @@ def random_replaced() -> Iterator[None]:
 
 
 @contextmanager
-def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

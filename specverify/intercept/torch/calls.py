@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.composed import REWRITTEN
@@ -207,7 +207,7 @@ def _of_tensors(given: Any, func: Any) -> Any:
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[TorchFunctionMode]:
+def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
     """Answer torch's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary

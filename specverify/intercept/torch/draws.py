@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy import empty  # by name: inside a block NumPy has another
 
-from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
+from specverify.intercept.boundary import SMALLEST, Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor
@@ -56,7 +56,7 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 class TorchDraws:
     """Answers the draws of one run."""
 
-    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+    def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
@@ -149,7 +149,8 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
     """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
-        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least))
+        often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least, least=often))
     else:
         largest = 1 - 2.0 ** -BITS[like.dtype]
         numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))
