@@ -44,7 +44,7 @@ class LazyFloat:
 
     def __float__(self) -> float:
         float_calls.met()
-        hint = "call float as float(u), and math functions as math.log(u)"
+        hint = "call float as float(u), a type of NumPy as np.float32(u), and math functions as math.log(u)"
         raise refusal("value-needed", f"__float__ needs the value of a random number, which has none: {hint}")
 
     def __int__(self) -> int:
