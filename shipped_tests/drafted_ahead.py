@@ -35,11 +35,11 @@ def spec_rl(scenario: EngineScenario, *, seed: int | None = None) -> Any:
     def drawn(row: Any) -> int:
         return int(torch.multinomial(torch.as_tensor(row), 1))
 
-    def speculative() -> Any:
+    def speculative(prompt: tuple[int, ...]) -> Any:
         old: tuple[int, ...] = ()
         while len(old) < scenario.horizon:
-            old = (*old, drawn(scenario.draft(scenario.prompt + old)))
-        texts = [scenario.prompt + old[:i] for i in range(len(old))]
+            old = (*old, drawn(scenario.draft(prompt + old)))
+        texts = [prompt + old[:i] for i in range(len(old))]
         of_old, of_new = (
             torch.tensor([[float(model(text)[token]) for text, token in zip(texts, old, strict=True)]]).log()
             for model in (scenario.draft, scenario.target)
@@ -47,7 +47,7 @@ def spec_rl(scenario: EngineScenario, *, seed: int | None = None) -> Any:
         kept = int(cut(of_old, of_new, torch.ones_like(of_old), seed=seed)["cut_idx"][0])
         new = old[:kept]
         while len(new) < scenario.horizon:
-            new = (*new, drawn(scenario.target(scenario.prompt + new)))
+            new = (*new, drawn(scenario.target(prompt + new)))
         return list(new)
 
     return speculative

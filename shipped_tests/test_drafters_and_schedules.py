@@ -12,6 +12,13 @@ import torch
 from reference import as_pmf, chain
 from reference.batches import best_slots
 from reference.drafters.longest_match import longest_match
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.requests import IN_TURN
+
+REUSE = check_named("draws_are_independent")
 
 
 @pytest.mark.parametrize(("least", "predict"), [(1, 6), (2, 3), (1, 2)])
@@ -23,6 +30,18 @@ def test_the_automaton_copies_what_the_row_copies(least: int, predict: int) -> N
 
 def test_the_automaton_does_not_copy_the_last_token() -> None:
     assert drafted_ahead.automaton(6)((3, 2, 3, 3, 3, 3, 1, 2, 1, 3, 1), 1) == (2, 1, 3)
+
+
+def test_a_seed_of_every_step_is_found() -> None:
+    """The trainer's ``seed=1234``: the second request's uniforms begin where those of the first began."""
+    told = []
+    for make in (drafted_ahead.spec_rl, drafted_ahead.RESEEDED):
+        subject = made_subject(make, "spec-rl")
+        names = {requests.name for requests in IN_TURN[-3:]}
+        subject = subject._replace(programs=tuple(item for item in subject.programs if item.name in names))
+        told.append(run_check(subject, REUSE, Checklist((REUSE,))))
+    assert [verdict.status for verdict in told] == [Status.HOLDS, Status.UNKNOWN]
+    assert "torch.rand at speculative_decoding.py:11 begins from the seed of a request before" in told[1].statement
 
 
 def scheduled(confidences: np.ndarray, budget: int) -> list[int]:
