@@ -134,7 +134,7 @@ def _inside(index: int, rows: Sequence[Row]) -> int:
     return min(max(index, 0), len(rows) - 1)
 
 
-ACCEPT: Mapping[str, AcceptFormula] = {
+ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "with probability min(1, q/p)": lambda rows, drafts, i: ratio(rows.q[i][drafts[i]], rows.p[i][drafts[i]]),
     "always": lambda rows, drafts, i: 1,
     "never": lambda rows, drafts, i: 0,
@@ -147,6 +147,10 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "with probability p/(p + q)": lambda rows, drafts, i: (
         rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
     ),
+}
+"""``drafts are accepted ...``, by the rows of the draft."""
+ACCEPT: Mapping[str, AcceptFormula] = {
+    **ACCEPT_OF_ROW,
     "by the row of p one position late": _shifted_ratio(1, 0),
     "by the row of p one position early": _shifted_ratio(-1, 0),
     "by the row of q one position late": _shifted_ratio(0, 1),
@@ -157,7 +161,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
 }
-"""``drafts are accepted ...``."""
+"""And those by other rows."""
 
 
 def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
@@ -174,7 +178,7 @@ def _without_draft(rows: Rows, drafts: Tokens, i: int) -> Row:
     return _scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
 
-REPLACE: Mapping[str, RowFormula] = {
+REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "p": lambda rows, drafts, i: rows.p[i],
     "q": lambda rows, drafts, i: rows.q[i],
     "norm(max(q - p, 0))": lambda rows, drafts, i: excess(rows.q[i], rows.p[i]),
@@ -185,6 +189,10 @@ REPLACE: Mapping[str, RowFormula] = {
     "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
         int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
     ],
+}
+"""``a rejected draft is replaced by a draw from ...``, by the rows of the draft."""
+REPLACE: Mapping[str, RowFormula] = {
+    **REPLACE_OF_ROW,
     "p one position late": lambda rows, drafts, i: rows.p[_inside(i + 1, rows.p)],
     "p one position early": lambda rows, drafts, i: rows.p[_inside(i - 1, rows.p)],
     "the last row of p": lambda rows, drafts, i: rows.p[-1],
@@ -200,7 +208,7 @@ REPLACE: Mapping[str, RowFormula] = {
     ),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
-"""``a rejected draft is replaced by a draw from ...``."""
+"""And those by other rows."""
 
 BONUS: Mapping[str, RowFormula] = {
     "q": lambda rows, drafts, i: rows.q[i],
@@ -413,7 +421,7 @@ def _named(all_given: Sequence[GivenDrafts]) -> Fault:
     wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
     other = _other_rows(all_given)
     if other:
-        return Fault(other + _example(all_given, wrong[0]), frozenset(wrong))
+        return Fault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
     return Fault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
 
 
@@ -426,8 +434,7 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
         rule = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     else:
         rule = f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
-    example = _example(all_given, part)
-    return rule + example if rule else example.removeprefix(": ")
+    return f"{rule}: {_example(all_given, part, briefly=True)}" if rule else _example(all_given, part)
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
@@ -535,33 +542,33 @@ def _powered(row: Row, power: float) -> Row:
     return _scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])
 
 
-def _example(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the first numbers that differ, in a clause."""
+def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
+    """Return the first numbers that differ; ``briefly`` where the rule has been named."""
     for given in all_given:
         for i, seen in _values(given, part):
             said = _expected(given, part, i, given.rows)
             if not _fits(seen, said, given.slack):
-                return ": " + _numbers(given, part, i, seen, said)
+                return _numbers(given, part, i, seen, said, briefly=briefly)
     return ""
 
 
-def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any) -> str:
+def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:
     place = given.places.get((part, i), "")
     at = f" ({place})" if place else ""
+    draft = f"draft {i + 1}, token {given.drafts[i]}" if i < len(given.drafts) else ""
     if part == "accept":
-        token = given.drafts[i]
-        p, q = given.rows.p[i][token], given.rows.q[i][token]
+        p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
-        return (
-            f"draft {i + 1}, token {token} (p = {short(p)}, q = {short(q)}), is accepted with probability {does}{at}, "
-            f"expected {ought} = min(1, p/q)"
-        )
+        which = f"{draft} (p = {short(p)}, q = {short(q)})"
+        if briefly:
+            return f"{which} with {does} instead of {ought}{at}"
+        return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"
     size = len(given.rows.p[0])
     outside = sorted(set(seen) - set(range(size)))
     more = f", and token {outside[0]} outside of the vocabulary" if outside else ""
-    does = short_row([seen.get(token, 0) for token in range(size)]) + more
+    does, ought = short_row([seen.get(token, 0) for token in range(size)]) + more, short_row(said)
+    if briefly:
+        return f"{f'behind {draft}, ' if part == 'replace' else ''}{does} instead of {ought}{at}"
     if part == "replace":
-        rule = f"{short_row(said)} = norm(max(p - q, 0))"
-        draft = f"draft {i + 1}, token {given.drafts[i]}"
-        return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {rule}"
-    return f"after the last draft the bonus token is drawn from {does}{at}, expected {short_row(said)} = p"
+        return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
+    return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

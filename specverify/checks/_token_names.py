@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from specverify.checks._round_faults import ACCEPT, REPLACE, Rows, excess, ratio
+from specverify.checks._round_faults import ACCEPT_OF_ROW, REPLACE_OF_ROW, Rows, excess, ratio
 
 Row = Sequence[Any]
 NEAR = 1e-9
@@ -32,11 +32,11 @@ def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
     rule = [ratio(p[token], q[token]) for token in tokens]
     residual = [excess(p, q)] * len(p)
     yield "every draft is kept, as q has it: it is never compared with p", q
-    for name, accept in ACCEPT.items():
+    for name, accept in ACCEPT_OF_ROW.items():
         if name != "always":
             kept = [accept(rows, (token,), 0) for token in tokens]
             yield f"drafts are accepted {name}, expected min(1, p/q)", _law(q, kept, residual)
-    for name, replace in REPLACE.items():
+    for name, replace in REPLACE_OF_ROW.items():
         instead = [replace(rows, (token,), 0) for token in tokens]
         said = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))"
         yield said, _law(q, rule, instead)

@@ -100,7 +100,7 @@ def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     if then:
         lines += _block("Then", (then + (", because" if example.because else ""), *example.because))
     else:
-        lines += _block("For", example.because)
+        lines += _block("Also", example.because)
     lines += _block("Let", example.let)
     lines += _block("Check", (headline(verdict, verdicts),))
     lines += [f"  Again specverify replay {example.again}"] if example.again else []
