@@ -260,6 +260,10 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         full, quick, unknown = _counted(mine)
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
+    together = (
+        f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
+        f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}."
+    )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
     unsaid = [f"* {line['bug']} ({line['kind']})" for line in lines if line["full"] is None]
@@ -270,8 +274,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
             "|---|---|---|---|---|---|",
             *rows,
             "",
-            f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
-            f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}.",
+            together,
             "",
             "Refuted in full and not by quick:",
             "",
