@@ -116,10 +116,11 @@ def test_a_plan_is_made_of_the_cases_that_refute_most():
 
 def test_the_page_names_what_quick_misses():
     said = [
-        {"bug": name, "kind": "row", "quick": by_quick, "full": "call_law"}
-        for name, by_quick in (("a", "x"), ("b", ""))
+        {"bug": name, "kind": "row", "quick": by_quick, "full": by_full}
+        for name, by_quick, by_full in (("a", "x", "x"), ("b", "", "call_law"), ("c", "", ""), ("d", "", None))
     ]
     page = page_of(said)
-    assert "| row | 2 | 2 | 1 |" in page
-    assert "refutes 1 of the 2 that are refuted in full: 50.0%" in page
+    assert "| row | 4 | 2 | 1 | 1 |" in page
+    assert "refutes 1 of the 2 that are known to be refuted in full: 50.0%" in page
     assert "* b (row), by call law" in page
+    assert "* d (row)\n" in page

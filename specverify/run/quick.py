@@ -21,7 +21,7 @@ MOST_CASES = 16
 """Cases of a check, and a third of all at most, where a kind of subject has no plan."""
 MOST_RUNS = 20_000
 """Runs of one case: one that has more is left out, and the verdict says so."""
-MOST_REPLAYS, PATHS, APART = 40, 250, 3
+MOST_REPLAYS, PATHS, APART = 40, 100, 3
 """Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
 
 CaseName = tuple[str, str]

@@ -1,8 +1,8 @@
 """What the quick plan is made of, and what it refutes: measured on planted bugs, twins of idioms and wrong engines.
 
     python -m specverify.trust.quick kills FILE [--kind K] [--part I/N]   which case refutes which bug, a line a bug
-    python -m specverify.trust.quick plan FILE                           specverify/run/quick.toml, from those lines
-    python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] what quick and full refute, a line a bug
+    python -m specverify.trust.quick plan FILE [--kind K]                specverify/run/quick.toml, from those lines
+    python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] [--no-full]    what they refute, a line a bug
     python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. Lines are added to a file: bugs that it has are
@@ -15,8 +15,7 @@ import argparse
 import json
 import re
 import sys
-import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
@@ -63,12 +62,13 @@ RUNS_OF_A_CASE = 20
 LAWS = frozenset({"law_is_target", "law_is_declared"})
 """The checks that refute most, tried before the others."""
 _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
+DRAFTING = tuple({"gamma": gamma} for gamma in (1, 2, 3))
+"""Options of a decoder that drafts."""
 RIGHT: Mapping[str, Callable[[], Subject]] = {
     "row": partial(verifier_subject, one_row, "right"),
     "batched": partial(batched_subject, ragged, "right"),
     "logits": partial(logits_subject, of_logits, "right"),
-    "tree": lambda: next(item for item in mutants() if item.name == "q-of-the-root").control(),
-    "decoder": lambda: algorithm_subject(correct("speculative-sampling")),
+    "decoder": lambda: algorithm_subject(correct("speculative-sampling")._replace(examples=DRAFTING)),
     "engine": partial(made_subject, partial(serving, ""), "right"),
 }
 """Kind -> a right subject of it, whose cases are those that a plan may have."""
@@ -229,15 +229,16 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
     return "".join(parts)
 
 
-def compared(bug: Bug) -> dict[str, Any]:
-    """Return what quick and full say of a bug; each ends with the first refutation."""
-    found: dict[str, Any] = {"bug": bug.name, "kind": bug.kind}
-    for word, quick in (("quick", True), ("full", False)):
-        begun = time.process_time()
-        found[word] = first_refuting(bug.open(), quick=quick)
-        found[f"{word}_seconds"] = time.process_time() - begun
-        forget_laws()
-    return found
+def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
+    """Return what quick and full say of a bug; each ends with the first refutation.
+
+    What quick refutes is refuted in full: its cases are cases of the full plan, and a check is refuted by one. So the
+    full plan is run on what quick does not refute, and not at all unless it is asked for: then it is None.
+    """
+    by_quick = first_refuting(bug.open(), quick=True)
+    by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
+    forget_laws()
+    return {"bug": bug.name, "kind": bug.kind, "quick": by_quick, "full": by_full}
 
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
@@ -250,34 +251,47 @@ def first_refuting(subject: Subject, *, quick: bool) -> str:
 
 def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     """Return the page: of each kind of subject, how many bugs full and quick refute, and those that quick does not."""
-    plans = quick_plans()
-    total, by_quick, by_full = Counter[str](), Counter[str](), Counter[str]()
+    plans, by_kind = quick_plans(), defaultdict(list)
     for line in lines:
-        total[line["kind"]] += 1
-        by_quick[line["kind"]] += bool(line["quick"] and line["full"])
-        by_full[line["kind"]] += bool(line["full"])
-    rows = [
-        f"| {kind} | {total[kind]} | {by_full[kind]} | {by_quick[kind]} | {sum(map(len, plans[kind].values()))} |"
-        for kind in sorted(total)
-    ]
-    full, quick = sum(by_full.values()), sum(by_quick.values())
+        by_kind[line["kind"]].append(line)
+    rows = []
+    for kind, mine in sorted(by_kind.items()):
+        planned = sum(map(len, plans[kind].values())) if kind in plans else "no list"
+        full, quick, unknown = _counted(mine)
+        rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
+    full, quick, unknown = _counted(lines)
+    together = (
+        f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
+        f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}."
+    )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
+    unsaid = [f"* {line['bug']} ({line['kind']})" for line in lines if line["full"] is None]
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted in full | of these by quick | cases of all checks |",
-            "|---|---|---|---|---|",
+            "| kind of subject | bugs | refuted in full | of these by quick | not by quick, full not run | cases |",
+            "|---|---|---|---|---|---|",
             *rows,
             "",
-            f"Together quick refutes {quick} of the {full} that are refuted in full: {quick / full:.1%}.",
+            together,
             "",
             "Refuted in full and not by quick:",
             "",
             *(listed or ["* none"]),
             "",
+            "Not refuted by quick, and the full plan was not run on them:",
+            "",
+            *(unsaid or ["* none"]),
+            "",
         ]
     )
+
+
+def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Return how many are refuted in full, how many of them by quick, and of how many full is not known."""
+    full = [line for line in lines if line["full"]]
+    return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 
 
 HEAD = """# The quick plan
@@ -303,9 +317,9 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
     """Add a line of every bug that is wanted and that the file has not."""
-    known = {line["bug"] for line in _lines(asked.file)}
+    known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))
-    wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind}]
+    wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind} and (tries_all or bug.kind in RIGHT)]
     for bug in wanted[part::parts]:
         if bug.name not in known:
             line = json.dumps(work(bug))
@@ -326,14 +340,16 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", default="")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--no-full", action="store_true", help="leave the full plan out where quick does not refute")
     parser.add_argument("--idioms", type=Path)
     asked = parser.parse_args()
     if asked.what == "plan":
-        PLAN.write_text(as_toml(plan_of(_lines(asked.file), pool)), "utf-8")
+        lines = [line for line in _lines(asked.file) if asked.kind in {"", line["kind"]}]
+        PLAN.write_text(as_toml({**quick_plans(), **plan_of(lines, pool)}), "utf-8")
     elif asked.what == "page":
         PAGE.write_text(page_of(_lines(asked.file)), "utf-8")
     else:
-        _run(_line_of_kills if asked.what == "kills" else compared, asked)
+        _run(_line_of_kills if asked.what == "kills" else partial(compared, full=not asked.no_full), asked)
 
 
 if __name__ == "__main__":
