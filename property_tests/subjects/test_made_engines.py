@@ -9,7 +9,7 @@ import pytest
 
 from reference import Claim
 from specverify.base.verdict import Status
-from specverify.checks import check_named
+from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
@@ -225,4 +225,5 @@ def test_what_comes_out_at_the_ends_may_be_rare_without_speculation(make, status
     subject = made_subject(make, "an engine")
     programs = [program for program in subject.programs if program.name.startswith("zeros")]
     check = check_named("support_at_boundary_draws")
-    assert run_check(subject._replace(programs=tuple(programs)), check, Checklist((check,))).status is status
+    every_edge = Checklist((check,), Conditions(edge=0.0))
+    assert run_check(subject._replace(programs=tuple(programs)), check, every_edge).status is status

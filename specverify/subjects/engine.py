@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
 from specverify.intercept.aside import aside
+from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
@@ -138,7 +139,7 @@ SAMPLED = "as called, its own random numbers"
 def opened(
     decode: Decode,
     models: ModelsWithPasses,
-    forced_uniform: float | None = None,
+    forced_uniform: Forced = None,
     horizon: int | None = None,
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,

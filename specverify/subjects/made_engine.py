@@ -27,11 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
+from specverify.intercept.boundary import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
+from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
+from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
@@ -44,10 +47,11 @@ from specverify.subjects.requests import (
     law_of_all,
     requests_for,
     served,
+    served_each,
     texts_of,
 )
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, UnusableSubject, Watched
+from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Trace, UnusableSubject, Watched
 
 
 class EngineScenario(NamedTuple):
@@ -83,6 +87,7 @@ class Made(NamedTuple):
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
 
+Queries = list[tuple[str, Tokens]]
 _SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
 SCENARIOS = (
     *(Scenario("generic", 2, (0, 1, 0), horizon, seed=seed) for horizon, seed in ((2, 0), (4, 1))),
@@ -151,6 +156,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
         ),
         warm=partial(_warm, make),
+        kind="engine",
     )
 
 
@@ -162,6 +168,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         partial(_law, make, scenario),
         replays=replays,
         rows=partial(_rows, scenario),
+        trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
     )
     if like.plain is None:
@@ -183,6 +190,9 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
         rows=partial(_rows_of_requests, requests),
+        split=lambda new: tuple(each_text(requests, new)),
+        each="row" if requests.at_once and not requests.rows else "request",
+        trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
     )
 
@@ -210,10 +220,18 @@ def _models(scenario: Scenario) -> EngineScenario:
     )
 
 
-def _as_made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none."""
+def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
+    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none.
+
+    What it asks of its models is appended to ``queries``.
+    """
+    models = _models(scenario)
+    if queries is not None:
+        models = models._replace(
+            target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
+        )
     try:
-        found = make(_models(scenario))
+        found = make(models)
     except Exception as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
@@ -274,7 +292,7 @@ def _fresh(make: Make, which: str, scenario: Scenario) -> Callable[..., Any]:
 
 @contextmanager
 def _opened(
-    make: Make, scenario: Scenario, which: str, forced_uniform: float | None = None
+    make: Make, scenario: Scenario, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     def anew() -> Decode:
         decode: Decode = getattr(_made(make, scenario), which)
@@ -288,7 +306,7 @@ def _opened(
 
 @contextmanager
 def _opened_serving(
-    make: Make, requests: Requests, which: str, forced_uniform: float | None = None
+    make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield an engine that serves several requests."""
     form = _form(make, which)
@@ -299,6 +317,55 @@ def _opened_serving(
 
     with opened(anew(), (), forced_uniform, anew=anew) as program:
         yield program
+
+
+def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageModel:
+    def answer(tokens: Tokens) -> Pmf:
+        queries.append((name, tuple(tokens)))
+        return model(tokens)
+
+    return answer
+
+
+def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
+    """Return what one run in a scenario decodes, and asks of its models."""
+    queries: Queries = []
+
+    def anew() -> Decode:
+        return _asked(make, _as_made(make, scenario, queries), "speculative", scenario)
+
+    with opened(anew(), (), None, scenario.horizon, anew) as run:
+        queries.clear()
+        new = _first(run(Replayed(choices)))
+    return Trace(((scenario.prompt, new),), tuple(queries), _models(scenario).draft)
+
+
+def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
+    """Return the same of an engine that serves several requests."""
+    queries: Queries = []
+    texts: list[Tokens] = []
+    form = _form(make, "speculative")
+
+    def anew() -> Decode:
+        made = _as_made(make, requests.scenario, queries)
+
+        def decode() -> Tokens:
+            texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
+            return tuple(token for text in texts for token in text)
+
+        return decode
+
+    with opened(anew(), (), anew=anew) as run:
+        queries.clear()
+        run(Replayed(choices))
+    prompts = (each.prompt for each in requests.each)
+    return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), _models(requests.scenario).draft)
+
+
+def _first(end: Any) -> Tokens:
+    """Return what a run ends with, or the first of several ends."""
+    tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
+    return tokens
 
 
 @contextmanager

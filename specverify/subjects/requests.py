@@ -215,7 +215,14 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return what the requests get, laid end to end; what is beyond the horizon of each is cut off.
+    """Return what the requests get, laid end to end; see ``served_each``."""
+    return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
+
+
+def served_each(
+    requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
+) -> tuple[Tokens, ...]:
+    """Return what each request gets; what is beyond its horizon is cut off.
 
     ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
     """
@@ -226,7 +233,7 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, f
         texts = list(map(tokens_of, texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)))
         _refuse_padding(texts, eos if requests.at_once else ())
         found += texts
-    return tuple(token for text in found for token in text[:horizon])
+    return tuple(text[:horizon] for text in found)
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:

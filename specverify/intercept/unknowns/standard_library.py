@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept import float_calls
+from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.lazy_arrays import narrowed_elements
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
+from specverify.intercept.unknowns.monotone import OF_MATH
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 
 def _modf(value: LazyFloat) -> Any:
@@ -25,26 +28,28 @@ _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
 def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = {"pow": "power"}.get(name, name)
+    known = OF_MATH.get(name) or {"pow": "power"}.get(name, name)
 
     def function(*args: Any) -> Any:
         if not any(isinstance(arg, LazyFloat) for arg in args):
             return real(*args)
-        if name in _OWN:
-            return _OWN[name](*args)
-        if name == "log" and len(args) == 2:
-            return of_operands("log", args[0]) / real(args[1])
-        return of_operands(known, *args)
+        try:
+            if name in _OWN:
+                return _OWN[name](*args)
+            if name == "log" and len(args) == 2:
+                return of_operands("log", args[0]) / real(args[1])
+            return of_operands(known, *args)
+        except NeedsValue as refused:
+            raise refused.during(f"math.{name}", caller()) from None
 
     return function
 
 
 _MATH = {
     name: _of_math(name, getattr(math, name))
-    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
-                 "tanh", "copysign", "isnan", "isinf", "isfinite")
+    for name in (*OF_MATH, "pow", "fabs", "fmod", "modf", "copysign", "isnan", "isinf", "isfinite")
     if hasattr(math, name)
-}  # fmt: skip
+}
 
 
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
