@@ -137,9 +137,26 @@ def _by_one_number(called: Called, task: Task, start: Tokens, end: float, seen: 
             fault, number = _fault(task, came), came.boundary
             if fault:
                 when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
-                example = Counterexample((*described_call(called.here, came), when), fault)
+                let = (*described_call(called.here, came), when)
+                example = Counterexample(let, fault, fault=_accepted_at_zero(called, came) or f"{fault}, when {when}")
                 return Examination(f"{fault}, when {when}", failed=True, rational=False, counterexample=example)
     return None
+
+
+def _accepted_at_zero(called: Called, came: Came) -> str:
+    """Return the sentence about an impossible draft that is accepted at u = 0, as by ``u <= p/q``, or nothing."""
+    propose, value = called.here.decoder.propose, came.boundary.value
+    if came.error is not None or propose is None or value != 0:
+        return ""
+    drafts = propose(Replayed(came.choices), came.state).tokens
+    for position, (token, draft) in enumerate(zip(came.new, drafts, strict=False)):
+        row = called.here.task.target(came.state.tokens + came.new[:position])
+        if token != draft or not 0 <= token < len(row):
+            return ""
+        if not row[token] > 0:
+            number = f"draft {position + 1}, token {token} with p = 0"
+            return f"{number}, is accepted when u = {value!r} ({came.boundary.where}): expected u < p/q, not u <= p/q"
+    return ""
 
 
 def _is_ordinary(called: Called, start: Tokens) -> bool:
