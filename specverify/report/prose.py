@@ -95,7 +95,7 @@ def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     if example is None:
         return headline(verdict, verdicts)
     first = first_sentence(verdict)
-    then = example.then if example.then not in {first, verdict.statement} else ""
+    then = "" if example.then in {verdict.statement, first} or example.then in first else example.then
     lines = [first, *(f"        {line}" for line in example.rows)]
     if then:
         lines += _block("Then", (then + (", because" if example.because else ""), *example.because))
@@ -123,9 +123,11 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line about the other verdicts of one cause, or nothing."""
-    named = ", ".join(verdict.check.replace("_", " ") for verdict in others)
-    return f"  Also  refuted by the same program: {named}" if named else ""
+    """Return the line about the other verdicts of one cause, that of the law with its sentence; or nothing."""
+    named = [verdict.check.replace("_", " ") for verdict in others]
+    if others and others[0].check in LAWS:
+        named[0] += f" ({first_sentence(others[0])})"
+    return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 
 def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
