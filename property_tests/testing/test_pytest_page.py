@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from own_run import run_in
 
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pytest.md"
 SHOWN = re.compile(r"(<!-- the output of examples/project -->\n```\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)

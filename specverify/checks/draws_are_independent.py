@@ -134,7 +134,7 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
 def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:
     """Return how the law of a block compares with what was promised, or why it cannot be followed."""
     if block.promised is None:
-        return NeedsValue("no law is promised")
+        return NeedsValue("no-promise", "no law is promised")
     promised = block.promised()
 
     def after(runs: int) -> Comparison:

@@ -9,6 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
+from specverify.base.edges import edge_lines
 from specverify.base.figures import merged_figures
 from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
@@ -301,7 +302,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     if not examined:
         return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
     status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
-    return verdict_of(subject.name, check, status, examined[-1][1].statement)._replace(figures=figures)
+    statement = "; ".join((examined[-1][1].statement, *edge_lines(figures.get("edges", ()))))
+    return verdict_of(subject.name, check, status, statement)._replace(figures=figures)
 
 
 def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Unpack
 
 from specverify.base.arguments import (
@@ -12,28 +12,17 @@ from specverify.base.arguments import (
     check_callable,
     check_law,
     check_rounding,
+    check_takes,
 )
 from specverify.engines import found_engines, no_passes
-from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.reference import Claim, Tokens
+from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
-from specverify.subjects.made_engine import SCENARIOS, EngineScenario, Made, made_subject
+from specverify.subjects.made_engine import EngineScenario, Made, made_subject
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import Subject
 from specverify.testing.judged import judged
-from specverify.testing.plans import (
-    HINT_SECONDS,
-    Judging,
-    Plan,
-    claiming,
-    name_of,
-    seconds_of,
-    subject_plan,
-)
-
-ANSWERS = 16
-"""Texts that are looked at for the prompt, where an engine fails."""
+from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
 
 
 @judged
@@ -78,27 +67,25 @@ def check_engine(
             )
         subject = made_subject(partial(_made_to_be_read, speculative), name, inspect.getdoc(speculative) or "an engine")
     else:
-        check_callable(speculative, "the call with speculation", arguments=0)
+        _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
         else:
-            check_callable(plain, "the call without speculation", arguments=0)
+            _check_call(plain, "the call without speculation")
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    hint = str if plain is not None else cache(partial(_prompt_hint, subject, min(seconds_of(how), HINT_SECONDS)))
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled)
 
 
-def _prompt_hint(subject: Subject, seconds: float) -> str:
-    """Return what to say of an engine whose texts all begin with the prompt, or nothing."""
-    (setting, *_), prompt = subject.settings, SCENARIOS[-1].prompt
+def _check_call(call: Any, what: str) -> None:
+    """Raise ``ValueError`` for what is no call, or one of arguments that are no seeds."""
+    if not callable(call):
+        raise argument_error(what, call, "something to call without arguments")
     try:
-        texts = guarded(partial(setting.sample, ANSWERS, 0), seconds).result or ()
-    except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
-        return ""
-    with_prompt = texts and all(text[: len(prompt)] == prompt[: len(text)] for text in texts)
-    return "Each of its answers begins with the prompt: it is to return the new tokens alone." if with_prompt else ""
+        check_takes(with_seeds(call), what, 0, "something to call without arguments")
+    except ValueError as error:
+        raise ValueError(f"{error}; {missing_without_prompt(call)}") from None
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:
