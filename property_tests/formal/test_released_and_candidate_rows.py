@@ -99,7 +99,7 @@ def triforce_released(p, q, eos):
 
 
 def timeout(p, q, eos):
-    return released.timeout_round(verified(p, q, 2), HALF)
+    return released.timeout_round(verified(p, q, 2), Fraction(1, 3))
 
 
 def gated(p, q, eos):
@@ -265,7 +265,7 @@ PROGRAMS = {
     "fly": ({"window": 2, "threshold": 0.9, "gamma": 3}, fly, None),
     "bild-released": ({"fallback": HALF, "rollback": 1.0, "gamma": 2}, bild_released, True),
     "triforce-released": ({"gamma": 2, "forget": 1}, triforce_released, None),
-    "edge-cloud-timeout": ({"late": HALF, "gamma": 2}, timeout, None),
+    "edge-cloud-timeout": ({"late": Fraction(1, 3), "gamma": 2}, timeout, None),
     "edge-cloud-gated": ({"gamma": 2, "entropy": None, "margin": HALF, "most": HALF}, gated, None),
     "edge-cloud-gumbel": ({"gamma": 2}, shared_noise_drafts_first, None),
     "specinfer": ({"forget": (0, 1), "depth": 2}, drawn_order, None),
@@ -305,7 +305,7 @@ def test_the_row_has_the_joint_law_of_its_program(name):
     ("name", "wrong"),
     [
         ("hierarchical-released", capped_hierarchical),
-        ("edge-cloud-timeout", lambda p, q, eos: released.timeout_round(verified(p, q, 2), Fraction(1, 3))),
+        ("edge-cloud-timeout", lambda p, q, eos: released.timeout_round(verified(p, q, 2), HALF)),
         ("triforce-released", lambda p, q, eos: theory.chain_round(verified(p, lambda c: p(c[1:]), 2))),
         ("spectr-gbv-released", lambda p, q, eos: released.joint_round(p, q, 1, 2)),
     ],
