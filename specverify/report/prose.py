@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, word_of
+from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, is_edge, word_of
 
 SYMBOLS: Mapping[str, str] = {
     Status.HOLDS: "✔",
@@ -114,7 +114,7 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     and random numbers that are used twice make a law wrong. What a call writes to, or leaves behind, is another cause.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
-    of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW]
+    of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
     if not any(verdict.check in LAWS for verdict in of_law):
         return [[verdict] for verdict in refuted]
     of_law.sort(key=lambda verdict: OF_ONE_LAW.index(verdict.check))

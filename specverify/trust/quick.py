@@ -172,7 +172,7 @@ def pool(kind: str) -> Pool:
 
 def _examination(case: Case, subject: Subject) -> Examination | None:
     """Return what a check says of a case within ``POOL_RUNS`` runs, or None if it raises."""
-    conditions = in_quick(Conditions())._replace(runs=POOL_RUNS)
+    conditions = in_quick(Conditions(edge=0.0))._replace(runs=POOL_RUNS)
 
     def examined() -> Examination:
         with libraries_replaced() if subject.intercepted or subject.programs else nullcontext():
@@ -243,7 +243,7 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
     """Return the name of the first exact check that refutes a subject, or nothing."""
-    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, quick=quick)):
+    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, Conditions(edge=0.0), quick=quick)):
         if verdict.status is Status.REFUTED:
             return verdict.check
     return ""
