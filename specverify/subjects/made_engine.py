@@ -123,7 +123,7 @@ class WithVocabulary(NamedTuple):
         return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
 
 
-def widened(make: Make, scenario: Scenario) -> Scenario:
+def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
     """Return a scenario as ``make`` needs it."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
@@ -433,7 +433,7 @@ MOST_TOKENS = 8
 _SEEDS = 4
 
 
-def alphabet_hint(make: Make) -> str:
+def alphabet_hint(make: Make | WithVocabulary) -> str:
     """Return what to say of an engine that fails for want of tokens, or nothing.
 
     It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
@@ -453,10 +453,11 @@ def alphabet_hint(make: Make) -> str:
 
 def _outside(make: WithVocabulary) -> str:
     """Say what an engine does outside the vocabulary of the smallest scenarios; nothing if it does not."""
+    called: Any = make
     for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
         with seeded(seed), run_seeds():
             try:
-                tokens = tokens_of(_made(make, scenario).speculative())
+                tokens = tokens_of(_made(called, scenario).speculative())
             except (IndexError, KeyError) as error:
                 return f"it raises {type(error).__name__}: {error}"
             except Exception:  # noqa: BLE001, S112 - it says nothing of tokens

@@ -68,7 +68,8 @@ def check_engine(
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
-    name, checked, hint = name_of(speculative), _to_be_read(observe), str
+    name, checked = name_of(speculative), _to_be_read(observe)
+    hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
         raise argument_error("plain", plain, "the call without speculation, where logits are given")
