@@ -58,7 +58,7 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
     [
         (
             {"replace": lambda p, q: p},
-            "a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0)): behind",
+            "a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0)): in place of",
         ),
         ({"replace": lambda p, q: q - p}, "a rejected draft is replaced by a draw from norm(max(q - p, 0)), expected"),
         ({"replace": lambda p, q: abs(p - q)}, "a rejected draft is replaced by a draw from norm(|p - q|), expected"),
