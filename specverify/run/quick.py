@@ -90,15 +90,14 @@ def spread(cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
-    """Return the cases that are named. Where a scenario has no such variant, its last one stands in."""
+    """Return the cases that are named. Where a scenario has no such variant, all that it has stand in."""
     by_scenario: dict[str, dict[str, Case]] = {}
     for case in cases:
         label, where = name_of_case(case)
         by_scenario.setdefault(where, {})[label] = case
     chosen: dict[CaseName, Case] = {}
     for label, where in names:
-        there = by_scenario.get(where)
-        if there:
-            case = there.get(label) or next(reversed(there.values()))
+        there = by_scenario.get(where, {})
+        for case in [there[label]] if label in there else there.values():
             chosen.setdefault(name_of_case(case), case)
     return list(chosen.values())
