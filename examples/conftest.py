@@ -1,16 +1,8 @@
-"""What the tests of this project need beside the examples: patience, and the long ones left to ``--thorough``."""
+"""What the tests of this project need beside the examples: the long ones left to ``--thorough``."""
 
 import pytest
 
-from specverify.testing import plans
-
 LONG = ("huggingface_engine", "numpy_sampler", "rollout", "torch_verifier", "tree_verifier")
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine decides nothing."""
-    monkeypatch.setattr(plans, "QUICK_SECONDS", 600.0)
 
 
 def pytest_ignore_collect(collection_path, config: pytest.Config) -> bool | None:

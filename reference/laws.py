@@ -48,6 +48,19 @@ def law_of_rounds(
     return dict(law) if task.horizon else {(): 1}
 
 
+def drafted_blocks(draft: LanguageModel, prefix: Tokens, count: int) -> list[tuple[Tokens, Any]]:
+    """Return every block of ``count`` tokens that ``draft`` may draw after ``prefix``, and its probability."""
+    blocks: list[tuple[Tokens, Any]] = [((), 1)]
+    for _ in range(count):
+        blocks = [
+            ((*block, token), weight * mass)
+            for block, weight in blocks
+            for token, mass in enumerate(draft(prefix + block).tolist())
+            if mass > 0
+        ]
+    return blocks
+
+
 def chain_law(
     task: Task,
     prompt: Tokens,

@@ -1,4 +1,8 @@
-"""Parameters in the arithmetic of a pmf: exact beside rationals, a float beside floats."""
+"""Parameters in the arithmetic of a pmf: exact beside rationals, a float beside floats.
+
+A float beside rationals means the decimal that was written: 0.4 is 2/5, and not the float64 next to it, which is
+above 2/5. A threshold would else exclude the very entry that it names.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +13,10 @@ from .types import Pmf
 
 
 def parameter(value: Any, like: Pmf) -> Any:
-    """Return ``value`` as a ``Fraction`` beside an object array, else as a float. A float converts exactly."""
-    return Fraction(value) if like.dtype == object else float(value)
+    """Return ``value`` as a ``Fraction`` beside an object array, else as a float; a float's is its shortest decimal."""
+    return exact(value) if like.dtype == object else float(value)
+
+
+def exact(value: Any) -> Fraction:
+    """Return ``value`` as a ``Fraction``; a float is its shortest decimal."""
+    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)

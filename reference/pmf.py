@@ -166,7 +166,11 @@ def point_on_argmax(pmf: Pmf) -> Pmf:
 
 
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
-    """Return the ``count`` most probable tokens with positive probability; ties go to lower ids."""
+    """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
+
+    Released code mostly asks ``torch.topk``, which fills up with tokens of probability 0 where fewer are positive. As
+    candidates these cost a place and change no law; a rule that keeps whatever is among the top k would keep them.
+    """
     check_integer(count, "the number of tokens", least=0)
     values = pmf.tolist()
     ranked = sorted(range(len(values)), key=lambda token: (-values[token], token))

@@ -216,6 +216,8 @@ class Algorithm(NamedTuple):
     needs_training: str = ""
     """What only a trained network can show of it; tables show the rest."""
     reductions: tuple[Reduction, ...] = ()
+    batch: Callable[..., Callable[[Draws], tuple[Tokens, ...]]] | None = None
+    """``batch(task, prompts, **options)``: the program that decodes requests together; their texts are its outcome."""
 
     @property
     def parts(self) -> Callable[..., Parts | Decoder] | None:

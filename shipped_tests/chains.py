@@ -143,8 +143,11 @@ def vllm_v1_native() -> Any:
     return verify
 
 
-def ascend(*, block: bool) -> Any:
-    """``rejection_sample`` of vllm-ascend without its kernels; uniforms are made as vLLM makes them."""
+def ascend(*, block: bool, entropy: bool = False) -> Any:
+    """``rejection_sample`` of vllm-ascend without its kernels; uniforms are made as vLLM makes them.
+
+    With ``entropy`` the bar is lowered by that of the target, whose rows are handed over as the unprocessed ones too.
+    """
     quiet = torch_of_a_host()
     uniforms = functions_of(
         "vllm-0.33.0", "vllm/v1/sample/rejection_sampler.py", "generate_uniform_probs", torch=torch
@@ -152,7 +155,7 @@ def ascend(*, block: bool) -> Any:
     config = SimpleNamespace(
         enable_reduce_sample=False,
         rejection_sampler_config=SimpleNamespace(
-            enable_block_verify=block, enable_entropy_verify=False, posterior_threshold=0.95, posterior_alpha=0.4
+            enable_block_verify=block, enable_entropy_verify=entropy, posterior_threshold=0.95, posterior_alpha=0.4
         ),
     )
     path = "vllm_ascend/sample/rejection_sampler.py"
@@ -191,7 +194,15 @@ def ascend(*, block: bool) -> Any:
         ends = torch.arange(1, rows + 1) * gamma
         flat = draft_tokens.flatten().contiguous()
         return taken.rejection_sample(
-            flat, [gamma] * rows, gamma, ends, q.flatten(0, 1).contiguous(), logits, bonus, settings
+            flat,
+            [gamma] * rows,
+            gamma,
+            ends,
+            q.flatten(0, 1).contiguous(),
+            logits,
+            bonus,
+            settings,
+            **({"ori_target_logits": logits} if entropy else {}),
         )
 
     return verify

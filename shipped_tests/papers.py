@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from papers_of_blocks import BLOCKS_AND_LOOSE_RULES
+from papers_of_engines import SHIPPED_RULES
 from papers_of_heads import HEADS_AND_MORE
 from papers_of_matches import MATCHES
 from papers_of_trees import ARGMAXES_AND_TREES
 from papers_that_sample import HSD, SAMPLING
 
-PAPERS = (*SAMPLING, *ARGMAXES_AND_TREES, *BLOCKS_AND_LOOSE_RULES, *HEADS_AND_MORE, *MATCHES)
+PAPERS = (*SAMPLING, *ARGMAXES_AND_TREES, *BLOCKS_AND_LOOSE_RULES, *HEADS_AND_MORE, *MATCHES, *SHIPPED_RULES)
 __all__ = ["HSD", "PAPERS"]

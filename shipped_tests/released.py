@@ -72,7 +72,7 @@ def subject_of(released: Released) -> Subject:
 def examine(released: Released) -> Found:
     """Run the checks, and compare the law with those of the rows."""
     subject = subject_of(released)
-    checks = Checklist(EXAMINED, Conditions(), SECONDS)
+    checks = Checklist(EXAMINED, Conditions(edge=0.0), SECONDS)
     verdicts = verify_subject(subject._replace(claims=released.claims), checks) if released.claims else ()
     told = tuple(verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE)
     compare = partial(compared, seconds=SECONDS)

@@ -138,7 +138,18 @@ SOURCES = {
     "vllm-0.8.0": Source("vllm-project/vllm", "v0.8.0", ("vllm/model_executor/layers", "vllm/v1")),
     "vllm-0.33.0": Source("vllm-project/vllm", "v0.33.0", ("vllm/v1/sample",)),
     "vllm-ascend": Source(
-        "vllm-project/vllm-ascend", "182b75ea84ff13ece27b57391331ef8935410aea", ("vllm_ascend/sample",)
+        "vllm-project/vllm-ascend",
+        "182b75ea84ff13ece27b57391331ef8935410aea",
+        ("vllm_ascend/sample", "vllm_ascend/spec_decode"),
+    ),
+    "vllm-adaptive": Source(
+        "vllm-project/vllm",
+        "057929c3632766486896597cf27e1425fd838e63",
+        ("vllm/v1/worker/gpu/spec_decode/adaptive_verification.py",),
+    ),
+    "SAM-Decoding": Source("hyx1999/SAM-Decoding", "18c41f055b424fa3fa0bac41a8953d34cea1ed77", ("samd/sam",)),
+    "Spec-RL": Source(
+        "ShopeeLLM/Spec-RL", "97da99ed54d663b238c417c728bc824c79cfab6f", ("verl/utils/speculative_decoding.py",)
     ),
 }
 

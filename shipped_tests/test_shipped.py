@@ -220,7 +220,7 @@ def test_what_is_shipped_is_right_but_for_what_is_told(place: int, record_proper
     subject = shipped.make()
     check = check_engine if shipped.engine else check_verifier
     before = process_time()
-    verdicts = check(subject, on_fail=None, timeout=shipped.seconds, **shipped.options)  # type: ignore[operator]
+    verdicts = check(subject, on_fail=None, edge=0.0, timeout=shipped.seconds, **shipped.options)  # type: ignore[operator]
     seconds = process_time() - before
     names = {status: [verdict.check for verdict in verdicts if verdict.status is status] for status in Status}
     unsaid = names[Status.UNKNOWN] + names[Status.UNUSABLE]

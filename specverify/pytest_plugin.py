@@ -146,11 +146,11 @@ def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[st
     lines = []
     for subject in subjects:
         mine = [row for row in rows if row[0] == subject]
-        counts = Counter({"holds": "held"}.get(row[2], row[2]) for row in mine)
+        counts = Counter(row[2].replace("holds", "held") for row in mine)
         said = ", ".join(f"{number} {status}" for status, number in counts.items())
         seen = [row[3] for row in mine if row[3] is not None]
         line = f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}"
-        lines.append((set(counts) <= {"held"}, line))
+        lines.append((set(counts) <= {"held", "held beside an edge"}, line))
     if len(lines) <= MOST_LINES:
         return [line for _, line in lines]
     shown = sorted(lines, key=lambda item: item[0])[:MOST_LINES]
@@ -162,10 +162,13 @@ def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[st
 
 
 def _row(verdict: Verdict) -> tuple[str, str, str, float | None]:
+    from specverify.base.verdict import word_of  # noqa: PLC0415 - there is a verdict, so it is imported
+
     figures = verdict.figures
     held = verdict.claim == "lossless" and verdict.status == "holds"
     seen = figures.get("tv_detectable", figures.get("tv_at_most")) if held else None
-    return verdict.subject, verdict.check, verdict.status.value, None if seen is None else float(seen)
+    word = "holds beside an edge" if verdict.status == "holds" and figures.get("edges") else word_of(verdict)
+    return verdict.subject, verdict.check, word, None if seen is None else float(seen)
 
 
 def _check_of(item: pytest.Item) -> Any:

@@ -21,7 +21,7 @@ LAW = {(1, 0): 1.0}
             "it emitted float16, expected a type that holds every token id",
         ),
         (torch.tensor([1.0, 0.5]), "it returned the token 0.5, expected a sequence of new token ids"),
-        (torch.tensor([[1, 0]]), "it returned a tensor of shape (1, 2), expected [number of new tokens]"),
+        (torch.tensor([[[1, 0]]]), "it returned Tensor of shape (1, 1, 2), expected a sequence of new token ids"),
         (torch.tensor([], dtype=torch.long), "it returned no token, expected at least one"),
     ],
 )

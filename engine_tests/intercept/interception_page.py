@@ -104,7 +104,7 @@ def _reason(library: Library, line: Line) -> str:
         unanswered_law(library, line, line.calls()[0])
     except NeedsValue as refusal:
         place = re.escape(line.place)
-        return re.sub(rf",? (at {place}|\({place}\))", "", str(refusal)).strip()
+        return re.sub(rf",? at {place}", "", refusal.reason).strip()
     raise AssertionError(f"{line.place} is not refused")
 
 

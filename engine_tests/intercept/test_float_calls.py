@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 import pytest
 import torch
+from numpy import float64
 
 from specverify.base.verdict import Status
 from specverify.intercept import float_calls
@@ -40,6 +41,12 @@ WAYS = {
     "a whole number": lambda: float(random.getrandbits(53)) / 2**53,
     "in a function that is made in the run": lambda: halved()(random.random()),
     "in a comprehension": lambda: next(float(u) for u in [random.random()]),
+    "by another name": lambda: PLAIN(random.random()),
+    "in float32": lambda: np.float32(RNG.random()),
+    "in float32, a tensor": lambda: np.float32(torch.rand(())),
+    "in float32 and back": lambda: float(np.float32(random.random())),
+    "in float64, by a name of its own": lambda: float64(RNG.random(2)[1]),
+    "in the longest float": lambda: np.longdouble(random.random()),
     "a logarithm that was imported by name": lambda: math.exp(log(random.random())),
 }
 
@@ -58,6 +65,15 @@ def test_a_comparison_of_it_is_the_comparison_of_the_number(way):
     assert law[(True,)] == pytest.approx(0.3, abs=1e-7)
     squared = law_of(lambda: way() ** 2 < 0.3)
     assert squared[(True,)] == pytest.approx(math.sqrt(0.3), abs=1e-7)
+
+
+def test_a_half_is_rounded():
+    """The largest uniforms become 1, and 0.3 lies between two numbers that a half can be."""
+    assert law_of(lambda: np.float16(random.random()) >= 1)[(True,)] == pytest.approx(2**-12, rel=1e-9)
+    below = float(np.nextafter(np.float16(0.3), np.float16(0)))
+    edge = below + 2**-13  # half a spacing between 0.25 and 0.5
+    assert law_of(lambda: np.float16(random.random()) < 0.3)[(True,)] == pytest.approx(edge, rel=1e-9)
+    assert np.float16 is np.dtype("float16").type
 
 
 def made_of_it():
@@ -81,8 +97,7 @@ def test_the_type_is_what_it_was_while_its_calls_are_led():
 
 REFUSED = {
     "by map": lambda: next(map(float, [random.random()])),
-    "by NumPy's type": lambda: np.float64(random.random()),
-    "by another name": lambda: PLAIN(random.random()),
+    "by the type of a dtype": lambda: np.dtype("f4").type(random.random()),
 }
 
 

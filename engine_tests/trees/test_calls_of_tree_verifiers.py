@@ -10,7 +10,7 @@ from examined import verdict_of
 
 from reference.tree_layouts import conditional_pmfs
 from specverify.base.verdict import Status
-from specverify.checks import check_named
+from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answers
@@ -24,7 +24,7 @@ TOP_K = "top_k"
 def checked(verify, check, drafts=TOP_K, trees=(TREE,), keep=lambda scenario: scenario.vocabulary < 4):
     subject = tree_subject(verify, "subject", drafts, trees)
     few = subject._replace(scenarios=tuple(filter(keep, subject.scenarios)))
-    return run_check(few, check_named(check), Checklist(()))
+    return run_check(few, check_named(check), Checklist((), Conditions(edge=0.0)))
 
 
 # Ends of random numbers

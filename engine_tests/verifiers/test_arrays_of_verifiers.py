@@ -247,3 +247,45 @@ def test_a_number_whose_bits_are_cut_out_is_named():
     assert "a number of 18446744073709551616 outcomes at test_arrays_of_verifiers.py:" in found.statement
     assert "(its bits, say) is not followed: compare it or shift it" in found.statement
     assert "keeps something from call to call" not in found.statement
+
+
+def coin_of_refused_draw(p, q, draft_tokens):
+    """Is right, and draws its coin from a law that cannot be enumerated."""
+    new = []
+    for place, token in enumerate(int(token) for token in draft_tokens):
+        ratio = float(p[place][token] / q[place][token])
+        if ratio < 1 and not torch.special.ndtr(torch.randn(())) < ratio:
+            left = torch.clamp(p[place] - q[place], min=0)
+            return [*new, int(torch.multinomial(left if left.sum() > 0 else p[place], 1))]
+        new.append(token)
+    return [*new, int(torch.multinomial(p[len(draft_tokens)], 1))]
+
+
+def test_a_refusal_in_every_attempt_does_not_choose_arrays_of_numpy():
+    assert given_to(coin_of_refused_draw) == ("torch.float64", "torch", "torch")
+
+
+def refused_and_of_numpy(p, q, draft_tokens):
+    """Is refused in every attempt, and takes arrays of NumPy alone: that is seen where it is not refused."""
+    if p[0][int(draft_tokens[0])] < q[0][int(draft_tokens[0])]:
+        torch.randn(()).item()
+    return [int(draft_tokens[0]), int(p[-1].astype(float).argmax())]
+
+
+@pytest.mark.parametrize("verify", [coin_of_refused_draw, refused_and_of_numpy])
+def test_a_refusal_wins_over_errors_about_arrays_of_a_kind_that_was_never_answered(verify):
+    options = {"checks": ["law_is_target"], "gammas": (1,), "on_fail": None}
+    for verdict in check_verifier(verify, **options):
+        assert verdict.status is Status.UNKNOWN
+        assert "randn" in verdict.statement
+        assert "test_arrays_of_verifiers.py:" in verdict.statement
+
+
+def test_an_error_that_is_not_about_arrays_is_its_own():
+    def verify(p, q, draft_tokens):
+        if p[0][int(draft_tokens[0])] < q[0][int(draft_tokens[0])]:
+            torch.randn(()).item()
+        raise IndexError("its own")
+
+    found = check_verifier(verify, checks=["law_is_target"], gammas=(1,), on_fail=None)
+    assert {verdict.status for verdict in found} == {Status.UNUSABLE}

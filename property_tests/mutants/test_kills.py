@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.cli import app
 from specverify.mutants import left_out, mutants, suspects
 from specverify.run.catalogue import find_subject
+from specverify.run.verify import Checklist, run_check, warmed_up
 from specverify.trust import kills, peer_rounds
 from specverify.trust.alarms_page import alarms_page
 from specverify.trust.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
@@ -52,6 +54,20 @@ def test_a_mutant_is_killed_by_the_check_it_names_and_its_control_is_not(rows):
 def test_a_row_whose_named_check_does_not_kill_is_not_as_expected(rows):
     assert not rows[1]._replace(killed_by="law_is_target").as_expected
     assert not rows[0]._replace(control="refuted").as_expected
+
+
+SOUNDNESS = PAGE.with_name("soundness.md").read_text("utf-8")
+NOTES = re.findall(r"`([a-z-]+)`", SOUNDNESS.partition("these are notes by default:")[2].partition("\n\n")[0])
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize("name", [item.name for item in mutants() if item.killed_by == "support_at_boundary_draws"])
+def test_planted_edges_are_notes_by_default_where_the_page_lists_them(name):
+    subject = next(item for item in mutants() if item.name == name).open()
+    check = check_named("support_at_boundary_draws")
+    verdict = run_check(warmed_up(subject), check, Checklist((check,), seconds=300.0))
+    assert (verdict.status is Status.HOLDS and bool(verdict.figures["edges"])) == (name in NOTES)
+    assert verdict.status is (Status.HOLDS if name in NOTES else Status.REFUTED)
 
 
 @pytest.mark.thorough

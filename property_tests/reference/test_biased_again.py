@@ -96,7 +96,8 @@ def clipped(clip):
 
 
 def typical(p, token, epsilon, delta, at=False):
-    threshold = min(epsilon, delta * math.exp(math.fsum(float(mass) * math.log(mass) for mass in p if mass > 0)))
+    bound = delta * math.exp(math.fsum(float(mass) * math.log(mass) for mass in p if mass > 0))
+    threshold = min(F(str(epsilon)), F(bound))
     return F(p[token] > threshold or (at and p[token] == threshold))
 
 

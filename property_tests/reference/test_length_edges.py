@@ -98,7 +98,7 @@ def test_a_refusal_names_what_is_wrong(call, sentence):
 
 
 def test_a_bandit_counts_what_a_round_earns_from_the_first_one():
-    rule = bandit(2, 1, Fraction(1, 2))
+    rule = bandit(2, 2, Fraction(1, 2))
     state, earned = rule.init, []
     for accepted in (1, 0):
         planned = rule.plan(state, (0,))
@@ -108,8 +108,20 @@ def test_a_bandit_counts_what_a_round_earns_from_the_first_one():
     assert [rule.plan(state, (0,)).gamma, rule.stop_after(pmf(".5", ".5"), 0)] == [1, False]
 
 
+def test_a_bandit_tries_its_last_arm_once_less_and_never_where_every_arm_gets_one_try():
+    """Seven forced rounds of four arms and two tries, as the release counts from 1 while below eight."""
+    for tries, wanted in ((2, [1, 2, 3, 4, 1, 2, 3, 1, 1]), (1, [1, 2, 3, 1, 1])):
+        rule, gammas = bandit(4, tries, Fraction(1, 10)), []
+        state = rule.init
+        while len(gammas) < len(wanted):
+            planned = rule.plan(state, (0,))
+            gammas.append(planned.gamma)
+            state = rule.update(planned.state, planned.gamma, 0)
+        assert gammas == wanted
+
+
 def test_a_bandit_leaves_an_arm_whose_mean_falls_below_that_of_one_tried_once():
-    rule, gammas = bandit(2, 1, Fraction(0)), []
+    rule, gammas = bandit(2, 2, Fraction(0)), []
     state = rule.init
     for accepted in (1, 1, 0, 0):
         planned = rule.plan(state, (0,))

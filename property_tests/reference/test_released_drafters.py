@@ -80,7 +80,7 @@ def by_automaton(text, least, predict):
     known = len(text) - 1
     while automaton.link[state] > 0 and predict > known - automaton.end[state]:
         state = automaton.link[state]
-    return text[automaton.end[state] :][: predict - 1]
+    return text[:-1][automaton.end[state] :][: predict - 1]
 
 
 @given(texts, st.integers(1, 3), st.integers(1, 5))
@@ -88,12 +88,23 @@ def test_the_longest_match_is_the_automaton_s(text, least, predict):
     assert longest_match(text, least, predict) == by_automaton(text, least, predict)
 
 
-# SuffixDecoding: a trie of all suffixes
+def test_the_last_token_is_looked_up_and_never_copied():
+    """The release has it not yet in the automaton: (2, 1, 3) of this text, and no fourth token."""
+    assert longest_match((3, 2, 3, 3, 3, 3, 1, 2, 1, 3, 1), 1, 6) == (2, 1, 3)
+    assert longest_match((1, 1), 1, 6) == ()
+
+
+# SuffixDecoding: a trie of all suffixes of this request, and one of all responses
+
+
+def by_tries(corpus, begin, text, factor, least, most):
+    own, shared = (by_trie(texts, text, factor, least, most) for texts in ((text,), (*corpus, text[begin:])))
+    return max(own, shared, key=lambda found: found[1])[0]
 
 
 def by_trie(corpus, text, factor, least, most):
     trie = {}
-    for each in (*corpus, text):
+    for each in corpus:
         for start in range(len(each)):
             node = trie
             for token in each[start:]:
@@ -115,14 +126,22 @@ def by_trie(corpus, text, factor, least, most):
             path, score, node = (*path, token), score + chance, node[token]
         if score >= best_score:
             best, best_score = path, score
-    return best
+    return best, best_score
 
 
-@given(texts, st.lists(texts, max_size=2).map(tuple), st.integers(0, 2))
-def test_the_best_suffix_is_the_trie_s(text, corpus, factor):
-    least = Fraction(1, 4)
+@given(texts, st.lists(texts, max_size=2).map(tuple), st.integers(0, 2), st.data())
+def test_the_best_suffix_is_the_trie_s(text, corpus, factor, data):
+    least, begin = Fraction(1, 4), data.draw(st.integers(1, len(text)))
     drafter = suffix_drafter(corpus, factor, least)
-    assert drafter.propose(None, None, text, 4, never).tokens == by_trie(corpus, text, factor, least, 4)
+    state = drafter.observe(drafter.init(text[:begin]), text, begin, None)
+    assert drafter.propose(None, state, text, 4, never).tokens == by_tries(corpus, begin, text, factor, least, 4)
+
+
+def test_the_tree_of_this_request_and_that_of_all_responses_do_not_add_up():
+    """The release's answer for two responses and a prompt of six; counting all texts together would draft (1, 0)."""
+    text = (0, 1, 0, 0, 0, 1, 1, 0, 1)
+    drafter = suffix_drafter(((0, 1, 1, 0), (1, 0, 1)), 1, Fraction(1, 3))
+    assert drafter.propose(None, drafter.init(text[:6]), text, 3, never).tokens == (0, 0)
 
 
 # Token Recycling: the adjacency matrix
@@ -200,11 +219,11 @@ def test_beams_are_the_best_extensions_of_the_beams_before(seed):
 
 
 def test_the_bandit_is_the_loop_with_running_means():
-    """Every arm twice, then the best mean; the bonus is one number for all arms and decides nothing."""
+    """Steps below arms x tries are forced, then the best mean; the bonus is one number for all arms."""
     rule = bandit(3, 2, Fraction(1, 10))
     state, means, calls = rule.init, [0.0] * 3, [0] * 3
     for step in range(1, 20):
-        if step < 3 * 2 + 1:
+        if step < 3 * 2:
             gamma = (step - 1) % 3 + 1
         else:
             bonus = math.sqrt(6 * math.log(step) / sum(calls))

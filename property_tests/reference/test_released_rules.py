@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from rational import P, Q, always, examples, law_of, pmf, project
 
 from reference import ALGORITHMS, Task, chain
 from reference.algorithms import (
+    block_verification,
     fuzzy_speculative_decoding,
     hierarchical,
     hierarchical_released,
@@ -20,8 +22,10 @@ from reference.algorithms import (
     nasd_released,
     rest_released,
     reward_guided,
+    speculative_sampling,
 )
-from reference.algorithms.hierarchical import backward
+from reference.algorithms.hierarchical import backward, ratios, stays
+from reference.verifiers.block_verification import capped_ratios
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import pmf_pairs
@@ -231,6 +235,30 @@ def test_the_release_is_biased_from_two_drafts_on_and_the_capped_rule_is_not():
     assert hierarchical_released.declared_law(task._replace(horizon=2), (0,), gamma=1) == target_law(
         task._replace(horizon=2), (0,)
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_its_cap_a_block_is_decided_coin_for_coin_as_block_verification_decides_it(seed):
+    """A - B = w - 1 <= 0, so max(A, B) = A + 1 - w: the two heads are one number, for every token of every block."""
+    task = Task(*table_pair("generic", 3, seed))
+    for block in product(range(3), repeat=3):
+        p, q = ([model(block[:i]) for i in range(3)] for model in (task.target, task.draft))
+        _, capped = ratios(p, q, block)
+        assert capped == capped_ratios(p, q, block)
+        for k in range(3):
+            above, below = (sum(np.maximum(side * (capped[k] * p[k] - q[k]), 0)) for side in (1, -1))
+            assert above - below == capped[k] - 1
+            assert stays(capped[k], p[k], q[k]) == (above / (above + 1 - capped[k]) if below else 1)
+
+
+def test_what_the_release_gains_over_block_verification_comes_from_its_uncapped_coin():
+    task = Task(always(pmf("1/3", "2/3")), always(pmf("2/3", "1/3")), horizon=3)
+    drafts = []
+    for row in (speculative_sampling, block_verification, hierarchical, hierarchical_released):
+        decoder = row.build(task, gamma=2)
+        law = law_of(lambda draws, it=decoder: it.step(draws, it.init((0,)))[1].accepted)
+        drafts.append(sum(accepted * mass for accepted, mass in law.items()))
+    assert drafts == [F(10, 9), F(11, 9), F(11, 9), F(4, 3)]
 
 
 RELEASED = [row for row in ALGORITHMS if row.name.endswith("-released")]

@@ -8,11 +8,12 @@ import pytest
 import test_biased_again
 import test_chains_again
 import test_heads_again
+import test_newest_again
 import test_trees_again
 
 from reference import ALGORITHMS
 
-LOOPS = (test_chains_again, test_biased_again, test_heads_again, test_trees_again)
+LOOPS = (test_chains_again, test_biased_again, test_heads_again, test_newest_again, test_trees_again)
 OTHERS = {
     "nasd-released": "test_released_rules.py::test_nasd_as_released_is_its_loop_and_off_by_the_variance_of_a_coin",
     "bandit-spec": "test_released_drafters.py::test_the_bandit_is_the_loop_with_running_means",

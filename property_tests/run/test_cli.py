@@ -100,7 +100,7 @@ def test_a_planted_bug_is_refuted_in_prose_and_its_replay_refutes_again():
     again = run("replay", identifier)
     assert again.exit_code == REFUTED
     assert again.output.rstrip().endswith(identifier)
-    counterexample = result.output[result.output.index("  Let") : result.output.index("  Again")]
+    counterexample = result.output[result.output.index("  Then") : result.output.index("  Check")]
     assert counterexample in again.output
 
 

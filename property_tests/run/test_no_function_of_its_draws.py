@@ -22,7 +22,7 @@ def test_what_comes_after_has_no_law_to_compare():
     subject = algorithm_subject(ALGORITHMS[0])
     first, second = (check for check in CHECKS if check.name in {"law_is_target", "horizon_is_respected"})
     first = first._replace(cases=lambda subject: iter([Case(subject, None, found_out)]))
-    verdicts = list(verify_subject(subject, Checklist((first, second), most_cases=1)))
+    verdicts = list(verify_subject(subject, Checklist((first, second), quick=True)))
     assert [verdict.status for verdict in verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
     assert "expected no more" in verdicts[0].statement
     assert "it is not a function of its draws" in verdicts[1].statement

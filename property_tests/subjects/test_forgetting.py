@@ -39,7 +39,7 @@ def test_whatever_keeps_many_results_is_forgotten():
     ],
 )
 def test_what_was_worked_out_for_a_subject_is_forgotten(name, checks, keeps):
-    for _ in verify_subject(find_subject(name), Checklist(checks_named(checks), most_cases=2)):
+    for _ in verify_subject(find_subject(name), Checklist(checks_named(checks), quick=True)):
         pass
     assert keeps <= {one.__name__ for one in kept_by_checks() if one.cache_info().currsize}
     forgetting.forget_laws()

@@ -9,11 +9,10 @@ import pytest
 
 from reference import Claim
 from specverify.base.verdict import Status
-from specverify.checks import check_named
+from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
 from specverify.testing import Made, Observer, check_engine
-from specverify.testing.plans import planned_by
 
 GAMMA = 2
 
@@ -188,15 +187,6 @@ def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
         check_engine(*arguments)
 
 
-@pytest.mark.parametrize("with_prompt", [True, False])
-def test_an_engine_that_returns_the_prompt_as_well_is_told_so(with_prompt):
-    def make(scenario):
-        return lambda prompt: [*prompt * with_prompt, *([0] * scenario.horizon)]
-
-    said = "Each of its answers begins with the prompt: it is to return the new tokens alone."
-    assert planned_by(check_engine)(make).hint() == said * with_prompt
-
-
 def test_an_observer_is_told_token_ids_and_whole_numbers():
     observer = Observer((0,))
     with pytest.raises(Exception, match="that -1 entries are held"):
@@ -235,4 +225,5 @@ def test_what_comes_out_at_the_ends_may_be_rare_without_speculation(make, status
     subject = made_subject(make, "an engine")
     programs = [program for program in subject.programs if program.name.startswith("zeros")]
     check = check_named("support_at_boundary_draws")
-    assert run_check(subject._replace(programs=tuple(programs)), check, Checklist((check,))).status is status
+    every_edge = Checklist((check,), Conditions(edge=0.0))
+    assert run_check(subject._replace(programs=tuple(programs)), check, every_edge).status is status

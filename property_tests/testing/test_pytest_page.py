@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from own_run import run_in
 
-from specverify.testing import plans
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pytest.md"
 SHOWN = re.compile(r"(<!-- the output of examples/project -->\n```\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
@@ -22,9 +20,7 @@ def masked(text: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch):
-    """A busy machine decides nothing."""
-    monkeypatch.setattr(plans, "QUICK_SECONDS", 600.0)
+def _of_one_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 

@@ -1,6 +1,7 @@
 """BanditSpec: speculative sampling whose draft length a bandit picks from past rounds (Hou et al. 2505.15141).
 
-The bandit is the released one for lengths (``lengths.bandit``), with a modelled time for the measured one.
+The bandit is the released one for lengths (``lengths.bandit``), with a modelled time for the measured one. The release
+verifies by argmaxes alone; the rule for lengths is exact for any verifier, and here it is speculative sampling's.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ALGORITHM = Algorithm(
     summary="speculative sampling, gamma is the length that earned most tokens a time in past rounds",
     build=build,
     claims=frozenset(Claim),
-    examples=({"arms": 2, "tries": 1}, {"arms": 3, "tries": 1, "cost": Fraction(1, 2)}),
+    examples=({"arms": 2, "tries": 2}, {"arms": 3, "tries": 1, "cost": Fraction(1, 2)}),
     paper="arXiv 2505.15141; code: sail-sg/BanditSpec 4e6dd86, generate_utils.py",
     systems=("BanditSpec",),
     needs_training="which length pays on real hardware",

@@ -21,6 +21,7 @@ from ..drafters.model import stateless
 from ..laws import Split, chain_law
 from ..lengths.constant import constant
 from ..models import draft_model
+from ..parameters import parameter
 from ..pmf import argmax, point_on_argmax
 from ..rounds import from_parts
 from ..types import (
@@ -55,10 +56,15 @@ def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eo
     drafted: Tokens = ()
     while len(drafted) < most and not (drafted and drafted[-1] in eos):
         q = draft(prefix + drafted)
-        if q.max() < fallback:
+        if is_unsure(q, fallback):
             break
         drafted = (*drafted, argmax(q))
     return drafted
+
+
+def is_unsure(q: Pmf, fallback: Any) -> bool:
+    """Return whether the small model hands over: ``max q < fallback``."""
+    return bool(q.max() < parameter(fallback, q))
 
 
 def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:
@@ -90,7 +96,7 @@ def declared_law(
     """Return the point mass on the output."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split | None:
-        if q.max() < fallback:
+        if is_unsure(q, fallback):
             return None
         if rolls_back(p, argmax(q), rollback):
             return [], point_on_argmax(p).tolist()

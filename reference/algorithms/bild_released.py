@@ -24,7 +24,7 @@ from ..models import draft_model
 from ..pmf import argmax, checked_model
 from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Decoder, Draws, LanguageModel, Reduction, Round, State, Task, Tokens
-from .bild import confident, is_unlikely
+from .bild import confident, is_unlikely, is_unsure
 
 
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
@@ -66,7 +66,7 @@ def declared_law(
     unchecked, large_again = 0, True
     while len(new) < task.horizon and not (new and new[-1] in task.eos):
         q = small(prompt + new)
-        if not large_again and unchecked < gamma and not q.max() < fallback:
+        if not large_again and unchecked < gamma and not is_unsure(q, fallback):
             new, unchecked = (*new, argmax(q)), unchecked + 1
             continue
         start = len(new) - unchecked

@@ -9,7 +9,8 @@ target's first draw.
 
 The law is not p's: two draws meet d with probability 1 - (1 - p(d))^2, which is above p(d) before anything is excused.
 At temperature 0 that is p's argmax again, and only what is excused is off. Whether a place is met is a coin of its own
-and the block is fixed before any is tossed, so the law of a round is a sum over 2^k patterns of met and missed.
+and the block is fixed before any is tossed, so the law of a round is a sum over 2^k patterns of met and missed. vLLM
+ships another rule under this name: ``fly-vllm``.
 """
 
 from __future__ import annotations

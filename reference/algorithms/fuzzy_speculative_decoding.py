@@ -3,7 +3,9 @@
 Read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``, ``_speculative_backoff_sampling``: a draft stays
 while the divergence of the two pmfs at its place is at most a threshold, and what replaces the first that does not is
 drawn from p itself (``p_prime = p_n_plus_1``). The divergence is the total variation here, its ``tv_div``; KL and JS
-are other choices there. Drafts are the draft model's argmax (``do_sample = False`` in its candidate generator).
+are other choices there. The release takes the divergence of the two softmaxes before any temperature or truncation, and
+draws from the processed ones; here both are the task's p and q, which is the release without a warper. Drafts are the
+draft model's argmax (``do_sample = False`` in its candidate generator).
 
 The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. At temperature 0
 of the target it need not be the target's text, since half of q's mass may lie elsewhere.

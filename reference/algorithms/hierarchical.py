@@ -9,6 +9,10 @@ the whole block is kept with probability w_gamma; else the last k < gamma whose 
 followed by a token from ``norm((w_k p_k - q_k)+)``. For k = 0 the coin always does. The rule is read in the released
 code, all but its last coin: there the ratio is not capped, and the law is not p (``hierarchical-released``). The paper
 claims the law of p, which the rule has with the cap; how the paper prints that coin was not at hand.
+
+With the cap the rule is ``block-verification``, coin for coin. ``w_k <= 1`` gives ``A_k - B_k = w_k - 1 <= 0``, so
+``h_k = A_k/(A_k + 1 - w_k)``, and both recursions for w have the solution ``r_k / max(1, r_1, .., r_k)``. What the
+release gains over block verification comes from its uncapped coin alone.
 """
 
 from __future__ import annotations
@@ -96,6 +100,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2601.05724; code: ZhouYuxuanYX/Hierarchical-Speculative-Decoding b8575e2, its last coin capped",
     systems=("HSD",),
     reductions=(
+        Reduction("block-verification", "always", {"gamma": 3}, {"gamma": 3}),
         Reduction("speculative-sampling", "gamma = 1", {"gamma": 1}, {"gamma": 1}),
         Reduction("autoregressive", "gamma = 0", {"gamma": 0}),
     ),

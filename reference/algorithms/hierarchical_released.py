@@ -14,11 +14,11 @@ from typing import Any
 
 from ..coupling import excess_law
 from ..drafters.model import model_drafter
-from ..laws import law_of_rounds
+from ..laws import drafted_blocks, law_of_rounds
 from ..lengths.constant import constant
 from ..models import draft_model
 from ..rounds import from_parts
-from ..types import Algorithm, LanguageModel, Parts, Pmf, Reduction, Task, Tokens
+from ..types import Algorithm, Parts, Pmf, Reduction, Task, Tokens
 from .hierarchical import backward, ratios, stays, whole_block
 
 
@@ -32,24 +32,12 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any
     """Return new tokens -> probability: every block of q, weighted, ends where its coins say."""
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
-        for block, mass in _blocks(draft_model(task), prefix, min(gamma, remaining - 1)):
+        for block, mass in drafted_blocks(draft_model(task), prefix, min(gamma, remaining - 1)):
             for kept, last, share in _ends(task, prefix, block):
                 for token, chance in enumerate(last.tolist()):
                     yield (*kept, token), mass * share * chance
 
     return law_of_rounds(task, prompt, committed)
-
-
-def _blocks(draft: LanguageModel, prefix: Tokens, count: int) -> list[tuple[Tokens, Any]]:
-    found: list[tuple[Tokens, Any]] = [((), 1)]
-    for _ in range(count):
-        found = [
-            ((*block, token), weight * mass)
-            for block, weight in found
-            for token, mass in enumerate(draft(prefix + block).tolist())
-            if mass > 0
-        ]
-    return found
 
 
 def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:

@@ -1,4 +1,4 @@
-"""SuffixDecoding: the most frequent continuation in past texts and in this one, as a draft (Oliaro et al. 2411.04975).
+"""SuffixDecoding: the most frequent continuation in past responses or this text, as a draft (Oliaro et al. 2411.04975).
 
 The drafter is the released one (``drafters.suffix_counts``), a function of the past. Verified by sample and match,
 exact at every temperature.

@@ -7,14 +7,16 @@ The token after the accepted drafts is the argmax of the target, in the paper an
 ``fast=True``), also at temperature > 0. Their other mode is ``typical-sampling-released``. The law is that of
 accept-or-replace with a 0/1 acceptance.
 
-The threshold needs a logarithm, so it is one float64, the same for the decoder and its law, and a rational p(d) is
-compared with it exactly. The release adds 1e-5 inside the logarithm, which only matters for tokens below that.
-The paper's candidates are a tree of top tokens of several heads; here the draft is a chain drawn from q.
+Epsilon is the decimal it is written as; the other bound needs a logarithm, so it is one float64, the same for the
+decoder and its law, and a rational p(d) is compared with it exactly. The release adds 1e-5 inside the logarithm, which
+only matters for tokens below that. The paper's candidates are a tree of top tokens of several heads; here the draft is
+a chain drawn from q.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from ..drafters.model import model_drafter
@@ -29,13 +31,17 @@ from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from ..verifiers.accept_or_replace import accept_or_replace
 
 
-def typical_threshold(p: Pmf, epsilon: float, delta: float) -> float:
-    """Return ``min(epsilon, delta exp(-H(p)))``. Raises ``ValueError`` unless both parameters are in [0, 1]."""
+def typical_threshold(p: Pmf, epsilon: float, delta: float) -> Any:
+    """Return ``min(epsilon, delta exp(-H(p)))`` in the arithmetic of p.
+
+    Raises ``ValueError`` unless both parameters are in [0, 1].
+    """
     for value, name in ((epsilon, "epsilon"), (delta, "delta")):
         if not 0 <= value <= 1:
             raise ValueError(f"{name} is {value}, expected a number in [0, 1]")
     entropy = -math.fsum(mass * math.log(mass) for mass in map(float, p.tolist()) if mass > 0)
-    return min(float(epsilon), float(delta) * math.exp(-entropy))
+    bound = float(delta) * math.exp(-entropy)
+    return min(parameter(epsilon, p), Fraction(bound) if p.dtype == object else bound)
 
 
 @from_parts
@@ -55,7 +61,7 @@ def declared_law(
     """Return new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
-        kept = q * (p > parameter(typical_threshold(p, epsilon, delta), p))
+        kept = q * (p > typical_threshold(p, epsilon, delta))
         return kept.tolist(), ((q - kept).sum() * point_on_argmax(p)).tolist()
 
     return chain_law(task, prompt, gamma, position, bonus=point_on_argmax)

@@ -18,7 +18,6 @@ from ..laws import Split, chain_law
 from ..lengths.constant import constant
 from ..limits import greedy_target
 from ..models import draft_model
-from ..parameters import parameter
 from ..rounds import from_parts
 from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from ..verifiers.accept_or_replace import accept_or_replace
@@ -27,7 +26,7 @@ from .typical_acceptance import typical_threshold
 
 def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
     """Return t ``[vocabulary]``: p restricted to the tokens at or above the threshold, never to none."""
-    kept = p * (p >= min(parameter(typical_threshold(p, epsilon, delta), p), p.max()))
+    kept = p * (p >= min(typical_threshold(p, epsilon, delta), p.max()))
     return kept / kept.sum()
 
 

@@ -1,12 +1,15 @@
 """Draft the most frequent continuation of the suffix that promises most (SuffixDecoding, Oliaro et al. 2411.04975).
 
-As the released tree is asked (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
-``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in the texts;
+As the release does (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
+``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in a tree;
 from where it is found the most frequent next token is followed while the product of relative counts stays at least
 ``least``, for at most ``factor`` times the length of the match tokens. The score of a draft is the sum of those
 products, and the best score wins, a longer match where they tie. Counts are of all occurrences, the one at the end
-included. Equally frequent tokens stand in no stated order there; here the lower id goes first. The release also has a
-tree of continuations.
+included. Equally frequent tokens stand in no stated order there; here the lower id goes first.
+
+There are two trees (``arctic_inference/suffix_decoding/cache.py``, ``speculate``): one of this request, prompt and
+response, and one of all responses, this request's so far among them and no prompt. Each answers a draft; the better
+score wins, that of this request where they tie. The release also has a tree of continuations.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from fractions import Fraction
 from typing import Any
 
 from ..types import Draft, Drafter, Draws, Pmf, Tokens, chain
-from .model import stateless
 
 
 def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int, int]]:
@@ -48,19 +50,30 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
     return path, score
 
 
+def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
+    """Return the draft of best score behind a suffix of ``context`` in a tree of ``texts``, and the score."""
+    best: tuple[Tokens, Any] = ((), 0)
+    for length in range(1, len(context)):
+        suffix = context[len(context) - length :]
+        if not followers(texts, suffix)[1]:
+            break
+        found = followed(texts, suffix, min(gamma, int(length * factor)), least)
+        best = found if found[1] >= best[1] else best
+    return best
+
+
 def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafter:
-    """Draft from ``texts`` and the text so far. Raises ``ValueError`` for a negative factor or least."""
+    """Draft from the responses ``texts`` and the text so far; the state is the length of the prompt.
+
+    Raises ``ValueError`` for a negative factor or least.
+    """
     if factor < 0 or least < 0:
         raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")
 
-    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        best: tuple[Tokens, Any] = ((), 0)
-        for length in range(1, len(prefix)):
-            context = prefix[len(prefix) - length :]
-            if not followers((*texts, prefix), context)[1]:
-                break
-            found = followed((*texts, prefix), context, min(gamma, int(length * factor)), least)
-            best = found if found[1] >= best[1] else best
-        return chain(best[0], (None,) * len(best[0]))
+    def propose(draws: Draws, begin: int, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        own = best_draft((prefix,), prefix, factor, least, gamma)
+        shared = best_draft((*texts, prefix[begin:]), prefix, factor, least, gamma)
+        tokens = (own if own[1] >= shared[1] else shared)[0]
+        return chain(tokens, (None,) * len(tokens))
 
-    return Drafter(init=stateless, propose=propose, observe=stateless)
+    return Drafter(init=len, propose=propose, observe=lambda begin, *_: begin)

@@ -15,6 +15,7 @@ from typing import Any
 from ..lengths.constant import constant
 from ..lengths.gating import Gate, is_hard
 from ..models import draft_model
+from ..parameters import exact
 from ..rounds import check_unfinished
 from ..types import Decoder, Draws, Pmf, Round, Site, State, Task, Tokens
 from .decoder import BothSides, edge_cloud_decoder
@@ -35,7 +36,7 @@ class _OfBlock:
 def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
     """Return whether the edge commits a block by itself; an empty one it does not."""
     hard = sum(is_hard(gate, q, token) for token, q in zip(draft, pmfs, strict=True))
-    return bool(draft) and Fraction(hard, len(draft)) <= most
+    return bool(draft) and Fraction(hard, len(draft)) <= exact(most)
 
 
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:

@@ -6,6 +6,7 @@ at depends on k itself, not on the acceptance rate alone.
 
 from __future__ import annotations
 
+from ..parameters import exact
 from ..types import LengthRule, Plan, never
 from .constant import check_gamma
 
@@ -25,8 +26,9 @@ def accepted_ratio(
         raise ValueError(f"low is {low} and high is {high}, expected 0 <= low < high <= 1")
 
     def update(k: int, drafted: int, accepted: int) -> int:
-        if drafted == 0 or low * drafted < accepted < high * drafted:
+        few, many = exact(low) * drafted, exact(high) * drafted
+        if drafted == 0 or few < accepted < many:
             return k
-        return min(k + 1, maximum) if accepted >= high * drafted else max(k - 1, minimum)
+        return min(k + 1, maximum) if accepted >= many else max(k - 1, minimum)
 
     return LengthRule(init=start, plan=lambda k, prefix: Plan(k, k, (("k", k),)), stop_after=never, update=update)

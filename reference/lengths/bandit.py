@@ -1,10 +1,11 @@
 """A bandit picks the length of the next draft by what past lengths earned (BanditSpec, 2505.15141).
 
 As in the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``, ``ucb_length_spec_generate``: the arms
-are the lengths 1 to ``arms``; each is tried ``tries`` times in turn, then the one with the best mean wins. The release
-adds ``sqrt(6 log t / calls)`` with the calls of *all* arms, so the same number to every arm: nothing is explored any
-more. A round earns its tokens over its time; time is ``1 + cost gamma`` here. Only past rounds decide, so the rule is
-exact.
+are the lengths 1 to ``arms``, tried in turn; then the one with the best mean wins. Rounds count from 1 and arms are
+forced while the count is below ``arms tries``, so that each is tried ``tries`` times but the last arm, once less: with
+one try it is never tried, and its mean stays 0. The release adds ``sqrt(6 log t / calls)`` with the calls of *all*
+arms, so the same number to every arm: nothing is explored any more. A round earns its tokens over its time; time is
+``1 + cost gamma`` here. Only past rounds decide, so the rule is exact.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
     def plan(state: Arms, prefix: Tokens) -> Plan:
         rounds = sum(state.calls)
         means = [total / max(calls, 1) for total, calls in zip(state.earned, state.calls, strict=True)]
-        chosen = rounds % arms if rounds < arms * tries else means.index(max(means))
+        chosen = rounds % arms if rounds + 1 < arms * tries else means.index(max(means))
         return Plan(chosen + 1, state._replace(chosen=chosen))
 
     def update(state: Arms, drafted: int, accepted: int) -> Arms:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..parameters import parameter
 from ..types import LengthRule, Plan
 from .constant import check_gamma
 
@@ -23,6 +24,6 @@ def confidence(threshold: Any, gamma: int) -> LengthRule:
     return LengthRule(
         init=None,
         plan=lambda state, prefix: Plan(gamma, state),
-        stop_after=lambda q, token: bool(q[token] < threshold),
+        stop_after=lambda q, token: bool(q[token] < parameter(threshold, q)),
         update=lambda state, drafted, accepted: state,
     )

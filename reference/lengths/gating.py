@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ..parameters import parameter
+from ..parameters import exact, parameter
 from ..types import LanguageModel, LengthRule, Plan, Pmf, Tokens
 from .constant import check_gamma, constant
 
@@ -61,15 +62,15 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
     if block < 1:
         raise ValueError(f"block is {block}, expected at least 1 (the tokens that are looked back on)")
 
-    def share(prefix: Tokens) -> float:
+    def share(prefix: Tokens) -> Fraction:
         places = range(max(len(prefix) - block, 1), len(prefix))
         rows = [(draft(prefix[:place]), prefix[place]) for place in places]
         hard = [q[token] == 0 or is_hard(gate, q, token) for q, token in rows]
-        return sum(hard) / len(hard) if hard else 0.0
+        return Fraction(sum(hard), len(hard)) if hard else Fraction(0)
 
     def plan(state: None, prefix: Tokens) -> Plan:
         found = share(prefix)
-        return Plan(0 if found > most else gamma, state, (("hard_ratio", found),))
+        return Plan(0 if found > exact(most) else gamma, state, (("hard_ratio", float(found)),))
 
     return constant(gamma)._replace(plan=plan)
 
@@ -84,9 +85,10 @@ def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> 
     if not passes:
         raise ValueError("there are no passes, expected at least one drafter with dropout")
 
-    def variance(prefix: Tokens) -> Any:
+    def disagree(prefix: Tokens) -> bool:
         rows = [model(prefix) for model in passes]
         mean = sum(rows) / len(rows)
-        return sum(((row - mean) ** 2).sum() for row in rows) / (len(rows) * len(mean))
+        variance = sum(((row - mean) ** 2).sum() for row in rows) / (len(rows) * len(mean))
+        return bool(variance > parameter(most, mean))
 
-    return constant(gamma)._replace(plan=lambda state, prefix: Plan(0 if variance(prefix) > most else gamma, state))
+    return constant(gamma)._replace(plan=lambda state, prefix: Plan(0 if disagree(prefix) else gamma, state))

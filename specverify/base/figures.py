@@ -9,6 +9,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from specverify.base.edges import merged_edges
+
 
 class Figure(NamedTuple):
     """What a figure says, and what it is of two cases together."""
@@ -62,6 +64,8 @@ FIGURES: Mapping[str, Figure] = {
     "tv_observed": _largest("total variation of the samples from the law"),
     "miss": _largest("probability with which what is looked for would have been missed"),
     "acceptance": Figure("P(first i drafts accepted), beside what it can be, where most are drafted: a list", longer),
+    "edge": _largest("probability per draft, at most, of the edge that refutes; said only of edges"),
+    "edges": Figure("edges that are less likely than those that refute: a list", merged_edges),
     "function_of_draws": Figure("whether the same draws give the same output; said only if not", operator.and_),
 }
 """The figures of an ``Examination``, by name."""

@@ -9,6 +9,8 @@ import zlib
 from typing import NamedTuple
 
 from specverify.base.arguments import check_seed, shown
+from specverify.base.edges import check_edge
+from specverify.base.limits import EDGE
 
 LONGEST = 1_000_000
 """Characters that an identifier unfolds to at most."""
@@ -23,11 +25,14 @@ class Replay(NamedTuple):
     scenario: str = ""
     setting: str = ""
     seed: int = 0
+    edge: float = EDGE
+    """The probability from which on an edge refutes."""
 
 
 def pack_replay(replay: Replay) -> str:
     """Return the identifier of a case."""
-    return base64.urlsafe_b64encode(zlib.compress(json.dumps(replay).encode(), 9)).decode().rstrip("=")
+    told = replay if replay.edge != EDGE else replay[:-1]
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(told).encode(), 9)).decode().rstrip("=")
 
 
 def unpack_replay(identifier: str) -> Replay:
@@ -37,9 +42,12 @@ def unpack_replay(identifier: str) -> Replay:
         unpacked = zlib.decompressobj()
         text = unpacked.decompress(base64.urlsafe_b64decode(padded.encode("ascii")), LONGEST)
         found = json.loads(text) if unpacked.eof else None
+        if isinstance(found, list) and len(found) == len(Replay._fields) - 1:
+            found = [*found, EDGE]
         if isinstance(found, list) and len(found) == len(Replay._fields):
-            *words, seed = found
+            *words, seed, edge = found
             check_seed(seed)
+            check_edge(edge)
             if all(isinstance(word, str) for word in words):
                 return Replay._make(found)
     except (binascii.Error, zlib.error, ValueError, RecursionError):

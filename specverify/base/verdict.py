@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class Status(StrEnum):
@@ -39,6 +39,10 @@ class Counterexample(NamedTuple):
     because: tuple[str, ...] = ()
     again: str = ""
     """The argument of ``specverify replay``."""
+    fault: str = ""
+    """The first sentence of the message: what is wrong, in the words of decoding."""
+    rows: tuple[str, ...] = ()
+    """The few lines that decide, such as the texts whose probabilities differ."""
 
 
 class Examination(NamedTuple):
@@ -72,3 +76,17 @@ class Verdict(NamedTuple):
     were ``skipped``, whether all are ``rational``, from which probability on ``replays`` notice (``noticed_above``),
     ``notes`` about the process."""
     seconds: float = 0.0
+
+
+AT_AN_EDGE: Final = "refuted at an edge"
+"""The word for a verdict that an edge refutes, and no wrong law; its status is REFUTED."""
+
+
+def is_edge(verdict: Verdict) -> bool:
+    """Return whether what refutes is an edge: see ``base.edges``."""
+    return verdict.status is Status.REFUTED and "edge" in verdict.figures
+
+
+def word_of(verdict: Verdict) -> str:
+    """Return the status in a word, an edge apart from a wrong law."""
+    return AT_AN_EDGE if is_edge(verdict) else verdict.status.value

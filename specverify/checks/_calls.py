@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -50,6 +51,8 @@ class Came(NamedTuple):
     error: Exception | None
     """What was raised instead."""
     boundary: Boundary
+    drafted: int = 0
+    """How many of the outcomes were enumerated before the verifier was called."""
 
 
 def needs_calls(subject: Subject) -> str | None:
@@ -91,22 +94,39 @@ def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
 
 
 def rounds_after(
-    called: Called, start: Tokens, end: float, only: int | None = None, *, left_open: bool = False
+    called: Called,
+    start: Tokens,
+    end: float,
+    only: int | None = None,
+    *,
+    left_open: bool = False,
+    apart: float = 0.0,
+    first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
     """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
 
     What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible. A
-    last token that nobody looks at may be ``left_open``: then one call is made for all that it can be.
+    last token that nobody looks at may be ``left_open``: then one call is made for all that it can be. Numbers at the
+    end may be ``apart`` from it. The ``first`` outcomes may be given: those of the drafts.
     Raises what is not the verifier's own error.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
-    decoder = intercepted.build(called.here.task, lambda draws: intercepted.answered(draws, boundaries[-1]))
+    narrations: list[Narrated] = []
+    drafted: list[int] = []
+
+    def answered(draws: Draws) -> AbstractContextManager[None]:
+        drafted.append(len(narrations[-1].decisions))
+        return intercepted.answered(draws, boundaries[-1])
+
+    decoder = intercepted.build(called.here.task, answered)
     state = decoder.init(start)
 
     def one_round(draws: Draws) -> Undecided:
         narrated = Narrated(draws)
-        boundaries.append(Boundary(end, only))
+        narrations.append(narrated)
+        drafted.append(0)
+        boundaries.append(Boundary(end, only, apart=apart))
         came = Came(state, (), (), None, boundaries[-1])
         try:
             with ends_left_open(int(left_open)):
@@ -114,13 +134,13 @@ def rounds_after(
         except SAID:
             raise
         except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
-            return Undecided(((came._replace(choices=_choices(narrated), error=error), 1),))
-        came = came._replace(choices=_choices(narrated))
+            return Undecided(((came._replace(choices=_choices(narrated), error=error, drafted=drafted[-1]), 1),))
+        came = came._replace(choices=_choices(narrated), drafted=drafted[-1])
         return Undecided(tuple((came._replace(new=done.tokens), share) for (_, done), share in ends))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
-        for path in paths(one_round):
+        for path in paths(one_round, first):
             yield from (came for came, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
 
 

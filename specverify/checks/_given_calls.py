@@ -92,6 +92,7 @@ class AtPlace(NamedTuple):
     when: str
     """Which number it is, and its value."""
     runs: int
+    boundary: Boundary
 
 
 def places_of(opened: OpenedCall) -> list[int]:
@@ -111,15 +112,17 @@ def places_of(opened: OpenedCall) -> list[int]:
     return found
 
 
-def at_place(opened: OpenedCall, end: float, place: int) -> AtPlace:
+def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
     """Return what comes out when one number is at an end of what its generator returns, the others near it.
+
+    It may be ``apart`` from that end.
 
     Raises the verifier's own error if it comes where all numbers are ordinary too.
     """
     boundaries: list[Boundary] = []
 
     def run(draws: Draws) -> Ending:
-        boundaries.append(Boundary(end, place))
+        boundaries.append(Boundary(end, place, apart=apart))
         return opened.run(draws, boundaries[-1])
 
     paths, fault = 0, ""
@@ -133,7 +136,8 @@ def at_place(opened: OpenedCall, end: float, place: int) -> AtPlace:
         next(call_paths(lambda draws: opened.run(draws, Boundary(ORDINARY))))
         fault = f"it raises {type(error).__name__}: {' '.join(str(error).split())}"
     number = boundaries[-1]
-    return AtPlace(fault, f"{number.where} gives {number.value!r}" if number.where else "numbers are ordinary", paths)
+    when = f"{number.where} gives {number.value!r}" if number.where else "numbers are ordinary"
+    return AtPlace(fault, when, paths, number)
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-from specverify.base.limits import MOST_PROGRAMS
+from specverify.base.limits import EDGE, MOST_PROGRAMS
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
@@ -43,6 +43,10 @@ class Conditions(NamedTuple):
     """Paths on which random numbers are followed in one case, for whether one is used twice."""
     apart: int = 1
     """Every how many of the texts of a scenario a verifier is called at boundary draws; 1 is all."""
+    edge: float = EDGE
+    """The probability per draft from which on a fault at an end of a random number refutes."""
+    replays: int = 140
+    """Cap on the replays of one engine program in other states of the world."""
 
 
 class Case(NamedTuple):

@@ -134,7 +134,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
     for which, made in opened:
         if made is not None:
             with made() as run:
-                replays, found = _in_the_open(run, program.replays, conditions.seed)
+                replays, found = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
             where = f"{described(program)}, {which}"
             examinations.append(_said_of_seeds(_said(subject, replays, found, where), replays, where))
             if examinations[-1].unknown:

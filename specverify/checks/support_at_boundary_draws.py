@@ -4,15 +4,19 @@ A verifier goes on to answer there: an error, or no token at all, is a failure t
 rounding alone as well, where its residual may be empty, and on float32 ones if it takes them. What refutes it is one
 random number at its end, the others ordinary, and the number is one that its generator can return (``boundary``); that
 several are at their ends together is left alone. An engine is judged with all of them there.
+
+A fault refutes if it is at least as likely as ``Conditions.edge``, per draft (``_edges``); else it is a note.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
-from typing import NamedTuple
+from functools import lru_cache, partial
+from itertools import chain, islice, product
+from typing import Any, NamedTuple
 
+from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._calls import (
     ORDINARY,
@@ -24,17 +28,20 @@ from specverify.checks._calls import (
     rounds_after,
     starting_texts,
 )
+from specverify.checks._edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks._given_calls import at_place, described, places_of
 from specverify.checks._observed import refuted
 from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.intercept.boundary import Boundary, NearEnd
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
 from specverify.laws.near_ties import greedy_parting
+from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.emitted import no_token
-from specverify.subjects.subject import EngineProgram, GivenCall, Subject, UnusableSubject
+from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, Subject, UnusableSubject
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
@@ -51,13 +58,43 @@ class AtBoundary(NamedTuple):
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     """Give every uniform its smallest value, then its largest, and enumerate the other draws."""
-    supported = {new for new, mass in program.law().items() if mass > 0}
+    supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
         with program.open(forced_uniform=uniform) as run:
             law = program_law(run, runs)
         forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
         outside = sorted(new for new in forbidden if not _comes_out_rarely(program, new))
         yield AtBoundary(uniform, said, law, outside)
+
+
+def _supported(program: EngineProgram) -> set[Tokens]:
+    return {new for new, mass in program.law().items() if mass > 0}
+
+
+class _Outside(Exception):  # noqa: N818 - it ends an enumeration
+    """A text that has probability 0 without speculation."""
+
+    def __init__(self, new: Tokens) -> None:
+        self.new = new
+
+
+def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
+    """Return whether anything forbidden comes out near an end, or too many paths are left to be sure of it."""
+    supported = _supported(program)
+
+    def look_at(path: Path[Any]) -> None:
+        for new, share in outcomes_of(path.outcome):
+            if path.weight * share > 0 and new not in supported:
+                raise _Outside(new)
+
+    while True:
+        try:
+            with program.open(forced_uniform=near) as run:
+                return program_law(run, runs, told=look_at).runs >= runs
+        except _Outside as found:
+            if not _comes_out_rarely(program, found.new):
+                return True
+            supported.add(found.new)
 
 
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
@@ -88,60 +125,143 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Give every uniform its smallest value, then its largest; other draws are enumerated."""
-    runs = 0
+    runs, edges = 0, list[Any]()
     for found in at_boundaries(program, conditions.runs):
         runs += found.law.runs
+        if not found.outside:
+            continue
         tied = greedy_parting(program.name, program.logits, found.law.probabilities, program.law())
-        if found.outside and tied is not None and tied.near_tie:
+        if tied is not None and tied.near_tie:
             return Examination(tied.undecided, unknown=True, rational=False, figures={"runs": runs})
-        if found.outside:
-            then = f"{found.outside[0]} comes out, which has probability 0 without speculation"
-            return refuted(program, then, f"every uniform is {found.said}", {"runs": runs})
-    return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
+        then, when = f"{found.outside[0]} comes out, which has probability 0 without speculation", found.said
+        probability = _probability_in(program, found.uniform, conditions.runs)
+        if probability >= conditions.edge:
+            return at_an_edge(refuted(program, then, f"every uniform is {when}", {"runs": runs}), probability)
+        edges.append(edge_of(f"{program.name}: {then}", f"uniforms are {when}", probability))
+    return holds_beside(edges, runs)
+
+
+def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
+    """Return how likely it is, at most, that a program emits what it may not because numbers are at an end."""
+    boundaries = list[Boundary]()
+
+    def look(apart: float) -> Look:
+        boundaries.clear()
+        faulty = _is_outside(program, NearEnd(end, apart, boundaries), runs)
+        return Look(faulty, max((boundary.closer for boundary in boundaries), default=0.0))
+
+    widest = look(WIDEST)
+    least = max((boundary.coarsest for boundary in boundaries), default=0.0)
+    return probability_of(lambda apart: widest if apart == WIDEST else look(apart), least)
+
+
+class Rows(NamedTuple):
+    """A verifier after a text, some of its random numbers at an end."""
+
+    called: Called
+    start: Tokens
+    end: float
 
 
 def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination:
     """Give one uniform of a call its smallest value, then its largest."""
-    task, runs = called.here.task, 0
-    for end in BOUNDARIES:
-        for start in starting_texts(called.here)[:: conditions.apart]:
-            for came in rounds_after(called, start, end, left_open=True):
-                runs += 1
-                fault = _fault(task, came) and _by_one_number(called, task, start, end, came)
-                if fault:
-                    return fault._replace(figures={"runs": runs})
-    return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
+    runs, edges, edge = 0, dict[float, Any](), conditions.edge
+    for end, start in product(BOUNDARIES, starting_texts(called.here)[:: conditions.apart]):
+        rows = Rows(called, start, end)
+        seen = [(came, fault) for came, fault in _rounds(rows)]
+        runs += len(seen)
+        faulty = [came for came, fault in seen if fault]
+        if not faulty:
+            continue
+        numbers = max(came.boundary.drawn for came in faulty)
+        least = max(came.boundary.coarsest for came in faulty)
+        rare = is_below(edge, partial(_look, rows, None, ()), numbers, least)
+        if rare and end in edges:
+            continue  # one such edge is reported for each end
+        for place, came, fault in _by_one_number(rows, max(1, numbers), each_place_once=rare):
+            look = partial(_look, rows, place, came.choices[: came.drafted])
+            if end in edges and is_below(edge, look, came.boundary.together, came.boundary.coarsest):
+                continue
+            probability, number = probability_of(look, came.boundary.coarsest), came.boundary
+            when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
+            if probability >= edge:
+                said = f"{fault}, when {when}"
+                sentence = _accepted_at_zero(called, came) or said
+                example = Counterexample((*described_call(called.here, came), when), fault, fault=sentence)
+                found = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
+                return at_an_edge(found, probability)
+            edges[end] = edge_of(fault, when, probability)
+    return holds_beside(list(edges.values()), runs)
 
 
-def examine_given(given: GivenCall, _: Conditions) -> Examination:
+def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
     """Give one random number of a call at the caller's own size its smallest value, then its largest."""
-    opened, runs = given.open(), 0
-    for end in BOUNDARIES:
-        for place in places_of(opened):
-            found = at_place(opened, end, place)
-            runs += found.runs
-            if found.fault:
-                let = (*described(given, opened), found.when)
-                said = f"{given.name}: {found.fault}, when {found.when}"
-                example = Counterexample(let, found.fault)
-                return Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
-    return Examination("nothing forbidden comes out", rational=False, figures={"runs": runs})
+    opened, runs, edges = given.open(), 0, dict[str, Any]()
+    for end, place in product(BOUNDARIES, places_of(opened)):
+        found = at_place(opened, end, place)
+        runs += found.runs
+        if not found.fault:
+            continue
+        look, number = partial(_look_at_place, opened, end, place), found.boundary
+        if found.when in edges and is_below(conditions.edge, look, number.together, number.coarsest):
+            continue
+        probability = probability_of(look, number.coarsest)
+        if probability >= conditions.edge:
+            example = Counterexample((*described(given, opened), found.when), found.fault)
+            said = f"{given.name}: {found.fault}, when {found.when}"
+            refutation = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
+            return at_an_edge(refutation, probability)
+        edges[found.when] = edge_of(f"{given.name}: {found.fault}", found.when, probability)
+    return holds_beside(list(edges.values()), runs)
 
 
-def _by_one_number(called: Called, task: Task, start: Tokens, end: float, seen: Came) -> Examination | None:
-    """Return the refutation by one number at its end, the others near it, or None if it takes more than one."""
-    if seen.error is not None and _is_ordinary(called, start):
-        return None
-    for place in range(max(1, seen.boundary.drawn)):
-        for came in rounds_after(called, start, end, place, left_open=True):
-            fault, number = _fault(task, came), came.boundary
-            if fault:
-                when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
-                example = Counterexample((*described_call(called.here, came), when), fault)
-                return Examination(f"{fault}, when {when}", failed=True, rational=False, counterexample=example)
-    return None
+def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> Look:
+    found = at_place(opened, end, place, apart)
+    return Look(bool(found.fault), found.boundary.closer)
 
 
+def _rounds(
+    rows: Rows, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
+) -> Iterator[tuple[Came, str]]:
+    """Yield the rounds after a text, each with what is wrong with it, or nothing."""
+    called, start, end = rows
+    for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
+        fault = _fault(called.here.task, came) or ""
+        if fault and came.error is not None and _is_ordinary(called, start):
+            fault = ""
+        yield came, fault
+
+
+def _look(rows: Rows, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
+    """Look at rounds with the numbers, or the ``only`` one, at a distance from their end."""
+    seen = list(_rounds(rows, only, apart, drafts))
+    return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
+
+
+def _by_one_number(rows: Rows, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
+    """Yield what is wrong where one number is at its end, the others near it: its place, the round, the fault."""
+    for place in range(numbers):
+        faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
+        yield from islice(faults, 1) if each_place_once else faults
+
+
+def _accepted_at_zero(called: Called, came: Came) -> str:
+    """Return the sentence about an impossible draft that is accepted at u = 0, as by ``u <= p/q``, or nothing."""
+    propose, value = called.here.decoder.propose, came.boundary.value
+    if came.error is not None or propose is None or value != 0:
+        return ""
+    drafts = propose(Replayed(came.choices), came.state).tokens
+    for position, (token, draft) in enumerate(zip(came.new, drafts, strict=False)):
+        row = called.here.task.target(came.state.tokens + came.new[:position])
+        if token != draft or not 0 <= token < len(row):
+            return ""
+        if not row[token] > 0:
+            number = f"draft {position + 1}, token {token} with p = 0"
+            return f"{number}, is accepted when u = {value!r} ({came.boundary.where}): expected u < p/q, not u <= p/q"
+    return ""
+
+
+@lru_cache(maxsize=1)
 def _is_ordinary(called: Called, start: Tokens) -> bool:
     """Return whether a verifier raises at ordinary numbers as well, as it may on float32, which it was not promised.
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 Look = Callable[..., None]
 
 
-def _late(name: str) -> Look:
-    """Return a function of ``base.arguments``."""
+def _late(name: str, module: str = "arguments") -> Look:
+    """Return a function of a module of ``base``."""
 
     def look(*given: Any) -> None:
-        from specverify.base import arguments
-
-        getattr(arguments, name)(*given)
+        getattr(import_module(f"specverify.base.{module}"), name)(*given)
 
     return look
 
 
 check_choice, check_count, check_number = _late("check_choice"), _late("check_count"), _late("check_number")
 check_positive, check_probability = _late("check_positive"), _late("check_probability")
+check_edge = _late("check_edge", "edges")
 check_rounding, check_seconds, check_seed = _late("check_rounding"), _late("check_seconds"), _late("check_seed")

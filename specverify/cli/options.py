@@ -15,10 +15,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from specverify.cli.looks import check_choice, check_count, check_probability, check_seconds, check_seed
+from specverify.cli.looks import check_choice, check_count, check_edge, check_probability, check_seconds, check_seed
 from specverify.report.wrapping import say
 
-HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
+HOLDS, REFUTED, UNUSABLE, UNKNOWN, EDGE = 0, 1, 2, 3, 4
 MOST_JOBS = 1024
 
 typed: ContextVar[Sequence[str] | None] = ContextVar("typed", default=None)
@@ -202,6 +202,10 @@ def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any
 
 AlarmOption = Annotated[
     float, option("False-alarm budget of the whole run.", "--alarm", check_probability, "the alarm budget")
+]
+EdgeOption = Annotated[
+    float,
+    option("Probability per draft from which on a fault at an end of a random number refutes.", "--edge", check_edge),
 ]
 SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--seed", check_seed)]
 JobsOption = Annotated[

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specverify.base.limits import EDGE as LEAST_EDGE
 from specverify.base.limits import SECONDS
 from specverify.cli.options import (
+    EDGE,
     HOLDS,
     REFUTED,
     UNKNOWN,
@@ -18,6 +20,7 @@ from specverify.cli.options import (
     AlarmOption,
     BackendOption,
     ChecksOption,
+    EdgeOption,
     FailureArgument,
     IdentifierArgument,
     JobsOption,
@@ -52,6 +55,7 @@ def verify_command(
     every: Annotated[bool, typer.Option("--all", help="Every reference algorithm.")] = False,
     check: ChecksOption = None,
     alarm: AlarmOption = 1e-6,
+    edge: EdgeOption = LEAST_EDGE,
     seed: SeedOption = 0,
     json_file: JsonOption = None,
     markdown: MarkdownOption = None,
@@ -60,7 +64,7 @@ def verify_command(
     jobs: JobsOption = 0,
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, sixteen cases of each at most.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, on the cases of the quick plan.")] = False,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
     from specverify.base.verdict import Evidence
@@ -69,7 +73,6 @@ def verify_command(
     from specverify.report.markdown import verdict_table
     from specverify.report.progress import progress_shown
     from specverify.report.terminal import print_failures, print_subject, print_summary
-    from specverify.run.cases import QUICK_CASES
     from specverify.run.catalogue import within_table
     from specverify.run.several import Workers
     from specverify.run.verify import Checklist
@@ -84,8 +87,8 @@ def verify_command(
             listed = _listed(workers, names)
         sampled = any(item.evidence is Evidence.STATISTICAL for item in checks)
         tests = sum(item.found.tests for item in listed if isinstance(item.found, Loaded)) if sampled else 0
-        each, most = divide_alarm(alarm, tests).each if tests else alarm, QUICK_CASES if quick else None
-        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number), timeout, most)
+        each = divide_alarm(alarm, tests).each if tests else alarm
+        checklist = Checklist(checks, Conditions(runs, seed, each, jobs=number, edge=edge), timeout, quick)
         verdicts: list[Verdict] = []
         waiting, interrupted = list(listed), False
         try:
@@ -172,14 +175,18 @@ def reproduce_command(
 
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:
-    """Return the exit status of a run: unusable before refuted before unknown; 0 only where something was examined."""
-    from specverify.base.verdict import Status
+    """Return the exit status of a run: unusable, refuted, refuted at edges alone, unknown, in this order.
+
+    It is 0 only where something was examined.
+    """
+    from specverify.base.verdict import Status, is_edge
 
     found = {verdict.status for verdict in verdicts}
     if Status.UNUSABLE in found:
         return UNUSABLE
     if Status.REFUTED in found:
-        return REFUTED
+        edges = all(map(is_edge, (verdict for verdict in verdicts if verdict.status is Status.REFUTED)))
+        return EDGE if edges else REFUTED
     examined = found - {Status.NOT_APPLICABLE, Status.REFUSED}
     return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
 

@@ -19,7 +19,7 @@ import numpy as np
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import current
-from specverify.intercept.boundary import Boundary, boundary_of
+from specverify.intercept.boundary import Forced, boundary_of
 from specverify.intercept.streams import Streams
 from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical
@@ -37,7 +37,7 @@ watched: list[tuple[Any, str]] = []
 class Answers:
     """The answers of one block to the generators of one library."""
 
-    def __init__(self, draws: Draws, forced: float | Boundary | None, owner: Any, name: str) -> None:
+    def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
         """``forced`` gives uniforms their values, if anything does; ``owner`` is the global generator ``name``."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
@@ -86,7 +86,7 @@ class Answers:
             if generator_states.read(generator) != state:
                 known = next((name for other, name in watched if other is generator), "")
                 called = known or self.name(generator, type(generator).__name__)
-                raise NeedsValue(f"random numbers are drawn from {called} by a call that is not seen")
+                raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
 
     def restore(self, *, checked: bool) -> None:
         """Give every generator back as it was; after a ``check`` only those that were drawn from or set can differ."""

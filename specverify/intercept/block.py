@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from specverify.intercept.caller import is_ours_or_answered, is_own, standard_library
+from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
+from specverify.intercept.refusals import REASONS
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
@@ -109,9 +110,39 @@ def in_housekeeping() -> bool:
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The code asked for the value of a continuous random number, or drew one that cannot be answered."""
+    """A refusal: a code of ``refusals.REASONS``, what was asked, the operation, its place and a way out."""
 
-    def __init__(self, sentence: str = "") -> None:
-        """Say why in ``sentence``; the open block takes note, so that nobody can swallow it."""
-        super().__init__(sentence)
+    def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
+        """Refuse for a ``reason``, a sentence; the open block takes note, so that nobody can swallow it.
+
+        ``operation`` and ``place``, file and line, may be found out on the way: see ``during``. Without a ``way_out``
+        it is that of the code.
+        """
+        super().__init__(code, reason, operation, place, way_out)
+        self.code, self.reason, self.operation, self.place = code, reason, operation, place
+        self.way_out = way_out or REASONS[code].way_out
         refused(self)
+
+    def __str__(self) -> str:
+        """Say it in one sentence: operation, place, reason, way out."""
+        if not self.operation or not self.place or self.place in self.reason:
+            return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
+        return f"{self.operation} at {self.place}: {self.reason}; {self.way_out}"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.code, self.reason, self.operation, self.place, self.way_out)
+
+    def at(self, place: str) -> NeedsValue:
+        """Say that it was asked at a place, if that is not known."""
+        self.place = self.place or ("" if place == NOWHERE else place)
+        return self
+
+    def during(self, operation: str, place: str) -> NeedsValue:
+        """Say which operation of the author's library asked, and where; the innermost one and its line stay."""
+        if not self.operation and self.place in {"", place}:
+            self.operation = operation
+        return self.at(place)
+
+    def again(self) -> NeedsValue:
+        """Return the same refusal, to be raised anew: the open block takes note of it."""
+        return NeedsValue(self.code, self.reason, self.operation, self.place, self.way_out)

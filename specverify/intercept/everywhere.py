@@ -10,7 +10,7 @@ from typing import Any
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
 from specverify.intercept.block import Block, open_block
-from specverify.intercept.boundary import Boundary, boundary_of
+from specverify.intercept.boundary import Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
@@ -29,25 +29,25 @@ _WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "hol
 
 
 @contextmanager
-def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of ``random``, NumPy and, if they have been imported, torch and JAX, in all threads.
 
     ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
-    forced_uniform = boundary_of(forced_uniform)
+    boundary = boundary_of(forced_uniform)
     torch, jax = ("torch" in sys.modules, "jax" in sys.modules)
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
         open_block() as block,
         nullcontext(Unanswered(draws, block)) as asked,
-        random_answered_by(asked, forced_uniform),
-        numpy_answered_by(asked, forced_uniform),
+        random_answered_by(asked, boundary),
+        numpy_answered_by(asked, boundary),
         aliases_answered(),
-        _torch_answered_by(asked, forced_uniform) if torch else nullcontext(nullcontext()) as mode,
-        _jax_answered_by(asked, forced_uniform) if jax else nullcontext(nullcontext) as trace,
+        _torch_answered_by(asked, boundary) if torch else nullcontext(nullcontext()) as mode,
+        _jax_answered_by(asked, boundary) if jax else nullcontext(nullcontext) as trace,
         threads_enter(block, lambda: _both(mode, trace())),
         math_answers(),
         lookups_at_large(),
@@ -58,12 +58,13 @@ def answered_everywhere(draws: Draws, forced_uniform: float | Boundary | None = 
         except Exception as error:
             if any(word in str(error) for word in _WANTS) and not isinstance(error, NeedsValue):
                 place = caller(error.__traceback__)
-                raise NeedsValue(f"{error}: compare the random number itself ({place})") from error
+                raise NeedsValue("float-needed", f"{error}: compare the random number itself ({place})") from error
             raise
         for library, answered in (("torch", torch), ("jax", jax)):
             if not answered and library in sys.modules:
                 raise NeedsValue(
-                    f"{library} was imported in the middle of a run, after it had begun unanswered: import it before"
+                    "imported-late",
+                    f"{library} was imported in the middle of a run, after it had begun unanswered: import it before",
                 )
 
 

@@ -65,4 +65,4 @@ def _asked(look: Callable[[], None], place: str) -> None:
         with tried():
             look()
     except NeedsValue as refusal:
-        raise NeedsValue(f"{refusal} at {place}") from None
+        raise refusal.again().at(place) from None

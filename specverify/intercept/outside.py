@@ -59,11 +59,11 @@ def _seen(event: str, details: Any) -> None:
     if block is None or block.suspended:
         return
     if event in _EVENTS:
-        raise NeedsValue(f"{_EVENTS[event]} at {caller()}: what it draws cannot be answered")
+        raise NeedsValue("from-outside", f"{_EVENTS[event]} at {caller()}: what it draws cannot be answered")
     if isinstance(details[0], (str, bytes)):
         path = os.path.normpath(os.fsdecode(details[0]))
         if path in _DEVICES:
-            raise NeedsValue(f"{path} is read at {caller()}: its bytes cannot be answered")
+            raise NeedsValue("from-outside", f"{path} is read at {caller()}: its bytes cannot be answered")
 
 
 @cache

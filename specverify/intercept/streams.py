@@ -71,7 +71,7 @@ class Streams:
         request, origin = self._origins.get(state) or (_Served.number, Origin(state))
         if request != _Served.number:
             if not _Served.seeded:
-                raise NeedsValue(f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
+                raise NeedsValue("seed-of-another-request", f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
             origin = Origin(state)
         self._origins[state] = (_Served.number, origin)
         return Draw(site, origin, way)

@@ -8,7 +8,7 @@ from specverify.base.verdict import Status, Verdict
 from specverify.report.prose import SYMBOLS
 
 SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.DECLARED_BIAS)
-"""Verdicts that are told in words below the table."""
+"""Verdicts that are told in words below the table; behind them those that hold beside an edge."""
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
@@ -46,11 +46,12 @@ def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]
     """Return one line for each statement, with all the subjects it was made of."""
     found: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
-        if verdict.status in SAID:
+        if verdict.status in SAID or verdict.figures.get("edges"):
             setting = settings.get(verdict.subject, "")
             statement = verdict.statement.removeprefix(f"{setting}: ").replace("|", "\\|")
             found.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
+    order = (*SAID, Status.HOLDS)
     return [
         f"* {SYMBOLS[status]} {check.replace('_', ' ')}: {statement} ({', '.join(subjects)})"
-        for (status, check, statement), subjects in sorted(found.items(), key=lambda item: SAID.index(item[0][0]))
+        for (status, check, statement), subjects in sorted(found.items(), key=lambda item: order.index(item[0][0]))
     ]

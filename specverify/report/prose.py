@@ -5,17 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, word_of
 
-SYMBOLS = {
+SYMBOLS: Mapping[str, str] = {
     Status.HOLDS: "✔",
     Status.DECLARED_BIAS: "≈",
     Status.REFUTED: "✘",
+    AT_AN_EDGE: "✘",
     Status.UNKNOWN: "?",
     Status.UNUSABLE: "!",
     Status.REFUSED: "·",
     Status.NOT_APPLICABLE: "-",
 }
+
+LAWS = frozenset({"law_is_target", "law_is_declared", "draws_are_independent", "rows_are_independent"})
+"""Checks that compare a whole law."""
+OF_ONE_LAW = (
+    "draws_are_independent",
+    "law_is_target",
+    "law_is_declared",
+    "rows_are_independent",
+    "acceptance_law",
+    "horizon_is_respected",
+    "eos_is_final",
+    "greedy_is_argmax",
+    "tokens_are_supported",
+    "acceptance_is_optimal",
+    "support_at_boundary_draws",
+    "stop_law",
+)
+"""Checks that one wrong law may fail together, the one that tells most of the cause first."""
 
 
 def strength(verdict: Verdict) -> str:
@@ -45,7 +64,7 @@ def scope(verdict: Verdict) -> str:
     figures = verdict.figures
     parts = [f"{figures['cases']} cases"] if "cases" in figures else []
     if figures.get("left_out"):
-        parts.append(f"{figures['left_out']} others left out")
+        parts.append(f"{figures['left_out']} others left out" + " by the quick plan" * ("planned" in figures))
     if figures.get("skipped"):
         parts.append(f"{figures['skipped']} larger ones out of reach")
     if figures.get("rounds_of_two"):
@@ -64,15 +83,51 @@ def scope(verdict: Verdict) -> str:
     return ", ".join(parts)
 
 
-def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return a refutation in prose: Let, Then, Again."""
-    lines = [headline(verdict, verdicts)]
+def first_sentence(verdict: Verdict) -> str:
+    """Return what is wrong in one sentence: that of the counterexample where it has one, else the statement."""
     example = verdict.counterexample
-    if example is not None:
-        lines += _block("Let", example.let)
-        lines += _block("Then", (example.then + (", because" if example.because else ""), *example.because))
-        lines += [f"  Again specverify replay {example.again}"] if example.again else []
+    return (example and example.fault) or verdict.statement
+
+
+def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return a refutation in prose: the fault, what decides, the setting, the check that found it, and Again."""
+    example = verdict.counterexample
+    if example is None:
+        return headline(verdict, verdicts)
+    first = first_sentence(verdict)
+    then = "" if example.then in {verdict.statement, first} or example.then in first else example.then
+    lines = [first, *(f"        {line}" for line in example.rows)]
+    if then:
+        lines += _block("Then", (then + (", because" if example.because else ""), *example.because))
+    else:
+        lines += _block("Also", example.because)
+    lines += _block("Let", example.let)
+    lines += _block("Check", (headline(verdict, verdicts),))
+    lines += [f"  Again specverify replay {example.again}"] if example.again else []
     return "\n".join(lines)
+
+
+def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Return the refuted verdicts of one subject in groups of one cause each, the one that tells most first.
+
+    A wrong law shows in several checks: what is not likely enough is too likely elsewhere, also where it is forbidden,
+    and random numbers that are used twice make a law wrong. What a call writes to, or leaves behind, is another cause.
+    """
+    refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
+    of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW]
+    if not any(verdict.check in LAWS for verdict in of_law):
+        return [[verdict] for verdict in refuted]
+    of_law.sort(key=lambda verdict: OF_ONE_LAW.index(verdict.check))
+    groups = [[verdict] if verdict not in of_law else of_law for verdict in refuted]
+    return [group for index, group in enumerate(groups) if group not in groups[:index]]
+
+
+def also_refuted(others: Sequence[Verdict]) -> str:
+    """Return the line about the other verdicts of one cause, that of the law with its sentence; or nothing."""
+    named = [verdict.check.replace("_", " ") for verdict in others]
+    if others and others[0].check in LAWS:
+        named[0] += f" ({first_sentence(others[0])})"
+    return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 
 def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
@@ -92,7 +147,7 @@ def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
     title = verdict.check.replace("_", " ")
     found = ", ".join(filter(None, (verdict.evidence, verdict.statement)))
-    return f"{title} - refuted{refuted}{still}    {found}"
+    return f"{title} - {word_of(verdict)}{refuted}{still}    {found}"
 
 
 def _block(word: str, lines: Sequence[str]) -> list[str]:

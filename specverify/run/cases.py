@@ -1,4 +1,4 @@
-"""Which cases of a check are examined, and how far an examination is in them."""
+"""How far an examination is in the cases of a check."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from specverify.checks import Case, Check
 from specverify.subjects.subject import Subject
 
-QUICK_CASES = 16
-"""Of each check at most, where an answer is wanted in seconds; which ones is planned, not timed."""
 SECONDS_BEFORE_COUNTING, SECONDS_OF_COUNTING = 5.0, 1.0
 SECONDS_BETWEEN_CASES = 0.5
 """That pass at least before another case is told."""
 
 CaseTold = Callable[[int, int], None]
 """``told(examined, cases)``: so many are examined, of so many, which is 0 where that is not known."""
-
-
-def chosen_cases(cases: Iterable[Case], most: int | None) -> tuple[Iterable[Case], int]:
-    """Return at most so many cases and a third of them, of all sizes but the largest, and how many others there are."""
-    if most is None:
-        return cases, 0
-    listed = list(cases)
-    most = min(most, -(-len(listed) // 3))
-    return [listed[place * len(listed) // most] for place in range(most)], len(listed) - most
 
 
 def counted_cases(cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold) -> Iterator[Case]:

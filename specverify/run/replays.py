@@ -21,7 +21,7 @@ class Again(NamedTuple):
 
 def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
     """Return the word that names a case of a check; ``named_by`` understands it."""
-    return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed))
+    return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed, conditions.edge))
 
 
 def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
@@ -38,7 +38,7 @@ def first_case(subject: Subject, name: str) -> Again:
     """Return the first case of ``subject`` that a check examines. Raises ``ValueError`` if it examines none."""
     check = check_named(name)
     for case in check.cases(subject):
-        return Again(case, check, Conditions())
+        return Again(case, check, Conditions(edge=0.0))
     raise ValueError(f"{name} does not examine {subject.name}")
 
 
@@ -47,7 +47,7 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
     words = (wanted.variant, wanted.scenario, wanted.setting)
     for case in check.cases(subject):
         if _words(case.situation) == words:
-            return Again(case, check, Conditions(seed=wanted.seed))
+            return Again(case, check, Conditions(seed=wanted.seed, edge=wanted.edge))
     raise ValueError(_why_not(subject, wanted))
 
 

@@ -221,7 +221,7 @@ class Workers:
         if isinstance(subject.found, Loaded):
             worker = self._holding.pop(subject.name, None) or self._start(again=not is_external(subject.name))
             names = tuple(check.name for check in checklist.checks)
-            given = (subject.name, names, checklist.conditions, checklist.most_cases)
+            given = (subject.name, names, checklist.conditions, checklist.quick)
             for answer in worker.ask(examine, *given, seconds=checklist.seconds):
                 if isinstance(answer, Began):
                     began = answer.check

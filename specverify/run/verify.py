@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
+from specverify.base.edges import edge_lines
 from specverify.base.figures import merged_figures
 from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
@@ -26,7 +28,8 @@ from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
-from specverify.run.cases import CaseTold, chosen_cases, counted_cases, number_of_cases
+from specverify.run.cases import CaseTold, counted_cases, number_of_cases
+from specverify.run.quick import Chosen, in_quick, name_of_case, quick_cases
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject
 
@@ -47,8 +50,8 @@ class Checklist(NamedTuple):
     conditions: Conditions = Conditions()
     seconds: float = SECONDS
     """Time limit of a subject, for all its checks together."""
-    most_cases: int | None = None
-    """How many cases of each check at most, and a third of them at most; which ones is planned, not timed."""
+    quick: bool = False
+    """Examine the cases of the quick plan only (``specverify.run.quick``)."""
 
 
 CheckTold = Callable[[str, int, int], None]
@@ -212,29 +215,72 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
+class _NotExamined(Enum):
+    """Why a case says nothing."""
+
+    OUT_OF_REACH = 1
+    """It has too many paths or outcomes, and others are examined in its place."""
+    OUT_OF_RUNS = 2
+    """In the quick plan: it has more runs than that allows."""
+
+
 def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:
-    jobs, (cases, left_out) = checklist.conditions.jobs, chosen_cases(check.cases(subject), checklist.most_cases)
-    examined, skipped = [], 0
-    if check.evidence is Evidence.STATISTICAL and jobs > 1:
+    conditions = in_quick(checklist.conditions) if checklist.quick else checklist.conditions
+    every = check.cases(subject)
+    chosen = quick_cases(subject.kind, check, every) if checklist.quick else Chosen(every, 0)
+    cases, examined = chosen.cases, []
+    passed: dict[_NotExamined, list[Case]] = {reason: [] for reason in _NotExamined}
+    if check.evidence is Evidence.STATISTICAL and conditions.jobs > 1:
         listed = list(cases)
-        found = in_parallel([partial(case.examine, checklist.conditions) for case in listed], jobs)
+        found = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
         examined, cases = list(zip(listed, found, strict=True)), []
     for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
-        if beyond_reach(case):
-            skipped += 1
+        examination = _examine(case, conditions, quick=checklist.quick)
+        if isinstance(examination, _NotExamined):
+            passed[examination].append(case)
             continue
-        try:
-            examined.append((case, case.examine(checklist.conditions)))
-        except (EnumerationTooLarge, NeedsValue):
-            if not may_be_refused(case):
-                raise
-            skipped += 1
-            continue
-        if examined[-1][1].failed:
+        examined.append((case, examination))
+        if examination.failed:
             break
-    verdict = _judge(subject, check, examined, checklist.conditions)
-    more = {name: number for name, number in (("skipped", skipped), ("left_out", left_out)) if number}
-    return verdict._replace(figures={**verdict.figures, **more}) if more else verdict
+    too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
+    if too_long and not examined:
+        said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
+        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Leave quick out, or let samples decide")
+    verdict = _judge(subject, check, examined, conditions)
+    notes = [f"left out, with more than {conditions.runs} runs each: {too_long}"] if too_long else []
+    more = {
+        "skipped": len(passed[_NotExamined.OUT_OF_REACH]),
+        "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]),
+        "planned": [_words_of(case) for case, _ in examined] if checklist.quick else [],
+        "notes": [*verdict.figures.get("notes", ()), *notes],
+    }
+    return verdict._replace(figures={**verdict.figures, **{name: value for name, value in more.items() if value}})
+
+
+def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
+    """Return what a check says of a case, or why it says nothing; ``quick``: a case may have too many runs."""
+    if beyond_reach(case):
+        return _NotExamined.OUT_OF_REACH
+    try:
+        examination = case.examine(conditions)
+    except (EnumerationTooLarge, NeedsValue) as reason:
+        if quick and isinstance(reason, EnumerationTooLarge):
+            return _NotExamined.OUT_OF_RUNS
+        if may_be_refused(case):
+            return _NotExamined.OUT_OF_REACH
+        raise
+    return _NotExamined.OUT_OF_RUNS if quick and _out_of_runs(examination, conditions) else examination
+
+
+def _words_of(case: Case) -> str:
+    """Return the name of a case in a report."""
+    return ", ".join(filter(None, name_of_case(case)))
+
+
+def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
+    """Return whether a case is open because its law was not enumerated within the runs of the conditions."""
+    figures = examination.figures
+    return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:
@@ -256,7 +302,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     if not examined:
         return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
     status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
-    return verdict_of(subject.name, check, status, examined[-1][1].statement)._replace(figures=figures)
+    statement = "; ".join((examined[-1][1].statement, *edge_lines(figures.get("edges", ()))))
+    return verdict_of(subject.name, check, status, statement)._replace(figures=figures)
 
 
 def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:

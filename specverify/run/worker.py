@@ -136,14 +136,14 @@ def load(name: str, seconds: float, tell: Tell) -> None:
 
 
 def examine(
-    name: str, checks: tuple[str, ...], conditions: Conditions, most_cases: int | None, seconds: float, tell: Tell
+    name: str, checks: tuple[str, ...], conditions: Conditions, quick: bool, seconds: float, tell: Tell
 ) -> None:
     """Run checks on a subject; each is announced before it is run."""
     opened = _open(name, seconds)
     if not isinstance(opened, _Opened):
         tell(opened)
         return
-    checklist = Checklist(checks_named(checks), conditions, seconds, most_cases)
+    checklist = Checklist(checks_named(checks), conditions, seconds, quick)
     progress = lambda check, examined, cases: tell(Began(check, examined, cases))  # noqa: E731
     for verdict in verify_subject(opened.subject, checklist, progress, opened.seconds, opened.changes):
         tell(verdict)

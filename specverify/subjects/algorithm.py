@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from specverify.laws.divided import divided_counts
 from specverify.laws.law import target_law
 from specverify.laws.tables import mixed_with, softmax_table, unchangeable
-from specverify.reference import Algorithm, LanguageModel, Sampled, Task, Tokens, generate
-from specverify.subjects.subject import Cost, Method, SampledSetting, Subject, Variant
+from specverify.reference import Algorithm, Draws, LanguageModel, Sampled, Task, Tokens, generate
+from specverify.subjects.subject import Cost, EngineProgram, Method, SampledSetting, Subject, Variant
 
 SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""
@@ -38,6 +39,7 @@ def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: boo
             *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
         ),
         paper=algorithm.paper,
+        kind="decoder",
     )
 
 
@@ -109,7 +111,26 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
         label=_label(options),
         build=partial(algorithm.build, **options),
         declared_law=None if declared is None else partial(declared, **options),
+        joint=None if algorithm.batch is None else partial(_together, algorithm, options),
     )
+
+
+def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
+    """Return the row after the prompt and after another one, served in one batch."""
+    prompts = (prompt, (*prompt, 0))
+
+    @contextmanager
+    def opened(forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+        assert algorithm.batch is not None
+        yield algorithm.batch(task, prompts, **options)
+
+    return EngineProgram(f"two requests, {_label(options)}", opened, partial(_product, task, prompts))
+
+
+def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
+    """Return the law of independent texts behind the prompts."""
+    first, second = (target_law(task, prompt) for prompt in prompts)
+    return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}
 
 
 def _label(options: Mapping[str, Any]) -> str:

@@ -5,6 +5,9 @@ raises with those and where its code names torch, or its error is about the kind
 own, and it is given NumPy arrays so that the checks show it. Where it raises with both, it is given what its error is
 not about, or what its code names. Tensors are float64; where it raises with those and not with float32, as code may
 that mixes them with ``torch.rand``, they are float32.
+
+A verifier that is refused in every attempt says nothing of the arrays that it takes. Then tensors are tried where its
+code names torch, and an error about arrays in a later call is answered with the refusal: see ``calls.RefusedForm``.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.intercept.unknowns.wide import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
-from specverify.subjects.calls import Convert, Given
+from specverify.subjects.calls import Convert, Given, RefusedForm, is_about_arrays
 from specverify.subjects.libraries import imported_beside, names_library
 from specverify.subjects.seeded import seeded
 
@@ -83,52 +86,85 @@ def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
     return later != first and all(_unanswered(verify, attempt) == later for _ in range(REPEATS))
 
 
+class _Attempted(NamedTuple):
+    """How a verifier answered the attempts with one kind of arrays."""
+
+    error: Exception | None = None
+    """The first error it raised."""
+    refusal: NeedsValue | None = None
+    """The first refusal, if every attempt was refused."""
+
+
 def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
     begun: dict[Convert, list[Any]] = {}
-    found = _chosen(verify, attempt, begun)
+    refusals: dict[Convert, NeedsValue] = {}
+    found = _chosen(verify, attempt, begun, refusals)
     looked_at = found if found in begun else _in_tensors
     later, again = dict[Convert, list[Any]](), dict[Convert, list[Any]]()
     with gifts_kept() as gifts:
         for answers in (later, again):
-            _failure(verify, attempt, looked_at, answers)
+            _attempted(verify, attempt, looked_at, answers)
     if later != again or begun == {**begun, **later}:
-        return found
+        return RefusedForm(found, refusals[looked_at]) if looked_at in refusals else found
     return partial(_needs_a_value, "; ".join(gifts)) if gifts else partial(_is_not_one, BEGINS_OTHERWISE)
 
 
 def _needs_a_value(given: str, _: Given) -> tuple[Any, ...]:
-    raise NeedsValue(f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it")
+    raise NeedsValue(
+        "value-needed", f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it"
+    )
 
 
 def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:
     raise NotAFunctionOfItsDraws(why)
 
 
-def _chosen(verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]]) -> Convert:
-    """Return what makes the arrays; ``answers`` gets what came out of the calls with each kind of them."""
-    named = "jax" in sys.modules and names_library(verify, "jax")
-    if named and _failure(verify, attempt, _in_jax, answers) is None:
-        return _in_jax
-    first = _failure(verify, attempt, _in_numpy, answers)
-    beside = first is not None and "jax" in sys.modules and imported_beside(verify, "jax")
-    if beside and _failure(verify, attempt, _in_jax, answers) is None:
-        return _in_jax
-    if first is None or "torch" not in sys.modules or not (names_library(verify, "torch") or _about_arrays(first)):
-        return _in_numpy
-    return _numpy_or_torch(verify, attempt, answers, first)
-
-
-def _numpy_or_torch(
-    verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], first: Exception
+def _chosen(
+    verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], refusals: dict[Convert, NeedsValue]
 ) -> Convert:
-    """Return what makes the arrays where ``first`` was raised with those of NumPy."""
-    second, single = (_failure(verify, attempt, convert, answers) for convert in (_in_tensors, _in_float32))
+    """Return what makes the arrays.
+
+    ``answers`` gets what came out of the calls with each kind of them, ``refusals`` those of the kinds of which nothing
+    is known but that.
+    """
+
+    def outcome(convert: Convert) -> _Attempted:
+        found = _attempted(verify, attempt, convert, answers)
+        if found.refusal is not None:
+            refusals[convert] = found.refusal
+        return found
+
+    named = "jax" in sys.modules and names_library(verify, "jax")
+    if named and outcome(_in_jax).error is None:
+        return _in_jax
+    first = outcome(_in_numpy)
+    beside = first.error is not None and "jax" in sys.modules and imported_beside(verify, "jax")
+    if beside and outcome(_in_jax).error is None:
+        return _in_jax
+    if "torch" not in sys.modules or not _may_take_tensors(verify, first):
+        return _in_numpy
+    return _numpy_or_torch(verify, first, outcome)
+
+
+def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
+    """Return whether tensors are tried after arrays of NumPy: it raised with those, or was refused."""
+    names_torch = names_library(verify, "torch")
+    if first.error is None:
+        return first.refusal is not None and names_torch
+    return names_torch or is_about_arrays(first.error)
+
+
+def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
+    """Return what makes the arrays where those of NumPy raised, or were refused."""
+    second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
     if single is None:
         return _in_float32
-    if _about_arrays(first) != _about_arrays(second):
-        return _in_tensors if _about_arrays(first) else _in_numpy
+    if first.error is None:
+        return _in_numpy
+    if is_about_arrays(first.error) != is_about_arrays(second):
+        return _in_tensors if is_about_arrays(first.error) else _in_numpy
     return _in_tensors if names_library(verify, "torch") else _in_numpy
 
 
@@ -149,32 +185,33 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
     if "torch" not in sys.modules:
         return False
     with at_large():
-        first = _failure(verify, attempt, as_arrays)
-        if first is None or not (names_library(verify, "torch") or _about_arrays(first)):
+        first = _attempted(verify, attempt, as_arrays)
+        if not _may_take_tensors(verify, first):
             return False
-        second = _failure(verify, attempt, as_tensors)
-    return second is None or names_library(verify, "torch")
+        second = _attempted(verify, attempt, as_tensors)
+    return second.error is None or names_library(verify, "torch")
 
 
-def _failure(
+def _attempted(
     verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
-) -> Exception | None:
-    """Return the first error it raises with these arrays; that it needs the value of a number says nothing of them.
+) -> _Attempted:
+    """Return the first error it raises with these arrays, or its refusal if every attempt is refused.
 
     ``answers`` gets what it answered, by the kind of arrays: tokens that are numbers, None for something else.
     """
     told = {} if answers is None else answers
     told[convert] = []
+    refusals: list[NeedsValue] = []
     for tape, forced in _WAYS:
         try:
             with _errors_in_threads_unsaid(), answered_everywhere(Tape(tape), forced):
                 answer = attempt(verify, convert)
             told[convert].append(answer if _is_of_numbers(answer) else None)
-        except NeedsValue:
-            continue
+        except NeedsValue as refusal:
+            refusals.append(refusal)
         except Exception as error:  # noqa: BLE001 - it may refuse arrays in any way
-            return error
-    return None
+            return _Attempted(error)
+    return _Attempted(None, refusals[0] if len(refusals) == len(_WAYS) else None)
 
 
 @contextmanager
@@ -195,12 +232,6 @@ def _errors_in_threads_unsaid() -> Iterator[None]:
 
 def _is_of_numbers(answer: Any) -> bool:
     return all(map(_is_of_numbers, answer)) if isinstance(answer, tuple) else isinstance(answer, int)
-
-
-def _about_arrays(error: Exception) -> bool:
-    """Return whether an error may come from arrays of the wrong kind."""
-    said = str(error).lower()
-    return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
 
 
 def _in_numpy(given: Given) -> tuple[Any, ...]:

@@ -50,6 +50,7 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        kind="batched logits",
         deep=deep_of(_crowded(verify, full), gammas, (CROWDED,), _crowded(verify, settings[0])),
     )
 

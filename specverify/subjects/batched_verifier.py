@@ -83,6 +83,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        kind="batched",
         deep=deep_of(partial(crowded_variant, verify, PROBABILITIES, "", None), gammas, (CROWDED,)),
     )
 

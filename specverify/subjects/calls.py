@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.unknowns.deferred import NeedsValue
+
 Given = Mapping[str, Any]
 """Arguments of a verifier by name, NumPy arrays."""
 Convert = Callable[[Given], tuple[Any, ...]]
@@ -61,18 +63,39 @@ def called(
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
-        return read(_invoked(invoke, arrays, {**given, **named}))
+        return read(_invoked(invoke, convert, arrays, {**given, **named}))
     before = tuple(_numbers(array).copy() for array in arrays)
-    answer = _invoked(invoke, arrays, {**given, **named})
+    answer = _invoked(invoke, convert, arrays, {**given, **named})
     found = read(answer)
     calls.append(KeptCall(tuple(given), arrays, before, answer, found, read))
     return found
 
 
-def _invoked(invoke: Callable[..., Any], arrays: tuple[Any, ...], given: Given) -> Any:
+class RefusedForm:
+    """Makes arrays of a kind that a verifier may take or not: it was refused in every attempt to find out."""
+
+    def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
+        """``refusal`` is that of the first attempt."""
+        self.convert, self.refusal = convert, refusal
+
+    def __call__(self, given: Given, /) -> tuple[Any, ...]:
+        """Return the arrays."""
+        return self.convert(given)
+
+
+def is_about_arrays(error: Exception) -> bool:
+    """Return whether an error may come from arrays of the wrong kind."""
+    said = str(error).lower()
+    return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
+
+
+def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
+    """Return the answer. A refusal wins over an error about arrays of a kind that nobody knows it takes."""
     try:
         return invoke(*arrays)
     except Exception as error:
+        if isinstance(convert, RefusedForm) and not isinstance(error, NeedsValue) and is_about_arrays(error):
+            raise convert.refusal.again() from error
         with suppress(AttributeError):  # one with slots
             error.raised_at = given  # type: ignore[attr-defined]
         raise

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from specverify.base.callables import first_line
+from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Draws, Tokens
 from specverify.reference.arguments import shown
@@ -64,7 +65,7 @@ def _warm(propose: Propose, asked: Asked) -> None:
 
 
 @contextmanager
-def _opened(propose: Propose, asked: Asked, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+def _opened(propose: Propose, asked: Asked, forced_uniform: Forced = None) -> Iterator[Callable[[Draws], Any]]:
     def program(draws: Draws) -> Proposed:
         with answered_everywhere(draws, forced_uniform):
             return proposed(propose(*asked))

@@ -2,10 +2,12 @@
 
     speculative() -> new tokens        plain() -> new tokens
 
-Both take no arguments, decode the same prompt and return the new token ids, as a list or a one-dimensional tensor. They
-draw from torch, NumPy or ``random``, and are enumerated as they are. Everything they use must be as it was whenever
-they are called again. Each is called once for itself beforehand, so that what is loaded, made or started at the first
-call is there when it counts.
+Both take no arguments, but for a seed (``call_arguments``), decode the same prompt and return the new token ids, in any
+of the shapes of ``engine_answers``: a list, a tensor, an object that has them, later or one by one (``awaited``). Both
+may return the texts of several prompts, as rows; then the law is that of all rows together. They draw from torch, NumPy
+or ``random``, and are enumerated as they are. Everything they use must be as it was whenever they are called again.
+Each is called once for itself beforehand, so that what is loaded, made or started at the first call is there when it
+counts.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
 from specverify.intercept.aside import aside
+from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
@@ -26,7 +29,17 @@ from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.reference import Claim, Draws, Tokens
 from specverify.reference.arguments import shown
+from specverify.subjects.awaited import Stream, awaited
+from specverify.subjects.call_arguments import run_seeds, sample_seeds, with_seeds
 from specverify.subjects.emitted import check_type, in_order, number_of
+from specverify.subjects.engine_answers import (
+    EXPECTED,
+    grows,
+    new_tokens,
+    read_answer_rows,
+    refuse_growing,
+    without_padding,
+)
 from specverify.subjects.observer import Observer
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
@@ -66,17 +79,19 @@ def engine_subject(
     from run to run. With an ``observer`` both calls are looked into while they run. ``logits`` are the target's, of
     which both take the argmax where they decode greedily.
     """
-    sample = partial(_counted, speculative)
     subject = Subject(
         name=name,
         summary=first_line(speculative, "an engine"),
         claims=claims,
         rational=False,
     )
-    alone = plain if isinstance(plain, Mapping) else told_apart(plain)
-    program = program_of("as called", speculative, alone, models, observer)._replace(logits=logits)
-    if isinstance(plain, Mapping):
-        law = partial(_given_law, plain)
+    speculative = with_seeds(speculative)
+    alone = plain if isinstance(plain, Mapping) else told_apart(with_seeds(plain))
+    sample = partial(_counted, speculative)
+    program = program_of("as called", speculative, alone, models, observer, one_text=logits is not None)
+    program = program._replace(logits=logits)
+    if isinstance(alone, Mapping):
+        law = partial(_given_law, alone)
         return subject._replace(
             programs=(program,),
             settings=(SampledSetting(SAMPLED, sample, law, DETECT),),
@@ -84,8 +99,8 @@ def engine_subject(
         )
     return subject._replace(
         programs=(program,),
-        pairs=(SampledPair(SAMPLED, sample, partial(_counted, plain), DETECT, logits),),
-        warm=partial(_warm, speculative, plain),
+        pairs=(SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),),
+        warm=partial(_warm, speculative, alone),
     )
 
 
@@ -95,13 +110,21 @@ def program_of(
     plain: Decode | Mapping[Tokens, float],
     models: ModelsWithPasses = (),
     observer: Observer | None = None,
+    *,
+    one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws that promises the law of ``plain``, or that law itself."""
-    program = EngineProgram(name, partial(opened, speculative, models), law=dict)
+    """Return a call as a program of draws that promises the law of ``plain``, or that law itself.
+
+    Both may return the texts of several prompts, unless ``one_text`` is wanted, or an observer looks into them.
+    """
+    like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
+    program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
     if isinstance(plain, Mapping):
         program = program._replace(law=partial(_given_law, plain))
     else:
-        program = program._replace(law=partial(_plain_law, plain, models), plain=partial(opened, plain, models))
+        program = program._replace(
+            law=partial(_plain_law, plain, models, like), plain=partial(opened, plain, models, like=like)
+        )
     if observer is None:
         return program
     alone = None if isinstance(plain, Mapping) else plain
@@ -116,20 +139,25 @@ SAMPLED = "as called, its own random numbers"
 def opened(
     decode: Decode,
     models: ModelsWithPasses,
-    forced_uniform: float | None = None,
+    forced_uniform: Forced = None,
     horizon: int | None = None,
     anew: Callable[[], Decode] | None = None,
+    like: Decode | None = None,
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield a call as a program of draws; what it decodes beyond the horizon is cut off.
 
-    With ``anew`` every run begins by making the call again, which is no part of the program.
+    With ``anew`` every run begins by making the call again, which is no part of the program. The call returns one text,
+    or as many rows as the call ``like`` does.
     """
+    rows = 1 if like is None else _rows_returned(like)
+    if like is not None:
+        _rows_returned(decode)
 
     def program(draws: Draws) -> Any:
         with aside():
             call = anew() if anew else decode
-        with answered_everywhere(draws, forced_uniform):
-            return _outcome(call(), horizon)
+        with run_seeds(), answered_everywhere(draws, forced_uniform):
+            return _outcome(call(), horizon, rows)
 
     with ExitStack() as stack:
         if models:
@@ -152,7 +180,7 @@ def watched(
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
         def run(draws: Draws) -> Observed:
             observer.begin()
-            with answered_everywhere(draws), observer.hooked():
+            with run_seeds(), answered_everywhere(draws), observer.hooked():
                 new = _outcome(decode(), horizon)
             return Observed(new, tuple(observer.forwards), tuple(map(tuple, observer.shown)))
 
@@ -169,54 +197,83 @@ def _nothing(_: Draws) -> Observed:
 def _warm(*calls: Decode) -> None:
     """Call each once, unanswered: whatever it raises, the checks will name."""
     for decode in calls:
-        with seeded(0), suppress(Exception):
-            decode()
+        with seeded(0), run_seeds(), suppress(Exception):
+            awaited(decode())
 
 
 def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of so many calls that draw for themselves."""
-    with seeded(seed):
-        return Counter(tokens_of(decode()) for _ in range(number))
+    with seeded(seed), sample_seeds(seed):
+        return Counter(_outcome(decode(), rows=None) for _ in range(number))
 
 
-def _outcome(tokens: Any, horizon: int | None = None) -> Any:
-    """Return the tokens of a run up to the horizon; those of a tensor that nobody looked at with their law."""
-    if hasattr(tokens, "detach"):
-        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
-
-        check_type(tokens, "it")
-        if tokens.device.type == "meta":
-            raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
-        if tokens.dim() != 1:
-            raise UnusableSubject(
-                f"it returned a tensor of shape {tuple(tokens.shape)}, expected [number of new tokens]"
-            )
-        found = final_outcome(list(elements_of(tokens))[:horizon])
-        return found if isinstance(found, Undecided) else tokens_of(found)
-    return tokens_of(tokens)[:horizon]
+LOOKS = 4
+"""Calls whose streams are looked at."""
 
 
-def tokens_of(answer: Any) -> Tokens:
+@lru_cache(maxsize=16)
+def _rows_returned(decode: Decode) -> int | None:
+    """Return how many texts a call returns; None where that cannot be found out: the checks will say why.
+
+    Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
+    """
+    growing, found = list[bool](), None
+    for seed in range(LOOKS):
+        with seeded(seed), run_seeds(), suppress(Exception):
+            answer = awaited(decode())
+            found = len(read_answer_rows(answer).rows)
+            if not isinstance(answer, Stream):
+                return found
+            growing.append(grows(answer))
+    refuse_growing(growing)
+    return found
+
+
+def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
+    """Return the tokens of a run up to the horizon; those of a tensor that nobody looked at with their law.
+
+    Of several rows, of which there are ``rows`` unless that is None, they are a tuple for each.
+    """
+    found = read_answer_rows(answer)
+    if rows is not None and len(found.rows) != rows:
+        plain = f"{rows} rows, as the call without speculation returns" if rows > 1 else "one text"
+        raise UnusableSubject(f"it returned {len(found.rows)} rows, expected {plain}: {shown(answer)}")
+    texts = new_tokens(found, ())
+    if len(texts) != 1:
+        return tuple(tokens_of(text) for text in texts)
+    (tokens,) = texts
+    if not hasattr(tokens, "detach"):
+        return tokens_of(tokens)[:horizon]
+    from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+
+    outcome = final_outcome(list(elements_of(tokens))[:horizon])
+    if not isinstance(outcome, Undecided):
+        return tokens_of(without_padding(list(outcome), left=False))
+    return Undecided(
+        tuple((tuple(without_padding(list(values), left=False)), mass) for values, mass in outcome.outcomes)
+    )
+
+
+def tokens_of(row: Any) -> Tokens:
     """Return new tokens as integers. Raises ``UnusableSubject`` unless it is a sequence of at least one."""
-    check_type(answer, "it")
-    expected = "expected a sequence of new token ids, each a whole number"
+    check_type(row, "it")
     try:
-        if isinstance(answer, (str, bytes)):
+        if isinstance(row, (str, bytes)):
             raise TypeError  # noqa: TRY301 - it can be walked through, and is no sequence of numbers
-        listed = answer.tolist() if hasattr(answer, "tolist") else in_order(answer)
+        listed = row.tolist() if hasattr(row, "tolist") else in_order(row)
         found = tuple(number_of(known(token), "it") for token in listed)
     except TypeError:
-        raise UnusableSubject(f"it returned {shown(answer)}, {expected}") from None
+        raise UnusableSubject(f"it returned {shown(row)}, {EXPECTED}") from None
     if fractions := [token for token in found if not isinstance(token, int)]:
-        raise UnusableSubject(f"it returned the token {fractions[0]}, {expected}")
+        raise UnusableSubject(f"it returned the token {fractions[0]}, {EXPECTED}")
     if not found:
         raise UnusableSubject("it returned no token, expected at least one")
     return found
 
 
 @lru_cache(maxsize=4)
-def _plain_law(plain: Decode, models: ModelsWithPasses) -> Mapping[Tokens, float]:
-    with opened(plain, models) as program:
+def _plain_law(plain: Decode, models: ModelsWithPasses, like: Decode | None) -> Mapping[Tokens, float]:
+    with opened(plain, models, like=like) as program:
         return complete_law(program)
 
 

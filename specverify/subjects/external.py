@@ -133,6 +133,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         most_runs=MOST_RUNS,
         deep=partial(_deep, variant),
         probe=partial(_computes_with_rationals, variant),
+        kind="whole decode" if shape.whole else "decoder",
     )
 
 

@@ -80,6 +80,7 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        kind="logits",
         deep=deep_of(
             partial(variant_at, verify, setting=sampled),
             gammas,

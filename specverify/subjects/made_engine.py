@@ -8,6 +8,9 @@
 is cut off. ``speculative(prompt)`` decodes the prompt that it is given, and is asked for several texts in turn too (see
 ``subjects.requests``); such an engine is made anew in every run, so what it remembers of a request is part of the law.
 ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and serves several at once as well.
+A call may take a seed besides (``call_arguments``), be async or yield its tokens (``awaited``), and return them in any
+of the shapes of ``engine_answers``, behind the prompt too. How it takes prompts, and whether they stand in front of its
+answers, is found out by a few calls beforehand (``engine_forms``).
 ``Made(speculative, stops=True)`` ends a text with ``scenario.eos``, and is asked for texts that end.
 An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of the rows.
 """
@@ -18,31 +21,37 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
+from specverify.intercept.boundary import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
+from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
+from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
+from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.requests import (
     Requests,
     each_text,
     law_of_all,
     requests_for,
-    rows_of,
     served,
-    takes_prompt,
+    served_each,
+    texts_of,
 )
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, UnusableSubject, Watched
+from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Trace, UnusableSubject, Watched
 
 
 class EngineScenario(NamedTuple):
@@ -78,6 +87,7 @@ class Made(NamedTuple):
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
 
+Queries = list[tuple[str, Tokens]]
 _SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
 SCENARIOS = (
     *(Scenario("generic", 2, (0, 1, 0), horizon, seed=seed) for horizon, seed in ((2, 0), (4, 1))),
@@ -97,23 +107,48 @@ REPLAYS, LONG_REPLAYS = 20, 4
 """Replays of each program in another state of the world: some 450 of an engine together."""
 
 
+class WithVocabulary(NamedTuple):
+    """What makes an engine that needs a larger alphabet than the smallest scenarios have."""
+
+    make: Make
+    vocabulary: int
+    """The fewest tokens of a scenario."""
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine."""
+        return self.make(scenario)
+
+    def widen(self, scenario: Scenario) -> Scenario:
+        """Return the scenario with as many tokens as are needed."""
+        return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
+
+
+def widened(make: Make, scenario: Scenario) -> Scenario:
+    """Return a scenario as ``make`` needs it."""
+    return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
+
+
 def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
     """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
 
     ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
-    first = _as_made(make, SCENARIOS[0])
-    widest, unseen = SCENARIOS[-1], first._replace(observer=None)  # whose rounds are taken for whole ones
+    wide = partial(widened, make)
+    first = _as_made(make, wide(SCENARIOS[0]))
+    for decode in filter(None, (first.speculative, first.plain)):
+        takes_prompt(decode)  # raises for arguments that nothing is passed to
+    widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     return Subject(
         name=name,
         summary=summary,
         claims=LOSSLESS,
         rational=False,
         programs=(
-            *(_program(make, scenario, first) for scenario in (*SCENARIOS, *CERTAIN_SCENARIOS)),
-            *(_program(make, scenario, unseen) for scenario in ENDING_SCENARIOS if first.stops),
+            *(_program(make, wide(scenario), first) for scenario in SCENARIOS),
+            *(_program(make, wide(scenario), first, LONG_REPLAYS) for scenario in CERTAIN_SCENARIOS),
+            *(_program(make, scenario, unseen) for scenario in map(wide, ENDING_SCENARIOS) if first.stops),
             *(
-                _serving(make, requests, first)
+                _serving(make, requests._replace(scenario=wide(requests.scenario)), first)
                 for requests in requests_for(first.speculative, batched=first.batched, stops=first.stops)
             ),
         ),
@@ -121,17 +156,19 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
         ),
         warm=partial(_warm, make),
+        kind="engine",
     )
 
 
-def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
+def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
     """Return the engine in one scenario; ``like`` is what ``make`` made before."""
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
         partial(_law, make, scenario),
-        replays=LONG_REPLAYS if scenario in CERTAIN_SCENARIOS else REPLAYS,
+        replays=replays,
         rows=partial(_rows, scenario),
+        trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
     )
     if like.plain is None:
@@ -153,6 +190,9 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
         rows=partial(_rows_of_requests, requests),
+        split=lambda new: tuple(each_text(requests, new)),
+        each="row" if requests.at_once and not requests.rows else "request",
+        trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
     )
 
@@ -180,10 +220,18 @@ def _models(scenario: Scenario) -> EngineScenario:
     )
 
 
-def _as_made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none."""
+def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
+    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none.
+
+    What it asks of its models is appended to ``queries``.
+    """
+    models = _models(scenario)
+    if queries is not None:
+        models = models._replace(
+            target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
+        )
     try:
-        found = make(_models(scenario))
+        found = make(models)
     except Exception as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
@@ -192,49 +240,132 @@ def _as_made(make: Make, scenario: Scenario) -> Made:
             f"for {scenario.name} it made {found!r}, expected a call that decodes, without arguments or with the "
             "prompt as its one argument, or Made(...)"
         )
-    return given
+    return given._replace(
+        speculative=with_seeds(given.speculative), plain=None if given.plain is None else with_seeds(given.plain)
+    )
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
     """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
     made = _as_made(make, scenario)
-    plain = made.plain and _asked(made.plain, scenario.prompt, made.batched)
-    return made._replace(speculative=_asked(made.speculative, scenario.prompt, made.batched), plain=plain)
+    plain = _asked(make, made, "plain", scenario) if made.plain else None
+    return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
 
 
-def _asked(decode: Callable[..., Any], prompt: Tokens, batched: bool) -> Decode:
-    if batched:
-        return lambda: rows_of(decode([prompt]), 1)[0]
-    return partial(decode, prompt) if takes_prompt(decode) else decode
+def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
+    """Return the call of one prompt, whose answer is its row of new tokens."""
+    form = _form(make, which)
+
+    def decode() -> Any:
+        (row,) = texts_of(
+            getattr(made, which),
+            [scenario.prompt],
+            batched=made.batched,
+            form=form,
+            horizon=scenario.horizon,
+            eos=scenario.eos,
+        )
+        return row
+
+    return decode
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _form(make: Make, which: str) -> EngineForm:
+    """Return how a call takes prompts and answers them, as it shows in a few scenarios."""
+    calls = []
+    for scenario in map(partial(widened, make), _PROBED):
+        batched = _as_made(make, scenario).batched
+        calls.append(ProbedCall(partial(_fresh, make, which, scenario), (scenario.prompt,), batched, scenario.horizon))
+        if batched and scenario.vocabulary > 2:
+            calls.append(calls[-1]._replace(prompts=UNLIKE_PROMPTS))
+    return form_of_calls(calls)
+
+
+_PROBED = (SCENARIOS[1], *SCENARIOS[2:5], SCENARIOS[-1])
+
+
+def _fresh(make: Make, which: str, scenario: Scenario) -> Callable[..., Any]:
+    decode: Callable[..., Any] = getattr(_as_made(make, scenario), which)
+    return decode
 
 
 @contextmanager
 def _opened(
-    make: Make, scenario: Scenario, which: str, forced_uniform: float | None = None
+    make: Make, scenario: Scenario, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     def anew() -> Decode:
         decode: Decode = getattr(_made(make, scenario), which)
         return decode
 
     made = _as_made(make, scenario)
-    decode = getattr(made, which)
-    again = anew if takes_prompt(decode) else None
-    with opened(_asked(decode, scenario.prompt, made.batched), (), forced_uniform, scenario.horizon, again) as program:
+    again = anew if takes_prompt(getattr(made, which)) else None
+    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
         yield program
 
 
 @contextmanager
 def _opened_serving(
-    make: Make, requests: Requests, which: str, forced_uniform: float | None = None
+    make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield an engine that serves several requests."""
+    form = _form(make, which)
 
     def anew() -> Decode:
         made = _as_made(make, requests.scenario)
-        return partial(served, requests, getattr(made, which), batched=made.batched)
+        return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
     with opened(anew(), (), forced_uniform, anew=anew) as program:
         yield program
+
+
+def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageModel:
+    def answer(tokens: Tokens) -> Pmf:
+        queries.append((name, tuple(tokens)))
+        return model(tokens)
+
+    return answer
+
+
+def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
+    """Return what one run in a scenario decodes, and asks of its models."""
+    queries: Queries = []
+
+    def anew() -> Decode:
+        return _asked(make, _as_made(make, scenario, queries), "speculative", scenario)
+
+    with opened(anew(), (), None, scenario.horizon, anew) as run:
+        queries.clear()
+        new = _first(run(Replayed(choices)))
+    return Trace(((scenario.prompt, new),), tuple(queries), _models(scenario).draft)
+
+
+def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
+    """Return the same of an engine that serves several requests."""
+    queries: Queries = []
+    texts: list[Tokens] = []
+    form = _form(make, "speculative")
+
+    def anew() -> Decode:
+        made = _as_made(make, requests.scenario, queries)
+
+        def decode() -> Tokens:
+            texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
+            return tuple(token for text in texts for token in text)
+
+        return decode
+
+    with opened(anew(), (), anew=anew) as run:
+        queries.clear()
+        run(Replayed(choices))
+    prompts = (each.prompt for each in requests.each)
+    return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), _models(requests.scenario).draft)
+
+
+def _first(end: Any) -> Tokens:
+    """Return what a run ends with, or the first of several ends."""
+    tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
+    return tokens
 
 
 @contextmanager
@@ -282,16 +413,54 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of so many calls in the widest scenario, by the engine's own random numbers."""
-    widest = SCENARIOS[-1]
+    widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
-    with seeded(seed):
+    with seeded(seed), sample_seeds(seed):
         return Counter(tokens_of(decode())[: widest.horizon] for _ in range(number))
 
 
 def _warm(make: Make) -> None:
     """Call the first and the last, unanswered: whatever they raise, the checks will name."""
-    for scenario in (SCENARIOS[0], SCENARIOS[-1]):
-        with seeded(0), suppress(Exception):
+    for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
+        with seeded(0), run_seeds(), suppress(Exception):
             made = _made(make, scenario)
             for decode in (made.speculative, made.plain or made.speculative):
                 decode()
+
+
+MOST_TOKENS = 8
+"""The largest alphabet that whole decodes are followed in."""
+_SEEDS = 4
+
+
+def alphabet_hint(make: Make) -> str:
+    """Return what to say of an engine that fails for want of tokens, or nothing.
+
+    It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
+    does neither with a larger vocabulary.
+    """
+    given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
+    wrong = _outside(given)
+    for vocabulary in range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ():
+        if not _outside(given._replace(vocabulary=vocabulary)):
+            return (
+                f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
+                "If it needs more tokens (an end of its own, ids with a meaning), say check_engine(make, "
+                f"vocabulary={vocabulary}): then every scenario has at least so many"
+            )
+    return ""
+
+
+def _outside(make: WithVocabulary) -> str:
+    """Say what an engine does outside the vocabulary of the smallest scenarios; nothing if it does not."""
+    for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
+        with seeded(seed), run_seeds():
+            try:
+                tokens = tokens_of(_made(make, scenario).speculative())
+            except (IndexError, KeyError) as error:
+                return f"it raises {type(error).__name__}: {error}"
+            except Exception:  # noqa: BLE001, S112 - it says nothing of tokens
+                continue
+        if (token := max(tokens[: scenario.horizon])) >= scenario.vocabulary:
+            return f"it emits token {token}"
+    return ""

@@ -13,9 +13,8 @@ another: what a row leaves in its slot is nothing to the row that gets the slot 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +24,11 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Tokens
 from specverify.reference.arguments import shown
+from specverify.subjects.awaited import awaited
+from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of
+from specverify.subjects.engine_answers import expected_rows, has_tokens, new_tokens, read_answer_rows
+from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -183,42 +186,54 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool) -> t
     return in_turn if takes_prompt(decode) else ()
 
 
-def takes_prompt(decode: Callable[..., Any]) -> bool:
-    """Return whether a call needs one argument, a prompt or several. Raises ``UnusableSubject`` if it needs several."""
-    try:
-        signature = inspect.signature(decode)
-    except (TypeError, ValueError):
-        return False
-    for arguments in ((), ((),)):
-        with suppress(TypeError):
-            signature.bind(*arguments)
-            return bool(arguments)
-    raise UnusableSubject(
-        f"the call that was made takes {signature}, expected one without arguments, or with the prompt as its one "
-        "argument"
-    )
+def texts_of(
+    decode: Callable[..., Any],
+    prompts: Sequence[Tokens],
+    *,
+    batched: bool,
+    form: EngineForm = PLAIN_FORM,
+    horizon: int = 0,
+    eos: Tokens = (),
+) -> list[Any]:
+    """Return the row of new tokens that each prompt gets, as it was answered.
+
+    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` for what are no
+    rows.
+    """
+    wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
+    enough = partial(has_tokens, wanted) if horizon and not batched else _never
+    given = [form.give(prompt) for prompt in prompts]
+    answer = awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
+    found = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
+    if len(found.rows) != len(prompts) or (batched and not found.several):
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(len(prompts) if batched else None)}")
+    return new_tokens(found, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
-def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool) -> Tokens:
-    """Return what the requests get, laid end to end; what is beyond the horizon of each is cut off.
+def _never(_: list[Any]) -> bool:
+    return False
+
+
+def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
+    """Return what the requests get, laid end to end; see ``served_each``."""
+    return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
+
+
+def served_each(
+    requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
+) -> tuple[Tokens, ...]:
+    """Return what each request gets; what is beyond its horizon is cut off.
 
     ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
     """
-    found, seeded = list[Tokens](), _takes_a_seed(decode)
+    found, seeded = list[Tokens](), takes_seed(decode)
+    horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
-        rows = rows_of(decode(list(prompts)), len(prompts)) if batched else [decode(prompts[0])]
-        texts = [tokens_of(row) for row in rows]
-        _refuse_padding(texts, requests.scenario.eos if requests.at_once else ())
+        texts = list(map(tokens_of, texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)))
+        _refuse_padding(texts, eos if requests.at_once else ())
         found += texts
-    return tuple(token for text in found for token in text[: requests.scenario.horizon])
-
-
-def _takes_a_seed(decode: Callable[[Any], Any]) -> bool:
-    try:
-        return any("seed" in name.lower() for name in inspect.signature(decode).parameters)
-    except (TypeError, ValueError):
-        return False
+    return tuple(text[:horizon] for text in found)
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
@@ -228,7 +243,7 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
         if len(set(behind)) == 1:
             raise UnusableSubject(
                 f"row {place + 1} of its answer has {len(behind)} times the token {behind[0]} behind its end, as "
-                "padding has, expected each row up to its end: cut it off behind scenario.eos"
+                "padding has, expected each row up to its end: cut it off behind scenario.eos, or return lengths too"
             )
 
 
@@ -239,18 +254,6 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
         length = min(length, requests.scenario.horizon)
         yield new[:length]
         new = new[length:]
-
-
-def rows_of(answer: Any, number: int) -> list[Any]:
-    """Return the rows of a batch's answer. Raises ``UnusableSubject`` if they are not as many as the prompts."""
-    expected = f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
-    try:
-        rows = answer.tolist() if hasattr(answer, "tolist") else list(answer)
-    except TypeError:
-        raise UnusableSubject(f"it returned {shown(answer)}, {expected}") from None
-    if len(rows) != number or any(isinstance(row, int) for row in rows):
-        raise UnusableSubject(f"it returned {shown(answer)}, {expected}")
-    return rows
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:

@@ -167,6 +167,16 @@ Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
 """Builds the models once; inside the block the engine is looked into while it runs."""
 
 
+class Trace(NamedTuple):
+    """What one run of an engine decoded, and what it asked of the models that it was made for."""
+
+    texts: tuple[tuple[Tokens, Tokens], ...]
+    """The prompt and the new tokens of each request."""
+    queries: tuple[tuple[str, Tokens], ...]
+    """``("target", tokens)`` or ``("draft", tokens)``, in their order."""
+    draft: LanguageModel | None = None
+
+
 class EngineProgram(NamedTuple):
     """Somebody else's engine at one setting, its random calls answered by draws: one run is one whole decode."""
 
@@ -194,6 +204,12 @@ class EngineProgram(NamedTuple):
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
     logits: Logits | None = None
     """What the target says of next tokens, where that is known: where greedy texts part, near-ties are no bugs."""
+    split: Callable[[Any], tuple[Tokens, ...]] | None = None
+    """Separates an outcome into the texts of its requests, where it has several."""
+    each: str = "request"
+    """What one of them is called."""
+    trace: Callable[[tuple[int, ...]], Trace] | None = None
+    """Runs the path of these choices once more and returns what it decoded, where the models are tables of ours."""
     most_paths: float = math.inf
     """It is left out where it has more paths than about this: others are looked at in its place."""
     source: Any = None
@@ -258,6 +274,8 @@ class Subject(NamedTuple):
     """Of a scenario round by round: where more are to be expected it is left out, others are looked at in its place."""
     deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
     """What else its law is looked at in, such as more drafts; it may run the subject to find out."""
+    kind: str = ""
+    """The form of the subject, such as "row" or "engine": subjects of one kind have one quick plan."""
 
 
 class InScenario(NamedTuple):

@@ -135,6 +135,7 @@ def subject_of(
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        kind="tree",
         scenarios=DRAFTING[drafts].scenarios,
     )
 

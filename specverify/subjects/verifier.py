@@ -76,6 +76,7 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
         rational=False,
         stops_at_eos=False,
         intercepted=True,
+        kind="row",
         deep=deep_of(partial(_variant_at, verify), gammas),
     )
 

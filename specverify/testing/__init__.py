@@ -10,7 +10,7 @@ Each function returns its verdicts, and raises where one is not good: ``Speculat
 handed in is looked at first: ``ValueError`` says in a sentence what was got and what was expected. All of them take the
 options of ``plans.Judging``:
 
-    check_verifier(verify, quick=True)                                  an answer in seconds, from fewer cases
+    check_verifier(verify, quick=True)                                  an answer in seconds, from a fixed list of cases
     check_verifier(verify, checks=["law_is_target"], fail_fast=True)    these checks, until one fails
     check_verifier(verify, expected_failures={"acceptance_is_optimal": "drops drafts below 0.01, issue 12"})
     check_verifier(verify, on_fail="warn", callback=print)              warn; print each verdict when its check ends

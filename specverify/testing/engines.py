@@ -10,30 +10,28 @@ from typing import Any, Unpack
 from specverify.base.arguments import (
     argument_error,
     check_callable,
+    check_count,
     check_law,
     check_rounding,
+    check_takes,
 )
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.reference import Claim, Tokens
+from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
-from specverify.subjects.made_engine import SCENARIOS, EngineScenario, Made, made_subject
-from specverify.subjects.observer import Observer
-from specverify.subjects.subject import Subject
-from specverify.testing.judged import judged
-from specverify.testing.plans import (
-    QUICK_SECONDS,
-    Judging,
-    Plan,
-    claiming,
-    name_of,
-    seconds_of,
-    subject_plan,
+from specverify.subjects.made_engine import (
+    MOST_TOKENS,
+    EngineScenario,
+    Made,
+    WithVocabulary,
+    alphabet_hint,
+    made_subject,
 )
-
-ANSWERS = 16
-"""Texts that are looked at for the prompt, where an engine fails."""
+from specverify.subjects.observer import Observer
+from specverify.testing.judged import judged
+from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
 
 
 @judged
@@ -46,6 +44,7 @@ def check_engine(
     logits: Callable[[Tokens], Any] | None = None,
     rounding: float = 1e-6,
     claims: Collection[Claim] | None = None,
+    vocabulary: int | None = None,
     sampled: bool = False,
     **how: Unpack[Judging],
 ) -> Plan:
@@ -65,8 +64,11 @@ def check_engine(
     new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the gap of the two tokens
     in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
     relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
+
+    ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
+    of the smallest, such as an end of its own: 2 to 8.
     """
-    name, checked = name_of(speculative), _to_be_read(observe)
+    name, checked, hint = name_of(speculative), _to_be_read(observe), str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
         raise argument_error("plain", plain, "the call without speculation, where logits are given")
@@ -76,29 +78,44 @@ def check_engine(
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )
-        subject = made_subject(partial(_made_to_be_read, speculative), name, inspect.getdoc(speculative) or "an engine")
+        make: Any = partial(_made_to_be_read, speculative)
+        if vocabulary is not None:
+            check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
+            make = WithVocabulary(make, vocabulary)
+        subject = made_subject(make, name, inspect.getdoc(speculative) or "an engine")
+        hint = cache(partial(_alphabet_hint, make))
     else:
-        check_callable(speculative, "the call with speculation", arguments=0)
+        if vocabulary is not None:
+            raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
+        _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
         else:
-            check_callable(plain, "the call without speculation", arguments=0)
+            _check_call(plain, "the call without speculation")
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    hint = str if plain is not None else cache(partial(_prompt_hint, subject, min(seconds_of(how), QUICK_SECONDS)))
     return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
 
 
-def _prompt_hint(subject: Subject, seconds: float) -> str:
-    """Return what to say of an engine whose texts all begin with the prompt, or nothing."""
-    (setting, *_), prompt = subject.settings, SCENARIOS[-1].prompt
+HINT_SECONDS = 5.0
+
+
+def _alphabet_hint(make: Any) -> str:
     try:
-        texts = guarded(partial(setting.sample, ANSWERS, 0), seconds).result or ()
+        return guarded(partial(alphabet_hint, make), HINT_SECONDS).result or ""
     except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
         return ""
-    with_prompt = texts and all(text[: len(prompt)] == prompt[: len(text)] for text in texts)
-    return "Each of its answers begins with the prompt: it is to return the new tokens alone." if with_prompt else ""
+
+
+def _check_call(call: Any, what: str) -> None:
+    """Raise ``ValueError`` for what is no call, or one of arguments that are no seeds."""
+    if not callable(call):
+        raise argument_error(what, call, "something to call without arguments")
+    try:
+        check_takes(with_seeds(call), what, 0, "something to call without arguments")
+    except ValueError as error:
+        raise ValueError(f"{error}; {missing_without_prompt(call)}") from None
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:

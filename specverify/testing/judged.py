@@ -20,7 +20,7 @@ from specverify.testing.plans import (
     subject_plan,
     with_options_checked,
 )
-from specverify.testing.told import each_said_once, told, without_false_replay
+from specverify.testing.told import grouped, told, without_false_replay
 
 GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
 heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
@@ -120,7 +120,7 @@ def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
     statuses = {verdict.status for verdict in wrong}
     if Status.REFUTED in statuses and plan.refuted_alone:
         wrong = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
-    said = [told(verdict, verdicts) for verdict in each_said_once(wrong)] + surprising
+    said = [told(group, verdicts) for group in grouped(wrong)] + surprising
     message = "\n\n".join(filter(None, [*said, plan.hint()]))
     if Status.REFUTED in statuses:
         return SpeculationRefuted(message)

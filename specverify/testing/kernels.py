@@ -63,7 +63,7 @@ def check_kernel(
     ``gammas`` are the numbers of drafts, 1 and 2 unless told otherwise, and then the law is asked for 4 too if it runs
     on them: nothing is said of more. ``vocabularies`` are sizes beside the 3 of the exact tables; ``rows`` is how many
     rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
-    With ``quick`` the larger vocabularies are left out and looks are short. Raises ``ValueError`` for options
+    With ``quick`` the larger vocabularies are left out and ``rows`` is 4096 at most. Raises ``ValueError`` for options
     or parameters that do not fit each other.
     """
     found = kernel_of(

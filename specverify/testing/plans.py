@@ -18,17 +18,18 @@ from specverify.base.arguments import (
     check_seconds,
     nearest,
 )
-from specverify.base.limits import SECONDS
+from specverify.base.edges import check_edge
+from specverify.base.limits import EDGE, SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
-from specverify.run.cases import QUICK_CASES
 from specverify.run.verify import Checklist, not_applicable, verify_subject
 from specverify.subjects.subject import Subject
 
 OnFail = Literal["raise", "warn"] | None
 ALARM = 1e-6
-QUICK_SECONDS = 5.0
+HINT_SECONDS = 5.0
+"""Time limit of what is tried to word a hint about a failure; no verdict depends on it."""
 Parameters = ParamSpec("Parameters")
 
 
@@ -49,8 +50,12 @@ class Judging(TypedDict, total=False):
     """Seconds for all checks together: 600 if left out."""
     alarm: float
     """The probability that a right subject is refuted by what is sampled of it: 1e-6 if left out."""
+    edge: float
+    """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
+    likely ones are a note beside HOLDS; with 0 all of them refute."""
     quick: bool
-    """An answer in seconds, from few cases of each check: what it refutes is wrong, what it holds is less."""
+    """Examine a fixed list of cases, the same on every machine (``specverify.run.quick``). A refutation is as certain
+    as without it; what holds is examined in fewer cases, and the verdict says how many were left out."""
 
 
 class Plan(NamedTuple):
@@ -118,6 +123,7 @@ DEFAULTS: Mapping[str, Any] = {
     "callback": None,
     "timeout": SECONDS,
     "alarm": ALARM,
+    "edge": EDGE,
     "quick": False,
 }
 
@@ -130,6 +136,7 @@ def check_common(how: Mapping[str, Any]) -> None:
     check_flag(given["quick"], "quick")
     check_seconds(given["timeout"], "timeout")
     check_probability(given["alarm"], "alarm")
+    check_edge(given["edge"])
     if given["callback"] is not None:
         check_callable(given["callback"], "callback", arguments=1)
     reasons = given["expected_failures"]
@@ -162,11 +169,11 @@ def subject_plan(
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, how: Judging) -> Plan:
     """Return the plan of these checks of a subject."""
-    most = QUICK_CASES if how.get("quick") else None
+    conditions = conditions._replace(edge=how.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
         chosen = tuple(check for check in checks if check.name in names)
-        return verify_subject(subject, Checklist(chosen, conditions, seconds, most), known=known)
+        return verify_subject(subject, Checklist(chosen, conditions, seconds, bool(how.get("quick"))), known=known)
 
     return Plan(
         subject.name,
@@ -180,8 +187,7 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
 def seconds_of(how: Judging) -> float:
     """Return the seconds that all checks have together."""
-    given = how.get("timeout", SECONDS)
-    return min(given, QUICK_SECONDS) if how.get("quick") else given
+    return how.get("timeout", SECONDS)
 
 
 def shared(given: Mapping[str, Any], more: Judging) -> dict[str, Any]:

@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.base.verdict import Status, Verdict
 from specverify.foreign.places import GIVEN
-from specverify.report.prose import failure
+from specverify.report.prose import also_refuted, by_cause, failure
 from specverify.run.catalogue import find_subject, is_external
 from specverify.run.replays import named_by
 from specverify.subjects.subject import UnusableSubject
 
 _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 """An answer of the wrong kind, as it is shown: another one in each call."""
-NO_NAME = "the command line cannot name what was examined, so specverify replay cannot show it"
 
 
-def told(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return what is said of a verdict that is not good, ``verdicts`` being all of the subject's."""
-    if verdict.status is Status.REFUTED:
-        said, example = f"{verdict.subject}: {failure(verdict, verdicts)}", verdict.counterexample
-        unnamed = example is not None and not example.again and is_external(verdict.subject)
-        sampled = verdict.evidence is Evidence.STATISTICAL  # the seeds of a sample stand in the call
-        return f"{said}\n  Again run this test: {NO_NAME}" if unnamed and not sampled else said
-    return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+def told(group: Sequence[Verdict], verdicts: Sequence[Verdict]) -> str:
+    """Return what is said of verdicts of one cause that are not good, ``verdicts`` being all of the subject's."""
+    verdict, *others = group
+    if verdict.status is not Status.REFUTED:
+        return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
+    return "\n".join(filter(None, [f"{verdict.subject}: {failure(verdict, verdicts)}", also_refuted(others)]))
+
+
+def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Return the verdicts in groups of one cause each, in their order."""
+    groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
+    order = [verdict.check for verdict in wrong]
+    return sorted(groups, key=lambda group: min(order.index(verdict.check) for verdict in group))
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:

@@ -28,7 +28,7 @@ from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_s
 from specverify.subjects.tree_verifier import Drafts
 from specverify.testing.judged import judged
 from specverify.testing.plans import (
-    QUICK_SECONDS,
+    HINT_SECONDS,
     Judging,
     Plan,
     checked_gammas,
@@ -89,7 +89,7 @@ def check_verifier(
     else:
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
         subject = verifier_subject_of(verify, name, form, chosen)
-    hint = cache(partial(_batch_hint, verify, min(seconds_of(how), QUICK_SECONDS))) if form is None else str
+    hint = cache(partial(_batch_hint, verify, min(seconds_of(how), HINT_SECONDS))) if form is None else str
     return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
 
 

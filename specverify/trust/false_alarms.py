@@ -128,7 +128,7 @@ def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
 def _accusations(indices: Sequence[int], seed: int) -> list[str]:
     found = []
     for index in indices:
-        subject = _configuration(np.random.default_rng([seed, index]))
+        subject = random_configuration(seed, index)
         found += [
             f"{verdict.subject} {verdict.check}: {verdict.statement}"
             for verdict in verify_subject(subject, Checklist(EXACT_CHECKS))
@@ -138,8 +138,9 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
     return found
 
 
-def _configuration(rng: np.random.Generator) -> Subject:
+def random_configuration(seed: int, index: int) -> Subject:
     """Return a registry row at one of its examples, in one random scenario."""
+    rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
     vocabulary = int(rng.integers(2, 5))
     ends = int(rng.integers(0, 3))

@@ -23,6 +23,7 @@ from specverify.engines.huggingface.objects import ready
 from specverify.engines.huggingface.sampled import exact_law
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import watched_call
+from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import complete_law
@@ -87,7 +88,7 @@ def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
 
 @contextmanager
 def opened(
-    build: Callable[[], GenerateCall], forced_uniform: float | None = None, speculative: bool = True, refusal: str = ""
+    build: Callable[[], GenerateCall], forced_uniform: Forced = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
     """Build the models and yield one call of ``generate`` as a program of draws; every run finds the models as new.
 

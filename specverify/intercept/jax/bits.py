@@ -72,7 +72,7 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the rest of a division."""
         if self.under or self.kept != self.source.width or number <= 0:
-            raise NeedsValue(f"the rest of a division of random bits by {number} is needed")
+            raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
         if number > MOST_OUTCOMES:  # a seed, or too many to be followed
             return Deferred(lambda: given(whole_number(self.source.uniform, 0, number)))
         return self.source.rest(number) if number > 1 else 0

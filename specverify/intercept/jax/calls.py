@@ -17,8 +17,8 @@ from typing import Any
 
 from jax._src import core, sharding_impls
 
-from specverify.intercept.boundary import Boundary
-from specverify.intercept.caller import NOWHERE, caller
+from specverify.intercept.boundary import Forced
+from specverify.intercept.caller import caller
 from specverify.intercept.jax import evaluation
 from specverify.intercept.jax.keys import JaxDraws
 from specverify.intercept.native_types import once, replaced
@@ -27,7 +27,7 @@ from specverify.reference import Draws
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[Callable[[], Any]]:
+def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
     """Answer JAX's random calls by ``draws`` inside the block; yields what another thread enters.
 
     ``forced_uniform`` gives every uniform that value instead: see ``boundary``.
@@ -37,9 +37,7 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
         with meshes_set(), core.set_current_trace(evaluation.TRACE):
             yield lambda: core.set_current_trace(evaluation.TRACE)
     except NeedsValue as refusal:
-        place = caller(refusal.__traceback__)
-        known = place in str(refusal) or place == NOWHERE
-        raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
+        raise refusal.at(caller(refusal.__traceback__)) from None
     finally:
         evaluation._run.pop()  # noqa: SLF001 - as above
 

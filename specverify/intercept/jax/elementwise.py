@@ -16,6 +16,7 @@ from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.joined import UNKNOWN
+from specverify.intercept.unknowns.monotone import OF_JAX
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
 
@@ -23,9 +24,8 @@ Handler = Callable[[list[Any], dict[str, Any], Any], Any]
 """``handler(operands, parameters, result)``: the elements of what comes out; ``result`` is its shape and dtype."""
 
 _ALGEBRA = {"add": "add", "add_any": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "log": "log", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "pow": "power",
-            "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "abs": "absolute", "logistic": "sigmoid", "tanh": "tanh",
-            "max": "maximum", "min": "minimum", "square": "square"}  # fmt: skip
+            "pow": "power", "abs": "absolute", "max": "maximum", "min": "minimum", "square": "square",
+            **OF_JAX}  # fmt: skip
 """Primitives by the names of ``algebra``."""
 _CLAMPS = {"max", "min", "clamp"}
 _WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "round": "rint", "sign": "sign"}
@@ -85,7 +85,7 @@ def arithmetic(primitive: str) -> Handler:
             if any(isinstance(element, UNKNOWN) for element in elements):
                 found = NotImplemented if name is None else _algebra(name, *elements)
                 if found is NotImplemented or (halves and not any(found == element for element in elements)):
-                    raise NeedsValue(f"the value of a random number is needed for {primitive}")
+                    raise NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
                 return found
             if any(isinstance(element, Bits) for element in elements):
                 return _of_bits(primitive, *elements)

@@ -9,6 +9,7 @@ without a value refuses to be looked at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +21,14 @@ from jax._src.interpreters import partial_eval
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import choices, elementwise, moves, orders
 from specverify.intercept.jax.inside import DRAWS, draws_inside
+from specverify.intercept.jax.keys import MOST
 from specverify.intercept.jax.known import computed_by_jax
 from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
 from specverify.intercept.jax.loops import LOOPS, Follow
-from specverify.intercept.jax.places import lines_of, of_jax
+from specverify.intercept.jax.places import drawing_asks, lines_of, of_jax
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
 _SAID_ASIDE = {"debug_callback", "debug_print"}
@@ -87,8 +89,9 @@ def _as_array(value: LazyFloat) -> Lazy:
     """
     if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
         raise NeedsValue(
+            "traced-by-jax",
             f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
-            "same in every later call: draw it with a key, or hand it to the function as an argument"
+            "same in every later call: draw it with a key, or hand it to the function as an argument",
         )
     return Lazy(TRACE, _aval_of(value), single(value.unknown))
 
@@ -109,6 +112,11 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
     open_ones = any(isinstance(operand, Lazy) for operand in operands)
     if name in DRAWS:
         return [_drawn(primitive, operands, parameters)]
+    if name == "iota" and math.prod(parameters["shape"]) > MOST and drawing_asks(equation):
+        raise refusal(
+            "too-many-numbers",
+            f"an order of {math.prod(parameters['shape'])} numbers is drawn with JAX, more than are followed",
+        )
     gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
     if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
         return _called(parameters[_CALLS[name]], operands)
@@ -120,16 +128,22 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
             return []
     if not open_ones:
         if draws_inside(parameters):
-            raise NeedsValue(f"{name} at {caller()} draws random numbers, and is not followed")
+            raise NeedsValue("unseen-draw", f"{name} at {caller()} draws random numbers, and is not followed")
         return computed_by_jax(primitive, operands, parameters, equation)
-    return _lazily(primitive, operands, parameters, equation)
+    try:
+        return _lazily(primitive, operands, parameters, equation)
+    except NeedsValue as refused:
+        raise refused.during(f"{name} of JAX", caller()) from None
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Return what is said of open operands, or what JAX computes when they have been looked at."""
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
-        raise NeedsValue(f"a key is made of a random number that has no value, at {caller()}: split a key instead")
+        raise NeedsValue(
+            "key-of-random-number",
+            f"a key is made of a random number that has no value, at {caller()}: split a key instead",
+        )
     several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
     found: Any = NotImplemented
@@ -143,9 +157,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
     if found is not NotImplemented:
         return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
     if has_no_value(*operands):
-        raise NeedsValue(
-            f"the value of a random number is needed for {name} of JAX, not only a comparison with it, at {caller()}"
-        )
+        raise refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
     return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
 
 
@@ -163,10 +175,13 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
     """Return random bits; refuses other ways to draw, and keys that hang on what has no value."""
     if primitive.name != "random_bits":
-        raise NeedsValue(f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
+        raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
     keys = operands[0]
     if isinstance(keys, Lazy):
-        raise NeedsValue(f"a key at {caller()} is made of a random number that has no value: split a key instead")
+        raise NeedsValue(
+            "key-of-random-number",
+            f"a key at {caller()} is made of a random number that has no value: split a key instead",
+        )
     call = f"jax.random.{next((name for name in _names if name not in _INNER), 'bits').strip('_')}"
     found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
     if not isinstance(found, np.ndarray):

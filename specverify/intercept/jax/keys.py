@@ -20,10 +20,11 @@ from numpy import empty  # by name: inside a block NumPy has another
 
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
-from specverify.intercept.boundary import Boundary, boundary_of
+from specverify.intercept.boundary import Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits, Source
 from specverify.intercept.streams import Streams
+from specverify.intercept.unknowns.sizes import check_numbers
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.reference import Draws, Site
 
@@ -43,7 +44,7 @@ class _Streams(Streams):
 class JaxDraws:
     """Answers the draws of one run."""
 
-    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+    def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = _Streams()
@@ -60,11 +61,13 @@ class JaxDraws:
         """Return the random bits that ``keys`` give, as elements; numbers where a value is forced."""
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:
+            check_numbers(call, count)
             return self._forced(call, width, (*keys.shape, *shape), count)
         if count > MOST:
             raise NeedsValue(
+                "too-many-numbers",
                 f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
-                "examine it at a smaller vocabulary"
+                "examine it at a smaller vocabulary",
             )
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
@@ -83,8 +86,9 @@ class JaxDraws:
         before = self._shapes.setdefault(key, (shape, where))
         if before[0] != shape:
             raise NeedsValue(
+                "one-state-twice",
                 f"one key is drawn from in two shapes, by {before[1]} and by {where}: how these hang together is not "
-                f"followed; {WAY_OUT}, or set jax_threefry_partitionable"
+                f"followed; {WAY_OUT}, or set jax_threefry_partitionable",
             )
 
     def _source(self, site: Site, state: Hashable, width: int) -> Source:

@@ -87,7 +87,9 @@ class Lazy(core.Tracer):  # type: ignore[misc]  # jax is looked at without its t
         core.check_scalar_conversion(self)
         if isinstance(self.elements.item(), UNKNOWN):
             float_calls.met()
-            raise refusal("__float__ needs the value of a random number, which has none: call float as float(u)")
+            raise refusal(
+                "value-needed", "__float__ needs the value of a random number, which has none: call float as float(u)"
+            )
         return float(self.item())
 
     def __round__(self, digits: int | None = None) -> Any:
@@ -175,4 +177,4 @@ def placed(place: str, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except NeedsValue as refused:
-        raise NeedsValue(f"{refused}, at {place}") from None
+        raise refused.at(place) from None

@@ -114,7 +114,7 @@ def running(make: Make) -> Handler:
 
 def _refuse_bits(elements: Any) -> None:
     if any(isinstance(element, Bits) for element in elements.flat):
-        raise NeedsValue("random bits are put together or in an order as they are")
+        raise NeedsValue("order-of-joined", "random bits are put together or in an order as they are")
 
 
 def ordered(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
@@ -149,7 +149,7 @@ def _in_turn(row: list[Any]) -> list[Any]:
     """Return a row with uniform numbers for random bits: they are in the same order."""
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):
-        raise NeedsValue("random bits are put in an order with something else")
+        raise NeedsValue("order-of-joined", "random bits are put in an order with something else")
     return [Continuous(element.source.uniform) if isinstance(element, Bits) else element for element in row]
 
 
@@ -182,7 +182,7 @@ def _ranked(entries: list[Any], rank: int, place: str, *, largest: bool) -> int:
             with tried():
                 return ranked(entries, len(entries) - 1 - rank, largest=not largest, place=place)
         except NeedsValue:
-            raise NeedsValue(str(refused)) from None
+            raise refused.again() from None
 
 
 def _entry(order: Deferred, rank: int) -> int:
@@ -210,7 +210,7 @@ def _value(entries: list[Any], rank: int, *, largest: bool) -> Any:
 
 
 def _refused() -> Any:
-    raise NeedsValue("the value of one of several random numbers is needed, not only its place")
+    raise NeedsValue("order-alone-is-known", "the value of one of several random numbers is needed, not only its place")
 
 
 def _has_no_place(part: Any) -> bool:

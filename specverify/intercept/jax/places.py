@@ -6,6 +6,7 @@ itself are traced once for all that call them, so of those the line that calls i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,23 @@ from jax._src import source_info_util
 from specverify.intercept import caller
 
 _JAX = str(Path(jax.__file__).parent)
+_DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
 _FOUND: dict[int, tuple[Any, str]] = {}
 
 
 def of_jax(function: str) -> bool:
     """Return whether a traced function, named with its file, is of JAX itself."""
     return f" at {_JAX}" in function
+
+
+def drawing_asks(equation: Any) -> bool:
+    """Return whether a function of ``jax.random`` asks for a primitive; ``equation`` is where it was traced, if so."""
+    if equation is not None:
+        return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and not frame.f_code.co_filename.startswith(_DRAWING):
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import numpy as np
 
 from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.block import in_housekeeping
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import REAL, NumpyGenerator
 from specverify.intercept.numpy.laws import LAWS
@@ -89,7 +89,10 @@ def _raw(kind: type, function: str) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if answering(LIBRARY) is not None:
-            raise refusal(f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated")
+            raise refusal(
+                "bits-of-generator",
+                f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated",
+            )
         return real(self, *args, **kwargs)
 
     return method
@@ -113,7 +116,9 @@ def _native(kind: type, attribute: str) -> Any:
 
     def look(self: Any) -> Any:
         if answering(LIBRARY) is not None:
-            raise refusal(f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered")
+            raise refusal(
+                "bits-of-generator", f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered"
+            )
         return real.__get__(self)
 
     return property(look)
@@ -133,7 +138,9 @@ def _module() -> dict[str, Any]:
 
 
 def _exchanged(bits: Any) -> None:
-    raise refusal("np.random.set_bit_generator exchanges the generator that all others draw from as well")
+    raise refusal(
+        "bits-of-generator", "np.random.set_bit_generator exchanges the generator that all others draw from as well"
+    )
 
 
 MODULE = _module()
@@ -162,7 +169,7 @@ def numpy_replaced() -> Iterator[None]:
 
 
 @contextmanager
-def numpy_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

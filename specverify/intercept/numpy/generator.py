@@ -21,6 +21,7 @@ from specverify.intercept.unknowns.lazy_buffers import Buffer
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.many import uniforms
 from specverify.intercept.unknowns.many_arrays import as_array
+from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY, large
 from specverify.reference import Site
@@ -57,6 +58,7 @@ class NumpyGenerator:
 
         ``parameters`` are those of a function that gives no double of the stream.
         """
+        check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
         if boundary is not None:
             return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
@@ -96,14 +98,15 @@ class NumpyGenerator:
         if boundary is None:
             return _array_of(size, -np.log(self.uniforms(function, size, parameters=parameters)))
         largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
-        smallest = -0.0 if legacy else 0.0
-        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest))
+        smallest, least = -0.0 if legacy else 0.0, 2.0**-53 if digits == "float64" else 2.0**-23
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest, least))
 
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
         """Return the next number that ``boundary`` gives a value, or an array of them."""
         call = f"{self._name}.{function}"
+        check_numbers(call, size)
         if size is None:
             return number(call)
         count = math.prod(np.atleast_1d(size))
@@ -121,21 +124,24 @@ class NumpyGenerator:
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip
         more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
+        number, name = int(a) if np.ndim(a) == 0 else np.shape(a)[axis], f"{self._name}.choice"
+        check_numbers(name, size)
+        check_outcomes(name, number)
+        if np.ndim(a) == 0 and p is None:
+            _check_enumerated(name, number)
         draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
-        number = int(a) if np.ndim(a) == 0 else np.shape(a)[axis]
         pmf = finite.masses(p, number)
         if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
-        if number > finite.MOST_OUTCOMES and not large(number):
-            raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
+        _check_enumerated(name, number)
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
             found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
         elif count > np.count_nonzero(pmf):
             raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
         elif p is None and not shuffle:
-            raise refusal(f"{site[0]} is asked for an order that is not random")
+            raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
             found = finite.one_by_one(draws, site, pmf, count)
         if size is None and np.ndim(a) == 0:
@@ -144,6 +150,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.binomial", size)
         draws, site = self._asked("binomial", self._call("binomial", n, p, size))
         shape = np.broadcast_shapes(np.shape(n), np.shape(p)) if size is None else size
         trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
@@ -154,6 +161,7 @@ class NumpyGenerator:
         )
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.hypergeometric", size)
         advance = self._call("hypergeometric", ngood, nbad, nsample, size)
         draws, site = self._asked("hypergeometric", advance)
         shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
@@ -164,6 +172,7 @@ class NumpyGenerator:
         )
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.multinomial", size)
         draws, site = self._asked("multinomial", self._call("multinomial", n, pvals, size))
         rows = np.asarray(pvals, dtype=np.float64)
         if not ((rows >= 0) & (rows <= 1)).all() or (rows[..., :-1].sum(-1) > 1 + 1e-12).any():
@@ -192,9 +201,10 @@ class NumpyGenerator:
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
         """Draw from [low, high)."""
+        check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
-            raise refusal(f"{site[0]} has arrays of bounds")
+            raise refusal("parameters", f"{site[0]} has arrays of bounds")
         if low >= high:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
@@ -211,11 +221,12 @@ class NumpyGenerator:
         )
 
     def _order(self, function: str, number: int) -> list[int]:
+        finite.check_shuffled(f"{self._name}.{function}", number)
         return finite.shuffled(*self._asked(function, self._call("permutation", number)), number)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        whole = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
-        return np.take(whole, self._order("permutation", whole.shape[axis]), axis)
+        order = self._order("permutation", int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
+        return np.take(np.arange(x) if np.ndim(x) == 0 else np.asarray(x), order, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         order = self._order("shuffle", x.shape[axis] if isinstance(x, np.ndarray) else len(x))
@@ -239,7 +250,13 @@ class NumpyGenerator:
 
     def refused(self, function: str) -> Any:
         """Refuse a function that is not known here."""
-        raise refusal(f"{self._name}.{function} cannot be answered by finitely many outcomes")
+        raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
+
+
+def _check_enumerated(call: str, number: int) -> None:
+    """Refuse more outcomes than are followed one by one, unless they are kept together."""
+    if number > finite.MOST_OUTCOMES and not large(number):
+        raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _followed(number: int, size: Any) -> bool:
@@ -272,6 +289,6 @@ def _into(out: Any, numbers: Any) -> Any:
     if out is None:
         return numbers
     if isinstance(numbers, LazyArray | LazyFloat) and not isinstance(out, Buffer):
-        raise refusal("random numbers are written into an array of floats that was made before")
+        raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
     out[...] = numbers
     return out

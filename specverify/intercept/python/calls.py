@@ -24,12 +24,13 @@ import numpy as np
 
 from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.block import give, in_housekeeping
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
+from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import large
 from specverify.reference import Draws, Site
@@ -125,6 +126,7 @@ def _randbytes(self: Any, n: int) -> bytes:
 
 
 def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+    check_numbers("random.choices", k)
     if weights is None and cum_weights is None:
         return [population[_one_of(self, "choices", len(population))] for _ in range(k)]
     if large(len(population)):
@@ -137,9 +139,11 @@ def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: An
 
 def _sample(self: Any, population: Sequence[Any], k: int, *, counts: Any = None) -> list[Any]:
     if counts is not None:
+        check_outcomes("random.sample", sum(counts))
         population = [item for item, times in zip(population, counts, strict=True) for _ in range(times)]
     if not 0 <= k <= len(population):
         raise ValueError("Sample larger than population or is negative")
+    check_outcomes("random.sample", len(population))
     asked = _asked(self, "sample", partial(_random.Random.getrandbits, self, 32))
     return [population[place] for place in one_by_one(*asked, np.ones(len(population)), k)]
 
@@ -149,7 +153,7 @@ def _binomialvariate(self: Any, n: int = 1, p: float = 0.5) -> int:
 
 
 def _not_finite(name: str) -> Exception:
-    return refusal(f"random.{name} cannot be answered by finitely many outcomes")
+    return refusal("no-law", f"random.{name} cannot be answered by finitely many outcomes")
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -221,7 +225,7 @@ def random_replaced() -> Iterator[None]:
 
 
 @contextmanager
-def random_answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[None]:
+def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).

@@ -2,7 +2,8 @@
 
 NumPy's and ``random``'s methods are answered whatever the thread. torch's functions are answered thread by thread, so a
 new thread, and a task of a pool whose threads stood before, enters the block first. A refusal in a thread is noted in
-the block, which raises it; it is not printed as well.
+the block, which raises it; it is not printed as well. Nor is any error of a thread whose path was abandoned: its block
+is over, or ends by a refusal.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from specverify.intercept.block import Block, current
+from specverify.intercept.block import Block, NeedsValue, current
 from specverify.intercept.native_types import once, replaced
 
 _STARTS = tuple(name for name in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, name))
@@ -31,12 +32,30 @@ def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]
         yield
 
 
-def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
+def _is_abandoned(block: Block) -> bool:
+    """Return whether the path that a block followed is given up."""
+    return block.over or bool(block.refusals)
+
+
+def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what tells of the error of a thread, unless its path was abandoned; a refusal is noted all the same."""
+
+    def invoke(thread: threading.Thread) -> None:
+        if not _is_abandoned(block) or (not block.over and isinstance(sys.exc_info()[1], NeedsValue)):
+            hook(thread)
+
+    return invoke
+
+
+def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
     """Return what a thread runs that is started in the block that is open, if one is."""
     block = current()
     if block is None:
         return function
     context = copy_context()
+    thread = getattr(function, "__self__", None)
+    if isinstance(thread, threading.Thread) and hasattr(thread, "_invoke_excepthook"):
+        thread._invoke_excepthook = _unless_abandoned(block, thread._invoke_excepthook)  # noqa: SLF001
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if block.over or getattr(_INSIDE, "block", None) is block:
@@ -45,6 +64,10 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with block.enter():
                 return context.copy().run(function, *args, **kwargs)
+        except Exception:
+            if not pooled and _is_abandoned(block):  # nobody waits for it, and it would be printed
+                return None
+            raise
         finally:
             _INSIDE.block = before
 
@@ -86,4 +109,4 @@ def _pools_replaced() -> Iterator[None]:
 
 
 def _submitting(submit: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, function, /, *args, **kwargs: submit(self, _inside(function), *args, **kwargs)
+    return lambda self, function, /, *args, **kwargs: submit(self, _inside(function, pooled=True), *args, **kwargs)

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from specverify.intercept.boundary import Boundary
-from specverify.intercept.caller import NOWHERE, caller
+from specverify.intercept.boundary import Forced
+from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.torch.composed import REWRITTEN
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.dtypes import rounds_at_the_end
-from specverify.intercept.torch.functions import ANSWERS, MAKES, function_of, name_of
+from specverify.intercept.torch.functions import ANSWERS, MAKES, full_name_of, function_of, name_of
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.streams import settings_seen
@@ -65,17 +65,20 @@ class _Answers(TorchFunctionMode):
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
-        if filled.anything:
-            if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
-                return args[0]
-            args, named = filled.standing_for(args), filled.standing_for(named)
-        if not named and (_runs_as_it_is(func, args) or _is_of_plain(func, args)):
-            return _noted(func(*args))
-        lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
-        if lazy or "out" in named or not _runs_as_it_is(func):
-            return self._apart(func, args, named, lazy=lazy)
-        return _noted(func(*args, **named))
+        try:
+            args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+            if filled.anything:
+                if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
+                    return args[0]
+                args, named = filled.standing_for(args), filled.standing_for(named)
+            if not named and (_runs_as_it_is(func, args) or _is_of_plain(func, args)):
+                return _noted(func(*args))
+            lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
+            if lazy or "out" in named or not _runs_as_it_is(func):
+                return self._apart(func, args, named, lazy=lazy)
+            return _noted(func(*args, **named))
+        except NeedsValue as refusal:
+            raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
         """Return what a call gives that is answered, writes, takes numbers out, or has ``lazy`` arguments."""
@@ -111,7 +114,9 @@ class _Answers(TorchFunctionMode):
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation that may draw, such as dropout, and refuse it if it did."""
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
-            raise NeedsValue(f"{name_of(func)} at {caller()} draws from a generator, and is not answered")
+            raise NeedsValue(
+                "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
+            )
         found = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
         return found
@@ -202,7 +207,7 @@ def _of_tensors(given: Any, func: Any) -> Any:
 
 
 @contextmanager
-def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) -> Iterator[TorchFunctionMode]:
+def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
     """Answer torch's random calls by ``draws`` inside the block.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
@@ -215,9 +220,7 @@ def answered_by(draws: Draws, forced_uniform: float | Boundary | None = None) ->
             yield mode
         run.filled.settle()
     except NeedsValue as refusal:
-        place = caller(refusal.__traceback__)
-        known = place in str(refusal) or place == NOWHERE
-        raise NeedsValue(str(refusal) if known else f"{refusal} ({place})") from None
+        raise refusal.at(caller(refusal.__traceback__)) from None
     finally:
         run.filled.forget()
 

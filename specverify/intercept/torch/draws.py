@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy import empty  # by name: inside a block NumPy has another
 
-from specverify.intercept.boundary import SMALLEST, Boundary, boundary_of
+from specverify.intercept.boundary import SMALLEST, Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.lazy_tensor import LazyTensor
@@ -21,6 +21,7 @@ from specverify.intercept.unknowns.continuous import Continuous, exponential, wh
 from specverify.intercept.unknowns.deferred import Categorical
 from specverify.intercept.unknowns.many import NoiseBlock, uniforms
 from specverify.intercept.unknowns.many_steps import LOGS, Steps
+from specverify.intercept.unknowns.sizes import check_numbers
 from specverify.intercept.unknowns.steps import times
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import MANY, Drawn, Wide, at_large_now, continuous_in_16_bits, large
@@ -33,28 +34,48 @@ BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 
 """Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
 
 
+class Noise(NamedTuple):
+    """A continuous law that torch draws from."""
+
+    image: Callable[[Uniform], Continuous]
+    """What a number is of a uniform one."""
+    fill: Callable[..., Any]
+    """What draws in fact: ``fill(tensor, generator=generator)``."""
+    exponential: bool = True
+    """Whether values at the ends are those of an exponential, else of a uniform."""
+    alone: bool = False
+    """Whether each number of a tensor in host memory is drawn as one that is drawn alone."""
+    way: tuple[Hashable, ...] = ()
+    """What tells it from other laws that one call draws from."""
+
+
+UNIFORM = Noise(Continuous, torch.Tensor.uniform_, exponential=False, alone=True)
+EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
+
+
 class TorchDraws:
     """Answers the draws of one run."""
 
-    def __init__(self, draws: Draws, forced: float | Boundary | None) -> None:
+    def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
 
-    def uniforms(self, like: torch.Tensor, call: str, image: Any, generator: Any) -> Any:
-        """Return a lazy tensor of fresh uniforms, mapped by ``image``; an ordinary one where a value is forced."""
+    def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
+        """Return a lazy tensor of fresh random numbers; an ordinary one where a value is forced."""
+        check_numbers(call, like.shape)
         if self.boundary is not None:
-            return _forced(self.boundary, like, call, exponentials=image is exponential)
+            return _forced(self.boundary, like, call, exponentials=noise.exponential)
         site: Site = (call, caller(), *self.streams.name(generator))
         if large(like.numel(), MANY):
-            return self._many(like, site, image, generator)
+            return self._many(like, site, noise, generator)
         elements = empty(tuple(like.shape), dtype=object)
-        values = _values(image, call, like.dtype)
-        alike = image is Continuous and like.device.type == "cpu"
-        way = ("uniform" if image is Continuous else call, like.dtype)
+        values = _values(noise, call, like.dtype)
+        alike = noise.alone and like.device.type == "cpu"
+        way = ("uniform" if noise.alone else call, like.dtype, *noise.way)
 
         drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
-        advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
+        advance = partial(noise.fill, drawn, generator=generator)
 
         states = self.streams.states(generator, like.device, advance, elements.size if alike else 1)
         state = None if alike else next(states)
@@ -64,21 +85,22 @@ class TorchDraws:
             elements[index] = values(Uniform(self.draws, own, self.streams.draw(own, source, way)))
         return LazyTensor(elements, like.dtype, like.device)
 
-    def _many(self, like: torch.Tensor, site: Site, image: Any, generator: Any) -> LazyTensor:
-        """Return very many uniforms of one call, mapped by ``image``."""
+    def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> LazyTensor:
+        """Return very many random numbers of one call."""
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
-        advance = partial(drawn.uniform_ if image is Continuous else drawn.exponential_, generator=generator)
-        state = self.streams.state(generator, like.device, advance)
-        draw = self.streams.draw(site, state and (state, 0), ("many", site[0], tuple(like.shape), like.dtype))
+        state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
+        way = ("many", site[0], tuple(like.shape), like.dtype, *noise.way)
+        draw = self.streams.draw(site, state and (state, 0), way)
         found = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
-        many = found if image is Continuous else found.then(LOGS).then(Steps("times", -1.0))
+        many = found.then(LOGS).then(Steps("times", -1.0)) if noise.exponential else found
         return LazyTensor(many, like.dtype, like.device)
 
     def whole_numbers(
         self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
     ) -> Any:
         """Return a tensor of whole numbers, each one of so many from ``low`` on: more than are followed."""
+        check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
             found = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
@@ -107,16 +129,18 @@ class TorchDraws:
         return outcome
 
 
-def _values(image: Any, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
+def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
 
     It is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or continuous_in_16_bits():
-        return image  # type: ignore[no-any-return]
-    if image is not Continuous:
-        raise NeedsValue(f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32")
+        return noise.image
+    if noise.exponential:
+        raise NeedsValue(
+            "few-bits", f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32"
+        )
     rounding.saw(dtype)
     return lambda uniform: whole_number(uniform, 0, 2**bits).then(times(2.0**-bits))
 
@@ -125,7 +149,8 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
     """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
-        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least))
+        often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least, least=often))
     else:
         largest = 1 - 2.0 ** -BITS[like.dtype]
         numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))

@@ -8,10 +8,10 @@ import torch
 
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.lazy_views import converted
+from specverify.intercept.unknowns import monotone
 from specverify.laws import rounding
 
-_INTO_FLOATS = {"divide", "reciprocal", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1",
-                "sigmoid", "logit", "tanh"}  # fmt: skip
+_INTO_FLOATS = {"divide", "reciprocal", *monotone.NAMES}
 """What makes floats of whole numbers."""
 _ROUNDED_ONCE = {"mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv", "floor_divide", "copysign"}
 """What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""

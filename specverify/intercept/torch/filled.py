@@ -57,7 +57,9 @@ class Filled:
         if not lazy and not isinstance(values, LazyTensor):
             return tensor.copy_(values)
         if tensor.shape != values.shape:
-            raise NeedsValue(f"numbers of the shape {tuple(values.shape)} are drawn into {tuple(tensor.shape)}")
+            raise NeedsValue(
+                "write-not-followed", f"numbers of the shape {tuple(values.shape)} are drawn into {tuple(tensor.shape)}"
+            )
         if not lazy:
             self._stand_for(tensor)
             _make_noise(tensor)
@@ -144,7 +146,7 @@ class Filled:
             return tensor
         _, whole = found
         if tensor.dtype != whole.dtype:
-            raise NeedsValue(f"random numbers of {whole.dtype} are read as {tensor.dtype} at {caller()}")
+            raise NeedsValue("few-bits", f"random numbers of {whole.dtype} are read as {tensor.dtype} at {caller()}")
         shape, strides, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
         places = torch.arange(whole.numel()).as_strided(shape, strides, offset).numpy()
         made = view_of(View(whole, lambda base: base.as_strided(shape, strides, offset), places))

@@ -17,10 +17,12 @@ from numpy import empty  # by name: inside a block NumPy has another
 from torch._ops import OpOverload, OpOverloadPacket
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch.draws import TorchDraws
+from specverify.intercept.distributions import DISTRIBUTIONS
+from specverify.intercept.torch.draws import EXPONENTIAL, UNIFORM, TorchDraws
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
-from specverify.intercept.unknowns.continuous import Continuous, exponential
 from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
+from specverify.intercept.unknowns.lazy_numbers import opened
+from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -29,12 +31,14 @@ def _multinomial(
 ) -> Any:
     """Answer each row by categorical draws; without replacement the row is renormalised after each."""
     weights = look_at(input)
+    check_outcomes("torch.multinomial", weights.shape[-1])
+    check_numbers("torch.multinomial", (*weights.shape[:-1], num_samples))
     doubles = weights if weights.dtype is torch.float64 and weights.is_cpu else weights.double().cpu()
     rows = doubles.numpy().reshape(-1, weights.shape[-1])
     if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
-        raise NeedsValue(f"multinomial at {caller()} takes more outcomes than have positive weight")
+        raise NeedsValue("parameters", f"multinomial at {caller()} takes more outcomes than have positive weight")
     advance = partial(torch.multinomial, weights, num_samples, replacement, generator=generator)
     if num_samples == 1 or not replacement:  # torch races all weights then, and looks at each of them before
         advance = partial(torch.empty_like(weights).exponential_, generator=generator)
@@ -69,6 +73,7 @@ def _bernoulli_(run: TorchDraws, tensor: Any, p: Any = 0.5, *, generator: Any = 
 
 
 def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, advance: Callable[[], Any]) -> Any:
+    check_numbers(call, heads.shape)
     outcome = run.outcomes(call, generator, heads.device, advance)
     elements = np.empty(tuple(heads.shape), dtype=object)
     for index in np.ndindex(elements.shape):
@@ -79,12 +84,16 @@ def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, a
 
 def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> Any:
     count, prob = look_at(count), look_at(prob)
+    check_numbers("torch.binomial", count.shape)
     outcome = run.outcomes("torch.binomial", generator, count.device, lambda: torch.binomial(count, prob, generator))
     trials, chances = count.double(), prob.double().expand(count.shape)
     if not ((trials >= 0) & (trials <= MOST_TRIALS) & (trials == trials.round())).all():
-        raise NeedsValue(f"binomial at {caller()} has other than 0 to {MOST_TRIALS} trials, which are not enumerated")
+        raise NeedsValue(
+            "too-many-outcomes",
+            f"binomial at {caller()} has other than 0 to {MOST_TRIALS} trials, which are not enumerated",
+        )
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise NeedsValue(f"binomial at {caller()} has a probability outside [0, 1]")
+        raise NeedsValue("parameters", f"binomial at {caller()} has a probability outside [0, 1]")
     elements = np.empty(tuple(count.shape), dtype=object)
     for index in np.ndindex(elements.shape):
         elements[index] = outcome(binomial_pmf(int(trials[index]), float(chances[index])), index)
@@ -101,23 +110,25 @@ def _rand(
     **_: Any,
 ) -> Any:
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
+    check_numbers("torch.rand", tuple(shape))
     like = torch.empty(tuple(shape), dtype=dtype, device=device)
-    return run.uniforms(like, "torch.rand", Continuous, generator)
+    return run.noise(UNIFORM, like, "torch.rand", generator)
 
 
 def _rand_like(
     run: TorchDraws, input: Any, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
+    check_numbers("torch.rand_like", input.shape)
     like = torch.empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
-    return run.uniforms(like, "torch.rand_like", Continuous, generator)
+    return run.noise(UNIFORM, like, "torch.rand_like", generator)
 
 
 def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = None, **named: float) -> Any:
     given = {"from": 0.0, "to": 1.0} | dict(zip(("from", "to"), bounds, strict=False)) | named
     low, width = given["from"], given["to"] - given["from"]
     if not 0 < width < math.inf:
-        raise NeedsValue(f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
-    found = run.uniforms(tensor, "uniform_", Continuous, generator)
+        raise NeedsValue("parameters", f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
+    found = run.noise(UNIFORM, tensor, "uniform_", generator)
     return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
 
 
@@ -144,9 +155,39 @@ def _kaiming_uniform_(
 
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
-        raise NeedsValue(f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
-    found = run.uniforms(tensor, "exponential_", exponential, generator)
+        raise NeedsValue("parameters", f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
+    found = run.noise(EXPONENTIAL, tensor, "exponential_", generator)
     return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
+
+
+def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
+    """Return the answer to a method that fills a tensor with numbers of one of ``DISTRIBUTIONS``."""
+    law = DISTRIBUTIONS[name]
+    base = EXPONENTIAL if law.exponential else UNIFORM
+
+    def answer(run: TorchDraws, tensor: Any, *parameters: Any, generator: Any = None, **named: Any) -> Any:
+        given = (*parameters, *named.values())
+        method(torch.empty(0, dtype=tensor.dtype), *given)  # which refuses wrong parameters, and draws nothing
+        if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
+            raise NeedsValue(
+                "few-bits", f"{name_of(method)} at {caller()} draws numbers of {tensor.dtype}: draw them in float32"
+            )
+
+        def fill(drawn: torch.Tensor, generator: Any) -> None:
+            method(drawn, *given, generator=generator)
+
+        like = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
+        noise = base._replace(fill=fill, alone=False, way=(name, *given))
+        drawn = run.noise(noise, like, name_of(method), generator)
+        found = law.image(drawn.numpy(), *given)
+        if not isinstance(drawn, LazyTensor):
+            return run.filled.fill(tensor, torch.as_tensor(found).to(tensor.dtype))
+        elements = np.empty(tuple(tensor.shape), dtype=object)
+        for index, element in np.ndenumerate(found):
+            elements[index] = opened(element)
+        return run.filled.fill(tensor, LazyTensor(elements, tensor.dtype, tensor.device))
+
+    return answer
 
 
 def _randint(run: TorchDraws, *numbers: Any, size: Any = None, **named: Any) -> Any:
@@ -167,6 +208,7 @@ def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
 
 
 def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: dict[str, Any]) -> Any:
+    check_numbers(call, tuple(size))
     more: Any = {"dtype": named.get("dtype") or torch.int64, "device": named.get("device") or "cpu"}
     like, generator = torch.empty(tuple(size), **more), named.get("generator")
     return _equally(run, call, ends, like, generator, lambda: torch.randint(*ends, size, generator=generator, **more))
@@ -177,6 +219,7 @@ def _equally(
 ) -> Any:
     """Return whole numbers from the first of ``ends`` to below the last; of many outcomes without a value."""
     number = ends[1] - ends[0]
+    check_numbers(call, like.shape)
     if number > FOLLOWED_AT_ONCE:
         return run.whole_numbers(like, call, ends[0], number, generator, advance)
     outcome = run.outcomes(call, generator, like.device, advance)
@@ -217,6 +260,7 @@ def _gumbel_softmax(
 def _randperm(
     run: TorchDraws, n: int, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
+    check_outcomes("torch.randperm", n)
     left, place = list(range(n)), torch.device(device or "cpu")
     outcome = run.outcomes(
         "torch.randperm", generator, place, lambda: torch.randperm(n, device=place, generator=generator)
@@ -233,6 +277,13 @@ def name_of(func: Any) -> str:
     return getattr(func, "__name__", str(func))
 
 
+def full_name_of(func: Any) -> str:
+    """Return what a function is called by who writes ``torch``: with the place where it stands."""
+    name = name_of(func)
+    places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
+    return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)
+
+
 @cache
 def function_of(func: Any) -> Any:
     """Return the Python function that an operation of ``torch.ops`` is, if it is answered; another one as it is."""
@@ -245,7 +296,7 @@ def function_of(func: Any) -> Any:
 
 def _refusal(func: Any) -> Callable[..., Any]:
     def refuse(run: TorchDraws, *_: Any, **__: Any) -> Any:
-        raise NeedsValue(f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
+        raise NeedsValue("no-law", f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
 
     return refuse
 
@@ -260,9 +311,10 @@ _REFUSED = (
     torch.poisson,
     torch.Tensor.normal_,
     torch.Tensor.cauchy_,
-    torch.Tensor.geometric_,
     torch.Tensor.log_normal_,
 )
+_DRAWN_FROM: dict[Any, str] = {torch.Tensor.geometric_: "geometric"}
+"""Methods that fill a tensor, by the names of ``DISTRIBUTIONS``."""
 ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.multinomial: _multinomial,
     torch.Tensor.multinomial: _multinomial,
@@ -281,6 +333,7 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.randint_like: _randint_like,
     torch.Tensor.random_: _random_,
     torch.randperm: _randperm,
+    **{method: _drawn_from(name, method) for method, name in _DRAWN_FROM.items()},
     **{func: _refusal(func) for func in _REFUSED},
 }
 """What each function gives instead: called with the draws of the run, and with its own arguments."""

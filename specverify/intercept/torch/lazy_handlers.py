@@ -47,6 +47,7 @@ from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.whole_numbers import when_looked_at
 from specverify.intercept.unknowns.deferred import Count, Product
+from specverify.intercept.unknowns.monotone import OF_TORCH
 
 aten: Any = torch.ops.aten
 
@@ -60,11 +61,9 @@ MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "ind
           "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
 """What puts one tensor among another, and where both stand among its arguments."""
 _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "sqrt": "sqrt", "log": "log", "log2": "log2",
-            "log10": "log10", "log1p": "log1p", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "square": "square",
-            "rsqrt": "rsqrt", "sigmoid": "sigmoid", "logit": "logit", "special_logit": "logit", "tanh": "tanh",
+            "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "square": "square",
             "remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide",
-            "logaddexp": "logaddexp", "copysign": "copysign"}  # fmt: skip
+            "logaddexp": "logaddexp", "copysign": "copysign", **OF_TORCH}  # fmt: skip
 """By the names of ``algebra``."""
 _CLAMPS = {"clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum",
            "fmax": "maximum", "fmin": "minimum"}  # fmt: skip

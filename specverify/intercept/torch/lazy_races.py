@@ -63,16 +63,19 @@ def extreme(*, largest: bool) -> Handler:
 
 def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
     entries = list(row)
-    compute = partial(_placed, place, partial(_winner, entries, largest=largest, place=place, bools=bools))
-    return Drawn(compute, partial(_placed, place, partial(_law_of_winner, entries, largest=largest, place=place)))
+    asked = "torch.argmax" if largest else "torch.argmin"
+    compute = partial(_placed, asked, place, partial(_winner, entries, largest=largest, place=place, bools=bools))
+    return Drawn(
+        compute, partial(_placed, asked, place, partial(_law_of_winner, entries, largest=largest, place=place))
+    )
 
 
-def _placed(place: str, ask: Callable[[], Answer]) -> Answer:
-    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
+def _placed(operation: str, place: str, ask: Callable[[], Answer]) -> Answer:
+    """Return an answer; a refusal names the operation and the line that asked, which is not the one that looks."""
     try:
         return ask()
     except NeedsValue as refused:
-        raise NeedsValue(f"{refused}, at {place}") from None
+        raise refused.during(operation, place) from None
 
 
 def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
@@ -228,14 +231,18 @@ def _has_no_place(part: Any) -> bool:
 def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:
     def found() -> int:
         entries = [number(element) for element in _scores(row)]
-        return _placed(place, lambda: ranked(entries, rank, largest=largest, first_of_ties=stable, place=place))
+        return _placed(
+            "torch.sort or topk",
+            place,
+            lambda: ranked(entries, rank, largest=largest, first_of_ties=stable, place=place),
+        )
 
     return found
 
 
 def _refusing(sentence: str) -> Callable[[], Any]:
     def refuse() -> Any:
-        raise NeedsValue(sentence)
+        raise NeedsValue("order-alone-is-known", sentence)
 
     return refuse
 

@@ -177,7 +177,9 @@ def overwrite(tensor: LazyTensor, values: np.ndarray[Any, Any] | Many) -> None:
     Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
     """
     if is_stored(tensor):
-        raise NeedsValue("random numbers are drawn into a tensor that was written to after it held others")
+        raise NeedsValue(
+            "write-not-followed", "random numbers are drawn into a tensor that was written to after it held others"
+        )
     while (viewed := tensor.viewed) is not None:
         tensor, values = viewed.base, _written(viewed, values)
     if isinstance(values, Many):

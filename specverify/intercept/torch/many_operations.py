@@ -20,6 +20,7 @@ from specverify.intercept.unknowns.lookups import Crossing, crossing, lookup
 from specverify.intercept.unknowns.many import Many, joined
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
+from specverify.intercept.unknowns.monotone import OF_TORCH
 from specverify.intercept.unknowns.wide import Wide, large
 
 Handler = Callable[..., Any]
@@ -225,9 +226,8 @@ def _summed(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, 
 
 
 _ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "reciprocal": "reciprocal", "pow": "power", "sqrt": "sqrt", "log": "log", "log2": "log2", "log10": "log10",
-            "log1p": "log1p", "exp": "exp", "clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum",
-            "maximum": "maximum", "minimum": "minimum"}  # fmt: skip
+            "reciprocal": "reciprocal", "pow": "power", "clamp": "clip", "clamp_min": "maximum",
+            "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum", **OF_TORCH}  # fmt: skip
 HANDLERS: dict[str, Handler] = {
     **{name: _arithmetic(known) for name, known in _ALGEBRA.items()},
     "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),

@@ -54,7 +54,7 @@ def _after(again: Callable[..., torch.Tensor], function: Any, args: Any, base: t
 
 
 def _refused(*_: Any) -> Any:
-    raise NeedsValue("the shape of a tensor that holds random numbers is changed in place")
+    raise NeedsValue("write-not-followed", "the shape of a tensor that holds random numbers is changed in place")
 
 
 HANDLERS.update({in_place: _reshaping(in_place, function) for in_place, function in _PLAIN.items()})

@@ -138,7 +138,7 @@ class TorchStreams(Streams):
         left = self._left.get(id(real))
         if left is not None and left[1] != state:
             self._left[id(real)] = (real, state)
-            raise NeedsValue(f"random numbers are drawn by {what}")
+            raise NeedsValue("unseen-draw", f"random numbers are drawn by {what}")
 
 
 _RUNS: list[TorchStreams] = []

@@ -11,6 +11,7 @@ forced, the program computes with floats. A step of one number that does not kee
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, copysign, floor, isnan, log  # by name: inside a block ``math`` has others
 from typing import Any
 
@@ -33,8 +34,9 @@ from specverify.intercept.unknowns.continuous import Continuous, Extreme, larges
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import EVEN
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
+from specverify.intercept.unknowns.monotone import RULES
 from specverify.intercept.unknowns.remembered import found_before
-from specverify.intercept.unknowns.steps import FLOOR, rounded
+from specverify.intercept.unknowns.steps import FLOOR, MonotoneStep, rounded
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import continuous_in_16_bits
 
@@ -68,7 +70,9 @@ def narrowed(value: Any, dtype: str) -> Any:
     It is rounded to 16 bits, unless it is taken to be continuous all the same.
     """
     if dtype.startswith("float8"):
-        raise NeedsValue(f"a random number is converted to {dtype}, which has too few numbers: compare it as it is")
+        raise NeedsValue(
+            "few-bits", f"a random number is converted to {dtype}, which has too few numbers: compare it as it is"
+        )
     bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
     return value if bits is None or not isinstance(value, UNKNOWN) else value.then(rounded(bits))
 
@@ -76,7 +80,9 @@ def narrowed(value: Any, dtype: str) -> Any:
 def check_not_equal(dtype: str) -> None:
     """Raise ``NeedsValue`` where very many random numbers have so few bits that some of them are equal."""
     if dtype in _SHORT and not continuous_in_16_bits():
-        raise NeedsValue(f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so")
+        raise NeedsValue(
+            "few-bits", f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so"
+        )
 
 
 # Clamps and whole parts
@@ -137,12 +143,12 @@ def _trunc(value: Unknown) -> Operand:
 def _rint(value: Unknown) -> Operand:
     """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
     if isinstance(value, Joined):
-        raise NeedsValue("a random number that is made of several is rounded to the nearest whole one")
+        raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
     for part in value.parts if isinstance(value, Extreme) else (value,):
         ends = (part.low, part.high) if isinstance(part, Continuous) and part.clamped else ()
         stepped = isinstance(part, Continuous) and part.in_steps
         if stepped or any(end % 1 == 1 / 2 for end in (ends if isinstance(part, Continuous) else (part,))):
-            raise NeedsValue("a random number that may be half of a whole one is rounded")
+            raise NeedsValue("rest-needed", "a random number that may be half of a whole one is rounded")
     return applied("floor", added(value, 0.5))  # type: ignore[no-any-return]
 
 
@@ -166,7 +172,7 @@ def _floor_divide(left: Operand, right: Operand) -> Operand:
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
     """Return what is left of ``left`` when it is divided by ``right`` so many whole times."""
     if isinstance(whole, UNKNOWN) or isinstance(right, UNKNOWN):
-        raise NeedsValue("the rest of a division of random numbers is needed")
+        raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
     return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
 
 
@@ -193,8 +199,12 @@ def _tanh(value: Operand) -> Operand:
     return added(multiplied(_sigmoid(multiplied(value, 2.0)), 2.0), -1.0)
 
 
+def _by_rule(name: str, value: Unknown) -> Operand:
+    return value.then(MonotoneStep(name))
+
+
 _MONOTONE = {"add", "subtract", "multiply", "divide", "negative", "reciprocal", "power", "sqrt", "square", "log", "exp",
-             "log1p", "maximum", "minimum"}  # fmt: skip
+             "log1p", "maximum", "minimum", *RULES}  # fmt: skip
 """What draws nothing, and asks for nothing but what is known of a fresh number."""
 ALGEBRA: dict[str, Callable[..., Any]] = {
     "add": added,
@@ -238,6 +248,7 @@ ALGEBRA: dict[str, Callable[..., Any]] = {
     "fmod": lambda left, right: _rest(applied("trunc", divided(left, right)), left, right),
     "sign": _sign_of,
     "heaviside": _heaviside,
+    **{name: partial(_by_rule, name) for name in RULES},
 }
 """What each operation gives of operands of which one at least is random, by its name in NumPy."""
 

@@ -32,7 +32,7 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Unknown, float]:
     """Return the random number and the other one; refuses two random ones."""
     value, number = (left, right) if isinstance(left, UNKNOWN) else (right, left)
     if isinstance(number, UNKNOWN) or not isinstance(value, UNKNOWN):
-        raise NeedsValue(f"random numbers are {what}")
+        raise NeedsValue("order-of-joined", f"random numbers are {what}")
     return value, number
 
 
@@ -51,7 +51,7 @@ def _sign(value: Unknown, what: str) -> float:
     """Return the sign of a random number; refuses one whose sign is not known."""
     low, high = value.ends()
     if low < 0 < high:
-        raise NeedsValue(f"{what} a random number of unknown sign")
+        raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign")
     return 1.0 if low >= 0 else -1.0
 
 
@@ -112,20 +112,22 @@ def raised(base: Operand, exponent: Operand) -> Operand:
             return 1.0 if exponent == 0 else exponent
         return _nonnegative(base, "a power is taken of").then(power(exponent))
     if not 0 < base < inf:
-        raise NeedsValue(f"{base} is raised to a random power")
+        raise NeedsValue("unknown-sign", f"{base} is raised to a random power")
     return exponential(multiplied(exponent, log(base)))
 
 
 def _to_infinity(base: Unknown, exponent: float) -> float:
     low, high = base.ends()
     if not (low >= 0 and high <= 1) and not low >= 1:
-        raise NeedsValue("a random number that may be below 1 or above it is raised to an infinite power")
+        raise NeedsValue(
+            "unknown-sign", "a random number that may be below 1 or above it is raised to an infinite power"
+        )
     return inf if (exponent > 0) == (low >= 1) else 0.0
 
 
 def _nonnegative(value: Unknown, what: str) -> Unknown:
     if value.ends()[0] < 0:
-        raise NeedsValue(f"{what} a random number of unknown sign, or below 0")
+        raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign, or below 0")
     return value
 
 

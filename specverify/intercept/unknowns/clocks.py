@@ -93,7 +93,9 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
     """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
-        raise NeedsValue("the largest of more random numbers is asked for than can be told where their tails are cut")
+        raise NeedsValue(
+            "not-a-race", "the largest of more random numbers is asked for than can be told where their tails are cut"
+        )
     moments = sorted({at for clock in clocks for at in (clock.start, clock.end) if at < inf})
     silent, pmf, before = 1.0, np.zeros(len(clocks)), (moments[0], 0.0)
     for at in moments:
@@ -108,7 +110,9 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
         tied = not first_of_ties and silent * prod(chances[:2]) > FLOAT32 and len(ringing) > 1
         mass = silent * max(chances, default=0.0)
         if tied or (isclose(at, before[0], rel_tol=16 * NEAR) and mass * before[1] > FLOAT32):
-            raise NeedsValue("random numbers that are clamped are as good as equal, and the largest is asked for")
+            raise NeedsValue(
+                "equal-numbers", "random numbers that are clamped are as good as equal, and the largest is asked for"
+            )
         for place, chance in ringing:
             pmf[place] += silent * chance
             silent *= 1 - chance

@@ -71,7 +71,7 @@ def _behind(left: Unknown, right: Unknown, place: str, *, or_equal: bool) -> boo
     except NeedsValue as no_race:
         apart = applied("subtract", left, right)
         if not isinstance(apart, Joined) or any(uniform.known.raced for uniform in apart.uniforms()):
-            raise NeedsValue(str(no_race)) from None
+            raise no_race.again() from None
         return apart.below(0.0, place, or_equal=or_equal)
 
 
@@ -93,7 +93,7 @@ def _same(left: Unknown, right: Unknown, place: str) -> bool:
     mine, its = _parts(left), _parts(right)
     if not set(mine) & set(its):
         if any(isinstance(part, Continuous) and (part.clamped or part.in_steps) for part in (*mine, *its)):
-            raise NeedsValue("random numbers that may have one value are compared with each other")
+            raise NeedsValue("equal-numbers", "random numbers that may have one value are compared with each other")
         return False
     everything = list(dict.fromkeys((*mine, *its)))
     found = everything[winner(everything, largest=_of_largest(left, right), first_of_ties=False, place=place)]
@@ -103,9 +103,13 @@ def _same(left: Unknown, right: Unknown, place: str) -> bool:
 def _of_largest(left: Unknown, right: Unknown) -> bool:
     kinds = {value.largest for value in (left, right) if isinstance(value, Extreme)}
     if any(isinstance(value, Extreme) and value.rank for value in (left, right)):
-        raise NeedsValue("one at a place of the order of random numbers is compared with another random number")
+        raise NeedsValue(
+            "order-of-joined", "one at a place of the order of random numbers is compared with another random number"
+        )
     if len(kinds) > 1:
-        raise NeedsValue("the largest of some random numbers is compared with the smallest of others")
+        raise NeedsValue(
+            "order-of-joined", "the largest of some random numbers is compared with the smallest of others"
+        )
     return kinds != {False}
 
 

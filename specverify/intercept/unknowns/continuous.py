@@ -46,7 +46,9 @@ class Continuous(NamedTuple):
         """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
-            raise NeedsValue(f"a random number leaves the range of floats ({step.name} {step.number:g})")
+            raise NeedsValue(
+                "out-of-range", f"a random number leaves the range of floats ({step.name} {step.number:g})"
+            )
         ends = step.of(self.low), step.of(self.high)
         return Continuous(self.uniform, steps, *(ends if step.increasing else ends[::-1]))
 
@@ -110,7 +112,9 @@ class Continuous(NamedTuple):
             if mass <= FLOAT32 or (bound == at and float(np.float32(at)) == at):
                 continue
             if isclose(bound, at, rel_tol=NEAR) or abs(self._uniform_at(bound) - self._uniform_at(at)) <= NEAR:
-                raise NeedsValue(f"a random number that is clamped at {at:g} is compared with {bound:g}")
+                raise NeedsValue(
+                    "near-an-atom", f"a random number that is clamped at {at:g} is compared with {bound:g}"
+                )
         if bound > self.high or (bound == self.high and or_equal):
             return inf if self.increasing else -inf
         if bound < self.low or (bound == self.low and not or_equal):
@@ -131,7 +135,9 @@ class Continuous(NamedTuple):
         found = (carried_back(steps, whole, or_equal=or_equal) for or_equal in (False, True))
         ends = (min(max(end, 0.0), 1.0) for end in found)
         if abs(next(ends) - next(ends)) > FLOAT32:
-            raise NeedsValue(f"a random number that has steps is compared with {bound:g}, as good as one of them")
+            raise NeedsValue(
+                "near-an-atom", f"a random number that has steps is compared with {bound:g}, as good as one of them"
+            )
 
     def _uniform_at(self, bound: float, *, or_equal: bool = False) -> float:
         return carried_back(self.steps, bound, or_equal=or_equal)
@@ -217,11 +223,14 @@ def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous |
     Raises ``NeedsValue`` if one of them is made of others, or NaN, and for too many.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
-        raise NeedsValue("the order of random numbers is asked for, and one is made of others")
+        raise NeedsValue("order-of-joined", "the order of random numbers is asked for, and one is made of others")
     if len(parts) > MOST_ORDERED:
-        raise NeedsValue(f"the value at a place of the order of more than {MOST_ORDERED} random numbers is asked for")
+        raise NeedsValue(
+            "too-many-joined",
+            f"the value at a place of the order of more than {MOST_ORDERED} random numbers is asked for",
+        )
     if any(not isinstance(part, Continuous) and isnan(part) for part in parts):
-        raise NeedsValue("the order of random numbers and NaN is asked for")
+        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     return parts[0] if len(parts) == 1 else Extreme(parts, largest, rank)
 
 
@@ -230,9 +239,13 @@ def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous
     parts: list[Continuous | float] = []
     for operand in operands:
         if isinstance(operand, Extreme) and (operand.largest != largest or operand.rank):
-            raise NeedsValue("the largest of several random numbers is asked for, and one is not that of others")
+            raise NeedsValue(
+                "order-of-joined", "the largest of several random numbers is asked for, and one is not that of others"
+            )
         if isinstance(operand, tuple) and not isinstance(operand, Continuous | Extreme):
-            raise NeedsValue("the largest of several random numbers is asked for, and one is made of others")
+            raise NeedsValue(
+                "order-of-joined", "the largest of several random numbers is asked for, and one is made of others"
+            )
         parts += operand.parts if isinstance(operand, Extreme) else (operand,)
     different = tuple(dict.fromkeys(parts))
     return different[0] if len(different) == 1 else Extreme(different, largest)

@@ -188,5 +188,7 @@ def known(element: Any) -> Any:
     if isinstance(element, Continuous) and is_whole(element):
         return given(element)
     if isinstance(element, UNKNOWN):
-        raise NeedsValue("the value of a uniform random number is needed, not only a comparison with it")
+        raise NeedsValue(
+            "value-needed", "the value of a uniform random number is needed, not only a comparison with it"
+        )
     return element

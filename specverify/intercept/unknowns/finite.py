@@ -46,7 +46,7 @@ def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
 def one_of(draws: Draws, site: Site, number: int) -> int:
     """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
     if number > MOST_OUTCOMES:
-        raise refusal(f"{site[0]} has {number} outcomes, more than can be enumerated")
+        raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
     return draws.categorical(np.full(number, 1.0 / number), site)
 
 
@@ -78,7 +78,7 @@ def _tolerance(dtype: Any) -> float:
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
     """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
     if not 0 <= trials <= MOST_TRIALS:
-        raise refusal(f"{site[0]} of {trials} trials cannot be enumerated")
+        raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
     return draws.categorical(binomial_pmf(trials, chance), site)
 
 
@@ -92,7 +92,7 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
     if taken > MOST_TRIALS:
-        raise refusal(f"{site[0]} of {taken} samples cannot be enumerated")
+        raise refusal("too-many-outcomes", f"{site[0]} of {taken} samples cannot be enumerated")
     ways = [math.comb(good, k) * math.comb(bad, taken - k) for k in range(taken + 1)]
     return draws.categorical(np.array([way / math.comb(good + bad, taken) for way in ways]), site)
 
@@ -120,8 +120,13 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
     return found
 
 
+def check_shuffled(call: Any, number: int) -> None:
+    """Refuse an order of more than ``MOST_SHUFFLED`` things."""
+    if number > MOST_SHUFFLED:
+        raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
+
+
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
     """Draw an order of ``number`` things; refuses more than ``MOST_SHUFFLED``."""
-    if number > MOST_SHUFFLED:
-        raise refusal(f"{site[0]} of {number} has more outcomes than can be enumerated")
+    check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from specverify.intercept.unknowns.monotone import RULES
 from specverify.intercept.unknowns.steps import STEPPED, MonotoneStep
 
 OUTWARDS = 1e-15
@@ -112,14 +113,23 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
     if step.name in {"log", "power"}:  # of what is positive: an end below 0 was rounded outwards
         of = Enclosed((np.maximum(low, 0.0), np.maximum(high, 0.0)), of.slopes)
         low, high = of.value
+    value, growth = _smooth(step, low, high)
+    return Enclosed(_outwards(*value), _multiplied(of.slopes, _outwards(*growth)))
+
+
+def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
+    """Return the images of two numbers, the smaller one first, and the slopes between them."""
+    if step.name in RULES:
+        rule = RULES[step.name]
+        return (rule.of(low), rule.of(high)), rule.slopes(low, high)
     if step.name == "log":
-        return Enclosed(_outwards(np.log(low), np.log(high)), _multiplied(of.slopes, _outwards(1 / high, 1 / low)))
+        return (np.log(low), np.log(high)), (1 / high, 1 / low)
     if step.name == "exp":
-        value = _outwards(np.exp(low), np.exp(high))
-        return Enclosed(value, _multiplied(of.slopes, value))
-    ends = (np.power(low, step.number), np.power(high, step.number))[:: 1 if step.number > 0 else -1]
-    growth = [step.number * np.power(each, step.number - 1) for each in of.value]
-    return Enclosed(_outwards(*ends), _multiplied(of.slopes, _outwards(np.fmin(*growth), np.fmax(*growth))))
+        ends = np.exp(low), np.exp(high)
+        return ends, ends
+    first, last = (np.power(low, step.number), np.power(high, step.number))[:: 1 if step.number > 0 else -1]
+    growth = [step.number * np.power(each, step.number - 1) for each in (low, high)]
+    return (first, last), (np.fmin(*growth), np.fmax(*growth))
 
 
 def _clamped(of: Enclosed, low: float, high: float) -> Enclosed:

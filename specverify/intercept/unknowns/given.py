@@ -57,16 +57,19 @@ def given(value: Continuous) -> int:
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
     if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= EVEN:
-        raise refusal("the value of a random number is needed, and not all of its values are equally likely")
+        raise refusal(
+            "value-needed", "the value of a random number is needed, and not all of its values are equally likely"
+        )
     if 2 <= number <= MOST_OUTCOMES:
         first = value.ends()[0]
         return int(first) + value.interval_of([first + place for place in range(1, round(number))])
     if not (FEWEST <= number < math.inf or number < 2):
         raise refusal(
-            f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have"
+            "too-many-outcomes",
+            f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have",
         )
     if known.together:
-        raise refusal("the value of a random number is needed that was compared together with others")
+        raise refusal("value-needed", "the value of a random number is needed that was compared together with others")
     look(value.uniform.draw)
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32

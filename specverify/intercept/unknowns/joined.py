@@ -42,7 +42,9 @@ class Joined(NamedTuple):
         """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
-            raise NeedsValue(f"a random number leaves the range of floats ({step.name} {step.number:g})")
+            raise NeedsValue(
+                "out-of-range", f"a random number leaves the range of floats ({step.name} {step.number:g})"
+            )
         ends = step.of(self.low), step.of(self.high)
         return Joined(self.name, self.operands, steps, *(ends if step.increasing else ends[::-1]))
 
@@ -82,12 +84,14 @@ class Joined(NamedTuple):
         for uniform in uniforms:
             look(uniform.draw)
             if uniform.known.raced:
-                raise NeedsValue("random noise that has already decided a race is compared together with another")
+                raise NeedsValue(
+                    "second-race", "random noise that has already decided a race is compared together with another"
+                )
         or_equal = or_equal and not self._is_smooth()
         group = among([uniform.known for uniform in uniforms])
         chance = group.chance(self, bound, or_equal=or_equal)
         if chance.refusal:
-            raise NeedsValue(chance.refusal)
+            raise NeedsValue("compared-in-two-ways", chance.refusal)
         drawn = 0 < chance.middle < 1
         self._refuse_second_decision(uniforms, group, place, drawn=drawn)
         rounding.known_within(chance.within)
@@ -109,7 +113,7 @@ class Joined(NamedTuple):
             where=place,
         )
         if refusal:
-            raise NeedsValue(refusal)
+            raise NeedsValue("compared-in-two-ways", refusal)
 
     def _is_smooth(self) -> bool:
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
@@ -117,7 +121,9 @@ class Joined(NamedTuple):
     def equals(self, _number: float, _place: str = "") -> bool:
         """Return whether it is a number: never, unless some value may have a probability, which is refused."""
         if not self._is_smooth():
-            raise NeedsValue("random numbers that are clamped or have steps are joined, and compared for equality")
+            raise NeedsValue(
+                "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"
+            )
         return False
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
@@ -136,7 +142,7 @@ def joined(name: str, left: Unknown, right: Unknown) -> Joined:
     """Return what ``add``, ``multiply`` or ``maximum`` makes of two; raises ``NeedsValue`` for too many parts."""
     found = Joined(name, (left, right))
     if len(list(islice(_uniforms(found), MOST_PARTS + 1))) > MOST_PARTS:
-        raise NeedsValue(f"more than {MOST_PARTS} random numbers are added up or multiplied")
+        raise NeedsValue("too-many-joined", f"more than {MOST_PARTS} random numbers are added up or multiplied")
     return found
 
 
@@ -152,7 +158,9 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
     if not isinstance(of, Extreme):
         return Formula("number", (float(of),))
     if of.rank:
-        raise NeedsValue("one at a place of the order of random numbers is joined with another random number")
+        raise NeedsValue(
+            "order-of-joined", "one at a place of the order of random numbers is joined with another random number"
+        )
     sign = () if of.largest else (times(-1.0),)
     parts = [_turned(_formula(part, place_of)) if sign else _formula(part, place_of) for part in of.parts]
     found: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.caller import caller
 from specverify.intercept.native_types import methods_replaced
 from specverify.intercept.unknowns.algebra import ALGEBRA, narrowed
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
@@ -38,7 +39,7 @@ from specverify.intercept.unknowns.lazy_orders import (
     searched,
 )
 from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays
-from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.intercept.unknowns.wide import at_large_now, large
 from specverify.laws import rounding
 
@@ -54,9 +55,12 @@ class LazyArray(np.ndarray[Any, Any]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Answer the functions that would compare elements with each other; run the others."""
-        if func in _FUNCTIONS:
-            return _FUNCTIONS[func](*args, **kwargs)
-        return _lazy(super().__array_function__(func, types, args, kwargs))
+        try:
+            if func in _FUNCTIONS:
+                return _FUNCTIONS[func](*args, **kwargs)
+            return _lazy(super().__array_function__(func, types, args, kwargs))
+        except NeedsValue as refused:
+            raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the index of the largest, which random numbers race for."""
@@ -134,6 +138,13 @@ _REDUCED = {np.maximum: True, np.minimum: False, np.fmax: True, np.fmin: False}
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """Apply a function to elements: one that is known by that, another by their methods."""
+    try:
+        return _on_elements(ufunc, method, inputs, kwargs)
+    except NeedsValue as refused:
+        raise refused.during(f"np.{ufunc.__name__}", caller()) from None
+
+
+def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     for value in inputs:
         rounding.saw(getattr(value, "dtype", None))
     if method == "__call__" and ufunc.__name__ in _CROSSES and not kwargs and large(max(map(np.size, inputs))):
@@ -141,7 +152,10 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     places = {"reduceat": 1, "at": 1}.get(method)
     arrays = [value if number == places else as_objects(value) for number, value in enumerate(inputs)]
     if method == "at" and not isinstance(inputs[0], LazyArray):
-        raise refusal(f"np.{ufunc.__name__}.at writes random numbers into an array that was made without any")
+        raise refusal(
+            "write-not-followed",
+            f"np.{ufunc.__name__}.at writes random numbers into an array that was made without any",
+        )
     out = tuple(map(plain, kwargs.pop("out", ())))
     if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
         _check_digits(ufunc, kwargs.pop("dtype"))
@@ -158,12 +172,14 @@ def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     try:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
-        raise refusal(f"np.{ufunc.__name__} needs the value of a random number") from None
+        raise refusal("value-needed", "it needs the value of a random number") from None
 
 
 def _check_digits(ufunc: Any, dtype: Any) -> None:
     if np.dtype(dtype) == np.float16:
-        raise refusal(f"np.{ufunc.__name__} rounds random numbers to float16 on the way: convert what it gives")
+        raise refusal(
+            "few-bits", f"np.{ufunc.__name__} rounds random numbers to float16 on the way: convert what it gives"
+        )
 
 
 _ORDERED: dict[str, Callable[..., Any]] = {
@@ -180,7 +196,7 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
     value, bounds = (left, right) if isinstance(left, LazyFloat) else (right, left)
     together = isinstance(value, LazyFloat) and goes_in_arrays(value.unknown)
     if not together or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
-        raise refusal("very many random numbers are compared one by one")
+        raise refusal("arrays-not-followed", "very many random numbers are compared one by one")
     found = asked(crossing, [value.unknown], bounds[None], bounds.shape, above=above)
     return found.elements().astype(bool)
 

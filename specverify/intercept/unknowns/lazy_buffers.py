@@ -72,7 +72,7 @@ class Buffer(np.ndarray[Any, Any]):
         if beside is None or beside.elements is None:
             return super().__getattribute__(name)
         if name not in _READING:
-            raise refusal(f"{name} of an array that random numbers were written into")
+            raise refusal("write-not-followed", f"{name} of an array that random numbers were written into")
         return getattr(contents_of(self), name)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
@@ -127,7 +127,9 @@ class Buffer(np.ndarray[Any, Any]):
             return None
         targets = [kwargs.get("out"), *(args[:1] if func in _WRITING else ())]
         if any(isinstance(target, Buffer) and _filled(target) for target in targets):
-            raise refusal(f"np.{func.__name__} writes into an array that random numbers were written into")
+            raise refusal(
+                "write-not-followed", f"np.{func.__name__} writes into an array that random numbers were written into"
+            )
         return func(*map(_contents_inside, args), **{name: _contents_inside(value) for name, value in kwargs.items()})
 
 

@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from specverify.intercept import float_calls
+from specverify.intercept.caller import caller
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
 from specverify.intercept.unknowns.continuous import Continuous
@@ -43,8 +44,8 @@ class LazyFloat:
 
     def __float__(self) -> float:
         float_calls.met()
-        hint = "call float as float(u), and math functions as math.log(u)"
-        raise refusal(f"__float__ needs the value of a random number, which has none: {hint}")
+        hint = "call float as float(u), a type of NumPy as np.float32(u), and math functions as math.log(u)"
+        raise refusal("value-needed", f"__float__ needs the value of a random number, which has none: {hint}")
 
     def __int__(self) -> int:
         return whole_part("trunc", self)
@@ -123,7 +124,9 @@ def whole_part(name: str, value: LazyFloat) -> int:
     if isinstance(found, Continuous):
         return given(found)
     if isinstance(found, UNKNOWN):
-        raise refusal("the whole part of what several random numbers make has more values than are followed")
+        raise refusal(
+            "rest-needed", "the whole part of what several random numbers make has more values than are followed"
+        )
     return int(found)
 
 
@@ -163,7 +166,7 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         return question(*args, **kwargs)
     except NeedsValue as refused:
-        raise refusal(str(refused)) from None
+        raise refused.at(caller()) from None
 
 
 def meets(*operands: Any) -> None:
@@ -186,7 +189,10 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
         if not all(isinstance(other, known) for other in others):
             return NotImplemented
         meets(*others)
-        return of_operands(name, *((*others, self) if swapped else (self, *others)))
+        try:
+            return of_operands(name, *((*others, self) if swapped else (self, *others)))
+        except NeedsValue as refused:
+            raise refused.during(f"{name} of floats", caller()) from None
 
     return method
 
@@ -216,7 +222,7 @@ def refusing(name: str, way_out: str = "compare the number itself") -> Callable[
     """Return a method that needs a value."""
 
     def method(self: Any, *args: Any) -> Any:
-        raise refusal(f"{name} needs the value of a random number, which has none: {way_out}")
+        raise refusal("value-needed", f"{name} needs the value of a random number, which has none: {way_out}")
 
     return method
 

@@ -44,7 +44,7 @@ def best(array: Any, axis: SupportsIndex | None, keepdims: Any, *, largest: bool
     """Return the largest or smallest numbers, which are random."""
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
-        raise refusal(f"the largest of random numbers is asked for with {', '.join(more)}")
+        raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
     rows = _rows(array, axis)
     found = np.empty(rows.shape[:-1], dtype=object)
     for index in np.ndindex(*found.shape):
@@ -131,7 +131,7 @@ def _kept(found: Any, array: Any, axis: Any, keepdims: Any) -> Any:
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     """Return the place of a number or random number in sorted numbers."""
     if any(isinstance(bound, LazyFloat) for bound in bounds):
-        raise refusal("a number is looked up among random ones")
+        raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, LazyFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
         return int(asked(lookup, value.unknown, bounds).value())
     if isinstance(value, LazyFloat):

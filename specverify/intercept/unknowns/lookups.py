@@ -32,7 +32,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         raise NotTogether
     found, where = np.asarray(bounds, dtype=np.float64), place()
     if (np.diff(found) < 0).any() or np.isnan(found).any():
-        raise NeedsValue("a random number is looked up in bounds that are not sorted")
+        raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
     with np.errstate(all="ignore"):
         for step in reversed(value.steps):
             found = back(Steps(*step), found)
@@ -41,7 +41,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
     def law() -> Any:
         known = uniform.known
         if known.raced or known.together:
-            raise NeedsValue("a random number is looked up after a race, or after another lookup")
+            raise NeedsValue("second-race", "a random number is looked up after a race, or after another lookup")
         ordered = found if value.increasing else found[::-1]
         edges = np.concatenate([[known.low], np.clip(ordered, known.low, known.high), [known.high]])
         masses = np.diff(edges) / (known.high - known.low)

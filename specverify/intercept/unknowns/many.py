@@ -104,7 +104,7 @@ class Many(NamedTuple):
         for each in steps:
             size = np.abs(each.number)
             if each.name in {"times", "power"} and not np.all((size > 0) & (size < np.inf) | ~self.random):
-                raise NeedsValue(f"random numbers leave the range of floats ({step.name})")
+                raise NeedsValue("out-of-range", f"random numbers leave the range of floats ({step.name})")
         with np.errstate(all="ignore"):
             ends = of(step, self.low), of(step, self.high)
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_steps import EXPS, LOGS, NotTogether, Steps
+from specverify.intercept.unknowns.monotone import RULES
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
@@ -123,6 +125,10 @@ def _exp(value: Many) -> Many:
     return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
+def _by_rule(name: str, value: Many) -> Many:
+    return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
+
+
 def _maximum(left: Any, right: Any) -> Many:
     value, number = _apart(left, right)
     low, high = value.ends()
@@ -160,5 +166,6 @@ MANY: dict[str, Callable[..., Many]] = {
     "maximum": _maximum,
     "minimum": _minimum,
     "clip": _clip,
+    **{name: partial(_by_rule, name) for name in RULES},
 }
 """What is done in arrays, by its name in ``ALGEBRA``."""

@@ -34,7 +34,7 @@ class _Unreachable(LazyFloat):
 
     @property
     def unknown(self) -> Unknown:  # type: ignore[override]  # it has none
-        raise refusal("many random numbers are taken out of an array in a way that is not known")
+        raise refusal("arrays-not-followed", "many random numbers are taken out of an array in a way that is not known")
 
 
 _MEMORY = np.empty((), dtype=object)
@@ -59,7 +59,7 @@ class ManyArray(LazyArray):
                 found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
                 return as_array(found) if out[0] is None else _written(out[0], found)
         if out[0] is not None:
-            raise refusal("many random numbers are changed in place in a way that is not known")
+            raise refusal("arrays-not-followed", "many random numbers are changed in place in a way that is not known")
         return LazyArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -108,7 +108,7 @@ class ManyArray(LazyArray):
         if np.issubdtype(dtype, np.floating):
             asked(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))
-        raise refusal("random numbers are converted to something that is no float")
+        raise refusal("arrays-not-followed", "random numbers are converted to something that is no float")
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the largest, drawn."""
@@ -132,7 +132,9 @@ class ManyArray(LazyArray):
 
     def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
         if out is not None:
-            raise refusal("the place of the largest of many random numbers is written into an array")
+            raise refusal(
+                "arrays-not-followed", "the place of the largest of many random numbers is written into an array"
+            )
         many = _of(self)
         rows = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
         found = np.empty(rows.shape[:-1], dtype=np.int64)
@@ -146,7 +148,7 @@ class ManyArray(LazyArray):
 
 def _refusing(name: str) -> Callable[..., Any]:
     def method(self: Any, *_: Any, **__: Any) -> Any:
-        raise refusal(f"many random numbers are changed in place by {name}")
+        raise refusal("arrays-not-followed", f"many random numbers are changed in place by {name}")
 
     return method
 
@@ -191,12 +193,12 @@ def _elements(many: Many) -> LazyArray:
 def _written(out: Any, many: Many) -> Any:
     """Let other numbers stand in an array, as an operation in place does."""
     if not isinstance(out, ManyArray) or out.shared or out.shape != many.shape:
-        raise refusal("many random numbers are written into an array that others see")
+        raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")
     out.many = many
     return out
 
 
 def _of(array: ManyArray) -> Many:
     if array.many is None:
-        raise refusal("many random numbers are taken out of an array in a way that is not known")
+        raise refusal("arrays-not-followed", "many random numbers are taken out of an array in a way that is not known")
     return array.many

@@ -66,7 +66,9 @@ class Race:
         self.use()
         pmf = law_of(self.clocks())
         if not abs(pmf.sum() - 1) < 1e-6:
-            raise NeedsValue("the largest of several random numbers is asked for, and they are not a race of clocks")
+            raise NeedsValue(
+                "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+            )
         return pmf / pmf.sum()
 
     def winner(self) -> Wide | int:
@@ -84,7 +86,10 @@ class Race:
         first = self._scores.element(place)
         plain = not clocks.start[self._scores.random].any() and not clocks.at_once.any() and np.isinf(clocks.end).all()
         if not plain or first.steps[:1] != (LOG,):
-            raise NeedsValue("the value of the largest of several random numbers is needed, not only which it is")
+            raise NeedsValue(
+                "order-alone-is-known",
+                "the value of the largest of several random numbers is needed, not only which it is",
+            )
         found = Continuous(Uniform(self.block.draws, ("best", *self.site), _Best(self)))
         for step in (power(float(clocks.rate[place] / clocks.rate.sum())), *first.steps):
             found = found.then(step)
@@ -114,9 +119,13 @@ def check_unused(scores: Many) -> None:
         single = [known.single[place] for place in known.single.keys() & set(places[: len(known.single)].tolist())] \
             if known.single else []  # fmt: skip
         if known.raced[places].any() or any(map(_used, single)):
-            raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
+            raise NeedsValue(
+                "second-race", "random noise is used in a second race, or after it was compared with a number"
+            )
         if len(places) > 1 and not (np.diff(places) > 0).all() and len(np.unique(places)) < len(places):
-            raise NeedsValue("the largest of several random numbers is asked for, and two of them are one number")
+            raise NeedsValue(
+                "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+            )
 
 
 def _used(known: Known) -> bool:
@@ -145,7 +154,9 @@ def _clocks(scores: Many) -> Clocks:
             continue
         if found is not None and (found.rate > 0).any():
             return found
-    raise NeedsValue("the largest of several random numbers is asked for, and they are not a race of clocks")
+    raise NeedsValue(
+        "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+    )
 
 
 def _stripped(scores: Many) -> Many:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.unknowns.monotone import RULES
 from specverify.laws.rounding import FLOAT64
 
 _LARGEST_LOGARITHM = 700.0
@@ -48,6 +49,8 @@ def of(step: Steps, values: Any) -> Any:
         return np.where(values > 0, np.log(np.maximum(values, 0.0)), -np.inf)
     if step.name == "exp":
         return np.exp(values)
+    if step.name in RULES:
+        return RULES[step.name].of(values)
     raised = np.power(np.maximum(values, 0.0), step.number)
     return np.where((values < 0) & (np.asarray(step.number) > 0), -np.inf, raised)
 
@@ -60,6 +63,8 @@ def back(step: Steps, bounds: Any) -> Any:
         return bounds / step.number
     if step.name == "log":
         return of(EXPS, bounds)
+    if step.name in RULES:
+        return RULES[step.name].inverse(bounds)
     return of(LOGS, bounds) if step.name == "exp" else of(step._replace(number=1.0 / np.asarray(step.number)), bounds)
 
 

@@ -80,7 +80,7 @@ def ranked(
 ) -> int:
     """Return the index of what comes at a place of the order, 0 the first, of the largest or of the smallest."""
     if any(not isinstance(entry, UNKNOWN) and isnan(entry) for entry in entries):
-        raise NeedsValue("the order of random numbers and NaN is asked for")
+        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     if rank == 0:
         return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
     scores = [entry if largest else applied("negative", entry) for entry in entries]
@@ -100,7 +100,9 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
         return None
     found = [at for at, number in numbers.items() if number == most]
     if len(found) > 1 and not first_of_ties:
-        raise NeedsValue("the largest of equal numbers is asked for, and which of them it is is not known")
+        raise NeedsValue(
+            "equal-numbers", "the largest of equal numbers is asked for, and which of them it is is not known"
+        )
     return found[0]
 
 
@@ -118,7 +120,9 @@ def _parts(score: Any) -> tuple[Any, ...]:
     if not isinstance(score, Extreme):
         return (score,)
     if not score.largest or score.rank:
-        raise NeedsValue("the largest of several random numbers is asked for, and one is the smallest of others")
+        raise NeedsValue(
+            "order-of-joined", "the largest of several random numbers is asked for, and one is the smallest of others"
+        )
     return score.parts
 
 
@@ -142,7 +146,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
     for uniform in noise:
         look(uniform.draw)
     if any(isinstance(score, Joined) for score in scores) or any(uniform.known.together for uniform in noise):
-        raise NeedsValue(f"{NO_RACE}: one is made of several, or was compared together with others")
+        raise NeedsValue("not-a-race", f"{NO_RACE}: one is made of several, or was compared together with others")
     race = race_of(scores)
     racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
               if clock.rate]  # fmt: skip
@@ -151,13 +155,15 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
         [Racer(uniform.draw, uniform.known.questions, uniform.known.raced, log(clock.rate))
          for _, uniform, clock in racing], place)  # fmt: skip
     if len({id(uniform.known) for uniform in noise}) < len(noise):
-        raise NeedsValue("the largest of several random numbers is asked for, and two of them are one number")
+        raise NeedsValue(
+            "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+        )
     again = any(each.raced for each in known)
     if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
-        raise NeedsValue("random noise is used in a second race, or after it was compared with a number")
+        raise NeedsValue("second-race", "random noise is used in a second race, or after it was compared with a number")
     plain = all(clock.plain for _, _, clock in racing)
     if not plain and (again or not race.first or number > 1):
-        raise NeedsValue("random noise that is clamped or has been compared is used in a second race")
+        raise NeedsValue("second-race", "random noise that is clamped or has been compared is used in a second race")
     return _Contest(race, racing, plain)
 
 
@@ -195,7 +201,7 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     rates = [clock.rate for _, clock in runners.values()]
     alike = len(set(rates)) == 1 and all(turned)
     if any(turned) and not alike:
-        raise NeedsValue("random noise is used in a second race, with other weights")
+        raise NeedsValue("second-race", "random noise is used in a second race, with other weights")
     if not agreed(list(runners), rates):
         return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
     left, found, first = list(runners), [], race.first != alike
@@ -213,7 +219,9 @@ def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, onc
     """
     root = star_of(runners) if once else None
     if root is None:
-        raise NeedsValue("random noise is used in a second race, with other weights, and more is known of it")
+        raise NeedsValue(
+            "second-race", "random noise is used in a second race, with other weights, and more is known of it"
+        )
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
     first = runners.index(root) if root in runners else None
@@ -230,5 +238,5 @@ def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[i
     rest = [at for at in range(len(scores)) if at not in found]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):
-        raise NeedsValue("the order of equal numbers behind random ones is asked for")
+        raise NeedsValue("equal-numbers", "the order of equal numbers behind random ones is asked for")
     return [*found, *(rest[at] for at in np.argsort(values)[::-1])][:number]

@@ -47,7 +47,7 @@ def _raced_before(shapes: tuple[Any, ...]) -> Race:
 def _raced(scores: Sequence[Any]) -> Race:
     stripped, noise = _stripped(scores)
     if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
-        raise NeedsValue(NO_RACE)
+        raise NeedsValue("not-a-race", NO_RACE)
     numbers = [score for score in stripped if not isinstance(score, Continuous)]
     clocks = None
     if len({each[1:] for each in noise}) == 1 and not noise[0].clamped and all(each == -inf for each in numbers):
@@ -63,7 +63,7 @@ def _raced(scores: Sequence[Any]) -> Race:
     if last is not None:
         return Race(last, first=False)
     if clocks is None:
-        raise NeedsValue(NO_RACE)
+        raise NeedsValue("not-a-race", NO_RACE)
     return Race(clocks)
 
 

@@ -8,9 +8,15 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from specverify.intercept import float_calls
+from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.unknowns.lazy_arrays import narrowed_elements
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
+from specverify.intercept.unknowns.monotone import OF_MATH
+from specverify.intercept.unknowns.uniform import NeedsValue
 
 
 def _modf(value: LazyFloat) -> Any:
@@ -22,26 +28,28 @@ _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
 def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = {"pow": "power"}.get(name, name)
+    known = OF_MATH.get(name) or {"pow": "power"}.get(name, name)
 
     def function(*args: Any) -> Any:
         if not any(isinstance(arg, LazyFloat) for arg in args):
             return real(*args)
-        if name in _OWN:
-            return _OWN[name](*args)
-        if name == "log" and len(args) == 2:
-            return of_operands("log", args[0]) / real(args[1])
-        return of_operands(known, *args)
+        try:
+            if name in _OWN:
+                return _OWN[name](*args)
+            if name == "log" and len(args) == 2:
+                return of_operands("log", args[0]) / real(args[1])
+            return of_operands(known, *args)
+        except NeedsValue as refused:
+            raise refused.during(f"math.{name}", caller()) from None
 
     return function
 
 
 _MATH = {
     name: _of_math(name, getattr(math, name))
-    for name in ("log", "log1p", "log2", "log10", "exp", "exp2", "expm1", "sqrt", "cbrt", "pow", "fabs", "fmod", "modf",
-                 "tanh", "copysign", "isnan", "isinf", "isfinite")
+    for name in (*OF_MATH, "pow", "fabs", "fmod", "modf", "copysign", "isnan", "isinf", "isfinite")
     if hasattr(math, name)
-}  # fmt: skip
+}
 
 
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
@@ -67,15 +75,26 @@ def _as_float(*given: Any) -> Any:
     return LazyFloat(found.unknown) if isinstance(found, LazyFloat) else float(*given)
 
 
+def _as_numpy(kind: Any) -> Callable[..., Any]:
+    """Return what a floating type of NumPy makes of its argument: a random number is rounded to it and stays one."""
+
+    def made(*given: Any) -> Any:
+        found = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+        return narrowed_elements(found, np.dtype(kind))[()] if isinstance(found, LazyFloat) else kind(*given)
+
+    return made
+
+
 _OURS = "specverify.intercept."
+_TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in float_calls.TYPES}
 
 
 @once
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Let ``float``, the functions of ``math`` and the relations of ``Fraction`` know random numbers inside the block.
+    """Let floating types, the functions of ``math`` and the relations of ``Fraction`` know random numbers in the block.
 
     They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
     """
-    with replaced(math, _MATH), replaced(Fraction, _FRACTION), float_calls.calls_led(_as_float, _BY_NAME):
+    with replaced(math, _MATH), replaced(Fraction, _FRACTION), float_calls.calls_led(_TYPES, _BY_NAME):
         yield

@@ -21,6 +21,7 @@ from math import (  # by name: inside a block ``math`` has others
 )
 from typing import NamedTuple
 
+from specverify.intercept.unknowns.monotone import RULES
 from specverify.laws.rounding import FLOAT64
 
 SCALES = {"times", "power"}
@@ -33,7 +34,7 @@ _LARGEST_LOGARITHM = 700.0
 class MonotoneStep(NamedTuple):
     """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``.
 
-    ``rounded`` is to the nearest float of so many bits.
+    ``rounded`` is to the nearest float of so many bits; other names are those of ``monotone.RULES``.
     """
 
     name: str
@@ -56,7 +57,7 @@ class MonotoneStep(NamedTuple):
             return exp(value) if value < _LARGEST_LOGARITHM else inf
         if self.name in STEPPED:
             return _stepped(self, value) if isfinite(value) else value
-        return _power(value, self.number)
+        return float(RULES[self.name].of(value)) if self.name in RULES else _power(value, self.number)
 
     def back(self, bound: float) -> float:
         """Return the number whose image is ``bound``; an infinite one beyond all images. ``STEPPED`` have none."""
@@ -66,6 +67,8 @@ class MonotoneStep(NamedTuple):
             return bound / self.number
         if self.name == "log":
             return EXP.of(bound)
+        if self.name in RULES:
+            return float(RULES[self.name].inverse(bound))
         return LOG.of(bound) if self.name == "exp" else _power(bound, 1.0 / self.number)
 
 

@@ -114,7 +114,7 @@ class Uniform:
         edges = np.array([known.low, *inside, known.high])
         masses = np.diff([*map(known.share_below, edges.tolist())])
         if (masses < 0).any():
-            raise NeedsValue("a random number is looked up in bounds that are not sorted")
+            raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
         if known.together:
             return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
         cells = np.count_nonzero(masses)
@@ -140,7 +140,7 @@ class Uniform:
             for each in runner.root().all_behind():
                 each.told = True
         if refusal:
-            raise NeedsValue(refusal)
+            raise NeedsValue("second-race", refusal)
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
         """Return it as a quantity that is made of several uniform numbers."""
@@ -151,7 +151,7 @@ class Uniform:
         drawn = 0 < chance.middle < 1
         refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, where=place)
         if refusal:
-            raise NeedsValue(refusal)
+            raise NeedsValue("compared-in-two-ways", refusal)
         rounding.known_within(chance.within)
         return self.coin(chance.middle) if drawn else chance.middle == 1
 
@@ -170,9 +170,9 @@ def look(draw: Draw) -> None:
     """Say that a draw is looked at; refuses one that hangs together with another in a way that is not known."""
     refusal = draw.look()
     if refusal:
-        raise NeedsValue(refusal)
+        raise NeedsValue("one-state-twice", refusal)
 
 
-def refusal(sentence: str) -> NeedsValue:
-    """Return the exception that says ``sentence`` and where the foreign code asked."""
-    return NeedsValue(f"{sentence}, at {caller()}")
+def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
+    """Return a refusal of what the foreign code asks now: with its place."""
+    return NeedsValue(code, reason, operation).at(caller())

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from specverify.intercept.boundary import NearEnd
 from specverify.mutants.serving.decode import observed, outcome, plainly_observed
 from specverify.mutants.serving.model import table_sides
 from specverify.mutants.serving.parts import EngineParts
@@ -64,11 +65,13 @@ def promised(setup: Setup) -> Mapping[Tokens, Any]:
 
 
 @contextmanager
-def _opened(parts: EngineParts, setup: Setup, forced_uniform: float | None = None) -> Iterator[Callable[[Draws], Any]]:
+def _opened(
+    parts: EngineParts, setup: Setup, forced_uniform: float | NearEnd | None = None
+) -> Iterator[Callable[[Draws], Any]]:
     models = table_sides(setup.shape, setup.vocabulary, setup.seed)
 
     def program(draws: Draws) -> Any:
-        answered = draws if forced_uniform is None else _Forced(draws, forced_uniform)
+        answered = draws if forced_uniform is None else _Forced(draws, float(forced_uniform))
         return outcome(parts, setup, models, answered)
 
     yield program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from specverify.base.verdict import Status, Verdict
+from specverify.base.verdict import Verdict, word_of
 from specverify.report.page.charts import panel
 from specverify.report.page.markup import Content, Markup, element, joined, scrolling, table
 from specverify.report.page.matrix import matrix
@@ -64,8 +64,8 @@ def _in_short(run: RunSaid) -> str:
     return ", ".join(told) or "nothing was examined"
 
 
-def badge(status: Status) -> Markup:
-    """Return a status as a sign and a word: neither it nor its colour stands alone."""
+def badge(status: str) -> Markup:
+    """Return the word of a status with its sign: neither it nor its colour stands alone."""
     return element("span", f"{SYMBOLS[status]} {status}", class_=f"status {status.replace(' ', '-')}")
 
 
@@ -93,7 +93,7 @@ def failure(number: int, verdict: Verdict) -> Markup:
     name = f"failure-{number}"
     parts: list[Content] = [
         element("h3", f"{number}. {verdict.subject}: {verdict.check.replace('_', ' ')}", id=name),
-        element("p", badge(verdict.status), f" {_about(verdict)}{verdict.statement}"),
+        element("p", badge(word_of(verdict)), f" {_about(verdict)}{verdict.statement}"),
     ]
     example = verdict.counterexample
     if example is not None:
@@ -150,7 +150,7 @@ def _is_fine(subject: SubjectSaid) -> bool:
 def _subject(number: int, subject: SubjectSaid, many: bool) -> Markup:
     asked = [verdict for verdict in subject.verdicts if verdict.status not in APART]
     rows: list[Sequence[Content]] = [
-        (verdict.check.replace("_", " "), badge(verdict.status), verdict.statement, _covers(verdict))
+        (verdict.check.replace("_", " "), badge(word_of(verdict)), verdict.statement, _covers(verdict))
         for verdict in asked
     ]
     apart = len(subject.verdicts) - len(asked)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from specverify.base.verdict import Status, Verdict
-from specverify.report.prose import in_full
+from specverify.base.verdict import Status, Verdict, word_of
+from specverify.report.prose import first_sentence, in_full
 from specverify.report.runs.said import APART, RunSaid, SubjectSaid, printable
 
 FAILURES = (Status.REFUTED, Status.UNKNOWN)
@@ -39,10 +39,10 @@ def _suite(root: Element, subject: SubjectSaid, run: RunSaid) -> None:
 
 
 def _outcome(case: Element, verdict: Verdict, subject: SubjectSaid) -> None:
-    said = allowed(verdict.statement)
+    said = allowed(first_sentence(verdict))
     if verdict.status in FAILURES:
         told = in_full(verdict, subject.verdicts)
-        SubElement(case, "failure", type=str(verdict.status), message=said).text = allowed(told)
+        SubElement(case, "failure", type=word_of(verdict), message=said).text = allowed(told)
     elif verdict.status is Status.UNUSABLE:
         SubElement(case, "error", type=str(verdict.status), message=said).text = said
     elif verdict.status in APART:

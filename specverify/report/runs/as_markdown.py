@@ -8,7 +8,7 @@ from html import escape
 
 from specverify.base.verdict import Verdict
 from specverify.report.prose import SYMBOLS, in_full
-from specverify.report.runs.said import BY_CLAIM, FAILED, OPEN, RunSaid, by_claim, counted
+from specverify.report.runs.said import BY_CLAIM, FAILED, OPEN, SETTLED, RunSaid, by_claim, counted
 
 MOST_TOLD = 20
 """Failures that are told in full."""
@@ -16,13 +16,13 @@ MOST_TOLD = 20
 
 def run_as_markdown(run: RunSaid) -> str:
     """Return the text."""
-    counts = [f"{SYMBOLS[status]} {number} {status}" for status, number in counted(run.verdicts).items()]
+    counts = [f"{SYMBOLS[word]} {number} {word}" for word, number in counted(run.verdicts).items()]
     lines = [f"## specverify: {', '.join(counts) or 'nothing was examined'}", ""]
     lines += [f"**{plain(sentence)}**\n" for sentence in run.unfinished]
     lines += [f"| {' | '.join(BY_CLAIM)} |", "|---|---:|---:|---:|"]
     for claim, numbers in by_claim(run.verdicts).items():
         lines.append(f"| {plain(claim)} | {' | '.join(map(str, numbers))} |")
-    lines += [*_failures(run), *_undecided(run), "", *_small(run)]
+    lines += [*_failures(run), *_undecided(run), *_edges(run), "", *_small(run)]
     return "\n".join(lines) + "\n"
 
 
@@ -52,6 +52,14 @@ def _undecided(run: RunSaid) -> Iterator[str]:
     found = [verdict for verdict in run.verdicts if verdict.status in OPEN]
     if found:
         yield f"\n<details><summary>{len(found)} not decided</summary>\n"
+        yield from (_line(verdict) for verdict in found)
+        yield "\n</details>"
+
+
+def _edges(run: RunSaid) -> Iterator[str]:
+    found = [verdict for verdict in run.verdicts if verdict.status in SETTLED and verdict.figures.get("edges")]
+    if found:
+        yield f"\n<details><summary>{len(found)} beside an edge</summary>\n"
         yield from (_line(verdict) for verdict in found)
         yield "\n</details>"
 

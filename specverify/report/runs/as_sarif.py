@@ -7,29 +7,36 @@ where it has a file as well, so it stands at the file that the run wrote.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-from specverify.base.verdict import Status, Verdict
+from specverify.base.verdict import AT_AN_EDGE, Status, Verdict, word_of
 from specverify.report.prose import in_full
 from specverify.report.runs.said import RunSaid
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-LEVELS: Final = {
+LEVELS: Final[Mapping[str, str]] = {
     Status.REFUTED: "error",
+    AT_AN_EDGE: "warning",
     Status.UNUSABLE: "error",
     Status.UNKNOWN: "warning",
     Status.DECLARED_BIAS: "note",
     Status.REFUSED: "note",
 }
-"""What is told, and how loudly."""
+"""Levels of verdicts by their word; one that holds beside an edge has the level of a note."""
+
+
+def level_of(verdict: Verdict) -> str | None:
+    """Return the level of a result, or None for a verdict that is none: it simply holds, or nothing was asked."""
+    return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 
 
 def run_as_sarif(run: RunSaid, file: str) -> str:
     """Return the JSON text; ``file`` is where the run was read from."""
-    told = [verdict for verdict in run.verdicts if verdict.status in LEVELS]
+    told = [verdict for verdict in run.verdicts if level_of(verdict)]
     checks = list(dict.fromkeys(verdict.check for verdict in told))
     driver = {
         "name": "specverify",
@@ -60,7 +67,7 @@ def _result(verdict: Verdict, run: RunSaid, checks: list[str], file: str) -> dic
     return {
         "ruleId": verdict.check,
         "ruleIndex": checks.index(verdict.check),
-        "level": LEVELS[verdict.status],
+        "level": level_of(verdict),
         "message": {"text": f"{verdict.subject}: {in_full(verdict, run.verdicts)}"},
         "locations": [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": verdict.subject}]}],
         "partialFingerprints": {"subjectAndCheck/v1": same},

@@ -53,4 +53,5 @@ def _verdict(item: Mapping[str, Any]) -> Verdict:
 
 def _counterexample(item: Mapping[str, Any]) -> Counterexample:
     lines = tuple(map(str, item["let"])), tuple(map(str, item["because"]))
-    return Counterexample(lines[0], str(item["then"]), lines[1], str(item["again"]))
+    fault, rows = str(item.get("fault", "")), tuple(map(str, item.get("rows", ())))
+    return Counterexample(lines[0], str(item["then"]), lines[1], str(item["again"]), fault, rows)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from specverify.base.verdict import Status, Verdict
+from specverify.base.verdict import AT_AN_EDGE, Status, Verdict, word_of
 from specverify.laws.near_ties import Parting
 
 FAILED = (Status.REFUTED, Status.UNUSABLE)
@@ -116,10 +116,14 @@ class RunSaid(NamedTuple):
         return tuple(verdict for subject in self.subjects for verdict in subject.verdicts)
 
 
-def counted(verdicts: tuple[Verdict, ...]) -> Mapping[Status, int]:
-    """Return how many verdicts have each status that occurs where a check applies, in the order of ``Status``."""
-    found = {status: sum(verdict.status is status for verdict in verdicts) for status in Status}
-    return {status: number for status, number in found.items() if number and status is not Status.NOT_APPLICABLE}
+def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
+    """Return how many verdicts have each word that occurs where a check applies, in the order of ``Status``.
+
+    Those that an edge refutes are counted apart, behind those that a wrong law does.
+    """
+    words = [word for status in Status for word in (status.value, *[AT_AN_EDGE] * (status is Status.REFUTED))]
+    numbers = {word: sum(word_of(verdict) == word for verdict in verdicts) for word in words}
+    return {word: number for word, number in numbers.items() if number and word != Status.NOT_APPLICABLE}
 
 
 BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")

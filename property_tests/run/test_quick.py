@@ -1,0 +1,126 @@
+"""The quick plan: the same cases on every machine, no clock in it, and what it refutes."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import EXACT_CHECKS, Conditions, check_named
+from specverify.laws.certain_tables import CERTAIN
+from specverify.mutants.made_engines import one_by_one, serving
+from specverify.mutants.numpy_verifiers import one_row
+from specverify.run import quick
+from specverify.run.quick import in_quick, name_of_case, quick_cases, quick_plans
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.requests import AT_ONCE, IN_TURN
+from specverify.subjects.verifier import verifier_subject
+from specverify.testing import SpeculationRefuted, check_engine, check_verifier
+from specverify.trust.quick import RIGHT, as_toml, page_of, plan_of
+
+LAW = check_named("law_is_target")
+
+
+def planned(verdicts):
+    """Return check -> the cases that its verdict says were planned and examined."""
+    return {verdict.check: verdict.figures["planned"] for verdict in verdicts}
+
+
+def test_two_runs_examine_the_same_cases_and_say_which(monkeypatch):
+    first = check_verifier(one_row, quick=True)
+    later = iter(range(10**6))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(later)))  # a second passes at every look at the clock
+    again = check_verifier(one_row, quick=True, timeout=1e7)
+    assert planned(first) == planned(again)
+    assert {verdict.status for verdict in (*first, *again)} == {Status.HOLDS}
+    law = next(verdict for verdict in first if verdict.check == LAW.name)
+    cases = [name_of_case(case) for case in quick_cases("row", LAW, LAW.cases(RIGHT["row"]())).cases]
+    assert law.figures["planned"] == [", ".join(name) for name in cases]
+    assert law.figures["cases"] == len(cases)
+
+
+@pytest.mark.parametrize("kind", sorted(quick_plans()))
+def test_every_case_of_a_plan_is_one_of_its_kind(kind):
+    subject, plan = RIGHT[kind](), quick_plans()[kind]
+    for check in EXACT_CHECKS:
+        names = {name_of_case(case) for case in check.cases(subject)} if check.name in plan else set()
+        assert set(plan.get(check.name, ())) <= names
+    assert len(plan[LAW.name]) >= 8
+
+
+def test_the_plan_of_engines_has_an_open_batch_of_like_prompts_and_a_conversation():
+    names = {name for _, name in quick_plans()["engine"][LAW.name]}
+    batches = [item for item in AT_ONCE if not item.scenario.shape.startswith(CERTAIN)]
+    assert names & {item.name for item in batches if len({each.prompt for each in item.each}) < len(item.each)}
+    assert names & {item.name for item in IN_TURN}
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [(serving, "copies share a round"), (serving, "slots of others"), (one_by_one, "never emptied")],
+)
+def test_quick_refutes_engines_whose_requests_meet(make, fault):
+    with pytest.raises(SpeculationRefuted, match="law is target - refuted"):
+        check_engine(partial(make, fault), quick=True, checks=[LAW.name])
+
+
+def test_quick_holds_the_engine_without_a_fault():
+    [law] = check_engine(lambda scenario: serving("", scenario), quick=True, checks=[LAW.name])
+    assert law.status is Status.HOLDS
+    assert any(" beside " in name for name in law.figures["planned"])
+    assert any(", then " in name for name in law.figures["planned"])
+
+
+def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
+    monkeypatch.setattr(quick, "MOST_RUNS", 20)
+    subject = verifier_subject(one_row, "one row")
+    verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
+    assert verdict.status is Status.HOLDS
+    assert verdict.figures["notes"][-1].startswith("left out, with more than 20 runs each: gamma=")
+    assert len(verdict.figures["planned"]) == verdict.figures["cases"] < len(quick_plans()["row"][LAW.name])
+    monkeypatch.setattr(quick, "MOST_RUNS", 1)
+    held = run_check(subject._replace(scenarios=subject.scenarios[:1]), LAW, Checklist((LAW,), quick=True))
+    assert held.status is Status.UNKNOWN
+    assert "none of its cases was followed within 1 runs" in held.statement
+
+
+def test_a_kind_without_a_plan_has_cases_at_even_distances():
+    cases = list(LAW.cases(verifier_subject(one_row, "one row")))
+    chosen, left_out = quick_cases("no kind", LAW, iter(cases))
+    assert len(chosen) == quick.MOST_CASES
+    assert left_out == len(cases) - len(chosen)
+    assert chosen[0] is cases[0]
+
+
+def test_quick_only_ever_asks_for_less():
+    conditions = in_quick(Conditions(runs=7, paths=5, apart=9, replays=2))
+    assert conditions == Conditions(runs=7, paths=5, apart=9, replays=2)
+
+
+def test_a_plan_is_made_of_the_cases_that_refute_most():
+    names = [["gamma=2", f"generic-v2-p0-h3-s{seed}"] for seed in (0, 1)]
+    kills = lambda *places: [["law_is_target", *names[place], True, 5] for place in places]  # noqa: E731
+    lines = [
+        {"bug": "a", "kind": "row", "kills": kills(0)},
+        {"bug": "b", "kind": "row", "kills": kills(0, 1)},
+        {"bug": "c", "kind": "row", "kills": kills(1)},
+        {"bug": "d", "kind": "row", "kills": kills(1)},
+    ]
+    pool = {"row": {"law_is_target": {tuple(name): 5 for name in names}}}
+    plan = plan_of(lines, pool.get)
+    assert plan == {"row": {"law_is_target": [tuple(names[1]), tuple(names[0])]}}
+    assert '["row"]\nlaw_is_target = [\n    ["gamma=2", "generic-v2-p0-h3-s1"],' in as_toml(plan)
+
+
+def test_the_page_names_what_quick_misses():
+    said = [
+        {"bug": name, "kind": "row", "quick": by_quick, "full": by_full}
+        for name, by_quick, by_full in (("a", "x", "x"), ("b", "", "call_law"), ("c", "", ""), ("d", "", None))
+    ]
+    page = page_of(said)
+    assert "| row | 4 | 2 | 1 | 1 |" in page
+    assert "refutes 1 of the 2 that are known to be refuted in full: 50.0%" in page
+    assert "* b (row), by call law" in page
+    assert "* d (row)\n" in page

@@ -1,0 +1,38 @@
+"""DFlash with sampled drafts: the rows of a block are drawn from, and declared as q.
+
+The release drafts the argmax of each row at its default temperature (``dflash``). At a positive one the tokens are
+draws from rows that do not see each other; with the realised rows as q the rule is speculative sampling, exact although
+no q is conditioned on the drafts before it. DeepSpec's DFlash (deepseek-ai/DeepSpec at afdfa7c, ``deepspec/eval``)
+verifies so, by the softmax of the very logits that were drawn from.
+"""
+
+from __future__ import annotations
+
+from ..drafters.block_rows import block_rows_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+@from_parts
+def build(task: Task, block: int = 4) -> Parts:
+    """Draft a block of ``block`` draws from rows that see the text alone."""
+    return Parts(block_rows_drafter(draft_model(task), block, markov=False), constant(block), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="dflash-sampled",
+    summary="a block of draws from rows blind to each other, d_i ~ q_i accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"block": 2}, {"block": 3}),
+    paper="arXiv 2602.06036; code: deepseek-ai/DeepSpec afdfa7c, deepspec/eval",
+    systems=("DFlash",),
+    needs_training="the block-diffusion drafter, which reads the target's features",
+    reductions=(
+        Reduction("speculative-sampling", "a block of one", {"block": 1}, {"gamma": 1}),
+        Reduction("autoregressive", "an empty block", {"block": 0}),
+    ),
+)

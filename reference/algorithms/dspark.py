@@ -1,0 +1,40 @@
+"""DSpark: a parallel drafter with a Markov head, and a block that ends where its confidence does (2607.05147).
+
+Read in the released code, deepseek-ai/DeepSpec at afdfa7c: ``VanillaMarkov.sample_block_tokens``
+(``deepspec/modeling/dspark/markov_head.py``) adds to the parallel logits of a slot a bias of the token before it and
+draws; ``build_dspark_proposal`` (``deepspec/eval/dspark/draft_ops.py``) declares the softmax of those very logits. The
+confidence head of slot i reads its hidden state and the token before it, not draft i (``_predict_confidence_logits``),
+and the first slot below the threshold ends the block before it is verified. That is a length rule which sees no token
+it decides about: exact. The stand-ins are those of ``drafters.block_rows``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..drafters.block_rows import block_rows_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+@from_parts
+def build(task: Task, block: int = 7, least: Any = 0) -> Parts:
+    """Draft a block of at most ``block`` tokens, none from the first slot with a confidence below ``least``."""
+    drafter = block_rows_drafter(draft_model(task), block, markov=True, least=least)
+    return Parts(drafter, constant(block), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="dspark",
+    summary="d_i ~ norm(parallel row i times a bias of d_(i-1)) while confident, accepted with min(1, p/q_i)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"block": 2}, {"block": 3, "least": 0.55}),
+    paper="arXiv 2607.05147; code: deepseek-ai/DeepSpec afdfa7c, deepspec/eval/dspark/draft_ops.py",
+    systems=("DSpark",),
+    needs_training="the backbone, its Markov head and its confidence head",
+    reductions=(Reduction("autoregressive", "an empty block", {"block": 0}),),
+)

@@ -1,0 +1,87 @@
+"""Entropy verification: the bar p/q is lowered where the target is unsure (vllm-ascend, ``enable_entropy_verify``).
+
+Read in vllm-project/vllm-ascend at 182b75e, ``vllm_ascend/sample/rejection_sampler.py``,
+``rejection_random_sample_pytorch``: the uniform is multiplied by
+
+    t = min(posterior_threshold, exp(-posterior_alpha H(p)))          H in nats
+
+before it is compared with p(d)/q(d), so that a draft stays with probability ``min(1, p/(t q))``: ``lenience`` whose
+parameter follows the entropy. The recovered token comes from ``norm((p - q)+)`` as without. The threshold is at most 1
+and at its default .95 even a one-hot p is lenient, which changes nothing there.
+
+The release takes H from p before truncation and adds 1e-10 inside the logarithm; here H is that of the task's p. The
+second bound needs an exponential, so it is one float64, which a rational is compared with exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from ..coupling import excess_law, positive_part, residual
+from ..drafters.model import model_drafter
+from ..laws import Split, chain_law
+from ..lengths.constant import constant
+from ..lengths.gating import entropy
+from ..models import draft_model
+from ..parameters import parameter
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.accept_or_replace import accept_or_replace
+from .lenience import lenient_probability
+
+
+def bar(p: Pmf, threshold: Any, alpha: float) -> Any:
+    """Return t in the arithmetic of p. Raises ``ValueError`` unless 0 < threshold <= 1 and alpha >= 0."""
+    if not 0 < threshold <= 1 or not alpha >= 0:
+        raise ValueError(f"threshold is {threshold} and alpha {alpha}, expected a number in (0, 1] and one >= 0")
+    unsure = math.exp(-alpha * entropy(p))
+    return min(parameter(threshold, p), Fraction(unsure) if p.dtype == object else unsure)
+
+
+@from_parts
+def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4) -> Parts:
+    """Draft gamma tokens from q, accept each with probability ``min(1, p/(t q))``."""
+    verify = accept_or_replace(
+        accept=lambda prefix, p, q, token: lenient_probability(p, q, token, bar(p, threshold, alpha)),
+        replacement=lambda p, q, token: residual(p, q),
+    )
+    return Parts(model_drafter(draft_model(task)), constant(gamma), verify)
+
+
+def declared_law(
+    task: Task, prompt: Tokens, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability."""
+
+    def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
+        raised = p / bar(p, threshold, alpha)
+        m = raised - positive_part(raised - q)
+        return m.tolist(), ((1 - m.sum()) * excess_law(p, q)).tolist()
+
+    return chain_law(task, prompt, gamma, position)
+
+
+ALGORITHM = Algorithm(
+    name="entropy-verification",
+    summary="accept with min(1, p/(t q)), t = min(theta, e^(-alpha H(p))), else norm((p - q)+) (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"threshold": 0.95, "alpha": 0.4, "gamma": 2}, {"threshold": 0.5, "alpha": 0.0, "gamma": 1}),
+    paper="code: vllm-project/vllm-ascend 182b75e, vllm_ascend/sample/rejection_sampler.py, ENTROPY_VERIFY",
+    declared_law=declared_law,
+    systems=("entropy verification",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(
+        Reduction(
+            "lenience",
+            "alpha = 0",
+            {"threshold": Fraction(4, 5), "alpha": 0, "gamma": 2},
+            {"lenience": Fraction(4, 5), "gamma": 2},
+        ),
+        Reduction(
+            "speculative-sampling", "alpha = 0, theta = 1", {"threshold": 1, "alpha": 0, "gamma": 2}, {"gamma": 2}
+        ),
+    ),
+)

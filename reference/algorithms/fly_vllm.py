@@ -1,0 +1,121 @@
+"""FLy as vLLM ships it: a rejected draft stays if the target was unsure and the next ``window`` drafts are accepted.
+
+Read in vllm-project/vllm, pull request 50808, ``vllm/v1/spec_decode/fly.py`` at 1719fb1, the kernels
+``apply_fly_random_acceptance_kernel`` and ``compute_fly_entropy``. Every place tosses its own coin of ``min(1, p/q)``.
+A draft whose coin fails stays all the same if p gives it a positive probability, if the entropy of the three largest
+entries of the processed p is at least a threshold (nats, not normalised), and if the next ``window`` drafts exist and
+their coins succeed. The first draft that does not stay is replaced from ``norm((p - q)+)``.
+
+Four things differ from the authors' release (``fly``): coins of p/q for two draws of p, ``window`` followers for
+``window`` - 1, p(d) > 0, and the processed p. The law is a sum over drafted blocks and over patterns of coins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from ..coupling import accept_probability, excess_law, flip
+from ..drafters.model import model_drafter
+from ..laws import drafted_blocks, law_of_rounds
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..trees import child_pmf
+from ..types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+)
+from .fly import top_entropy
+
+
+def may_defer(p: Pmf, token: int, threshold: float) -> bool:
+    """Return whether a failed coin of ``token`` can be excused by what follows."""
+    return bool(p[token] > 0) and top_entropy(p) >= threshold
+
+
+def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) -> int:
+    """Return how many drafts stay: those before the first that is neither accepted nor excused."""
+    for place, kept in enumerate(accepted):
+        followers = accepted[place + 1 : place + window + 1]
+        if not (kept or (excusable[place] and len(followers) == window and all(followers))):
+            return place
+    return len(accepted)
+
+
+def deferring(window: int, threshold: float) -> Verifier:
+    """Return the verifier. Raises ``ValueError`` for a window below 1."""
+    if window < 1:
+        raise ValueError(f"window is {window}, expected at least 1 (the drafts that must follow an excused one)")
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        p = [target(prefix + draft.tokens[:place]) for place in range(len(draft.tokens) + 1)]
+        q = [child_pmf(draft, place, p[place]) for place in range(len(draft.tokens))]
+        accepted, excusable = [], []
+        for place, token in enumerate(draft.tokens):
+            accepted.append(flip(draws, accept_probability(p[place], q[place], token), ("accept", place)))
+            excusable.append(may_defer(p[place], token, threshold))
+        stay = staying(accepted, excusable, window)
+        last = excess_law(p[stay], q[stay]) if stay < len(draft.tokens) else p[stay]
+        return Verified((*draft.tokens[:stay], draws.categorical(last, ("last",))), stay)
+
+    return verify
+
+
+@from_parts
+def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Parts:
+    """Draft gamma tokens from q; excuse a rejection before ``window`` acceptances, at an entropy >= ``threshold``."""
+    return Parts(model_drafter(draft_model(task)), constant(gamma), deferring(window, threshold))
+
+
+def declared_law(
+    task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 8
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: every block of q, and every pattern of coins of it, weighted."""
+    draft = draft_model(task)
+
+    def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
+        for block, mass in drafted_blocks(draft, prefix, min(gamma, remaining - 1)):
+            p = [task.target(prefix + block[:place]) for place in range(len(block) + 1)]
+            q = [draft(prefix + block[:place]) for place in range(len(block))]
+            chances = [accept_probability(p[place], q[place], token) for place, token in enumerate(block)]
+            excusable = [may_defer(p[place], token, threshold) for place, token in enumerate(block)]
+            for accepted in product((True, False), repeat=len(block)):
+                weight = mass
+                for chance, kept in zip(chances, accepted, strict=True):
+                    weight = weight * (chance if kept else 1 - chance)
+                if not weight > 0:
+                    continue
+                stay = staying(accepted, excusable, window)
+                last = excess_law(p[stay], q[stay]) if stay < len(block) else p[stay]
+                for token, share in enumerate(last.tolist()):
+                    yield (*block[:stay], token), weight * share
+
+    return law_of_rounds(task, prompt, committed)
+
+
+ALGORITHM = Algorithm(
+    name="fly-vllm",
+    summary="accept d ~ q with min(1, p/q), or before drafts accepted where p is unsure (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"window": 1, "threshold": 0.5, "gamma": 2}, {"window": 2, "threshold": 0.9, "gamma": 3}),
+    paper="arXiv 2511.22972; code: vllm-project/vllm 1719fb1 (pull request 50808), vllm/v1/spec_decode/fly.py",
+    declared_law=declared_law,
+    systems=("FLy",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(
+        Reduction("speculative-sampling", "a threshold above ln 3", {"threshold": 2.0, "gamma": 2}, {"gamma": 2}),
+    ),
+)

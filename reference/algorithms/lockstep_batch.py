@@ -1,0 +1,74 @@
+"""A batch in lockstep: every request commits as many tokens as the one that commits fewest.
+
+The simplest way out of ragged batches (2510.22876, whose own remedy lets rows differ and repairs the padding): accepted
+drafts beyond the shortest row are thrown away. Exact, although what is thrown away was accepted: whether the i-th token
+of a block stays depends on the coins of the tokens before it and on the other request, and not on the token. Rows that
+do differ must not read each other's padding; ``specverify`` looks for that in engines that take batches.
+
+The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
+their ends. A round may so end on a draft, without a token of the target behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..batches import OfRequest, Texts, in_step, other_block, served_together
+from ..drafters.model import model_drafter
+from ..lengths.constant import check_gamma, constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Reduction,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+)
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
+    """Return the verifier that keeps as many tokens as the other request commits in its round."""
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        verified = speculative_sampling(draws, target, prefix, draft)
+        if len(verified.tokens) == 1:
+            return verified
+        other = other_block(draws, q, beside, gamma)
+        most = len(speculative_sampling(OfRequest(draws, 1), target, beside, other).tokens)
+        return Verified(verified.tokens[:most], min(verified.accepted, most))
+
+    return verify
+
+
+@from_parts
+def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
+    """Draft gamma tokens for two requests, commit as many as both can."""
+    check_gamma(gamma, "gamma")
+    draft = draft_model(task)
+    return Parts(model_drafter(draft), constant(gamma), cut_to_the_other(draft, beside, gamma))
+
+
+def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
+    """Return the program whose outcome is the texts of all requests."""
+    return served_together(task, prompts, gamma, commits=in_step)
+
+
+ALGORITHM = Algorithm(
+    name="lockstep-batch",
+    summary="speculative sampling of two requests, both commit as many tokens as the one with fewest",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1, "beside": (0,)}, {"gamma": 2, "beside": (1, 0)}),
+    paper="arXiv 2510.22876 (ragged batches)",
+    systems=("batch speculative decoding in lockstep",),
+    reductions=(Reduction("autoregressive", "gamma = 0", {"gamma": 0}),),
+    batch=batch,
+)

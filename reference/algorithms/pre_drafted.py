@@ -1,0 +1,105 @@
+"""Pre-drafted rounds: while the target verifies, the next draft is made for the outcomes that are likely.
+
+Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) keeps a cache from outcomes of a round, accepted
+drafts and token after them, to drafts that were made meanwhile; PEARL (2408.11850) and DSI (2405.14105) draft on behind
+a block that is assumed to be kept. A hit is used, a miss is drafted anew. Exact because a draft behind a text is drawn
+from q behind that very text, whenever it is drawn: the law must not depend on hits. What is prepared for one outcome
+and used for another was drawn from other rows than it declares.
+
+Here every number of accepted drafts is prepared for, with the most probable token of q there that is not the draft, and
+``ahead`` tokens are drafted behind it. A hit brings those ``ahead`` tokens, a miss gamma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..drafters.model import model_drafter
+from ..lengths.constant import check_gamma
+from ..models import draft_model
+from ..pmf import checked_model, top_tokens
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, Site, State, Task, Tokens, chain, never
+from ..verifiers.speculative_sampling import speculative_sampling
+
+Prepared = tuple[tuple[Tokens, Tokens], ...]
+"""(text, drafts behind it) pairs."""
+
+
+class _Ahead:
+    """Draws of a draft that is made ahead: their sites say for which outcome."""
+
+    def __init__(self, draws: Draws, outcome: int) -> None:
+        self._draws, self._outcome = draws, outcome
+
+    def categorical(self, pmf: object, site: Site) -> int:
+        return self._draws.categorical(pmf, ("ahead", self._outcome, *site))
+
+
+def same_text(prepared: Tokens, text: Tokens) -> bool:
+    """Return whether a draft that was prepared behind one text may be used behind another: if that is the same."""
+    return prepared == text
+
+
+def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tokens], bool]) -> Decoder:
+    """Return the decoder that uses what was prepared behind a text where ``fits(that text, this text)``."""
+    check_gamma(gamma, "gamma")
+    check_gamma(ahead, "ahead")
+    target, draft = checked_model(task.target, "target"), draft_model(task)
+    drafter = model_drafter(draft)
+
+    def propose(draws: Draws, state: State) -> Draft:
+        most = state.remaining - 1
+        for text, tokens in _prepared(state):
+            if fits(text, state.tokens):
+                kept = tokens[:most]
+                return chain(kept, tuple(draft(state.tokens + kept[:i]) for i in range(len(kept))))
+        return drafter.propose(draws, None, state.tokens, min(gamma, most), never)
+
+    def prepare(draws: Draws, state: State, drafts: Tokens) -> Prepared:
+        cache: Prepared = ()
+        for accepted in range(len(drafts) + 1):
+            text, left = state.tokens + drafts[:accepted], state.remaining - accepted - 1
+            likely = [token for token in top_tokens(draft(text), 2) if token not in drafts[accepted : accepted + 1]]
+            count = min(ahead, left - 1)
+            if likely and count > 0:
+                behind = (*text, likely[0])
+                drawn = drafter.propose(_Ahead(draws, accepted), None, behind, count, never).tokens
+                cache = (*cache, (behind, drawn))
+        return cache
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        proposed = propose(draws, state)
+        cache = prepare(draws, state, proposed.tokens)
+        verified = speculative_sampling(draws, target, state.tokens, proposed)
+        new, remaining = commit(verified.tokens, state.remaining, task.eos)
+        tokens, accepted = state.tokens + new, min(verified.accepted, len(new))
+        hit = tuple(entry for entry in cache if fits(entry[0], tokens))
+        reached = min(verified.accepted + 1, len(proposed.tokens), len(new))
+        return State(tokens, remaining, hit), Round(new, proposed.tokens, accepted, reached)
+
+    return Decoder(lambda prompt: initial_state(prompt, task)._replace(drafter=()), step, propose)
+
+
+def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
+    """Draft gamma tokens where nothing is prepared, and prepare ``ahead`` tokens for likely outcomes."""
+    return pre_drafting(task, gamma, ahead, same_text)
+
+
+def _prepared(state: State) -> Prepared:
+    assert isinstance(state.drafter, tuple)
+    return state.drafter
+
+
+ALGORITHM = Algorithm(
+    name="pre-drafted",
+    summary="speculative sampling, the next draft drawn ahead for likely outcomes and used where one comes true",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1, "ahead": 1}, {"gamma": 2, "ahead": 1}),
+    paper="arXiv 2603.03251; arXiv 2408.11850; arXiv 2405.14105",
+    systems=("Saguaro", "PEARL", "DSI"),
+    needs_training="how often outcomes are guessed, and the time that saves",
+    reductions=(Reduction("speculative-sampling", "nothing prepared", {"gamma": 2, "ahead": 0}, {"gamma": 2}),),
+)

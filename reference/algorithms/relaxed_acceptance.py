@@ -1,0 +1,113 @@
+"""Relaxed acceptance: while the model thinks, a draft stays among the target's top tokens (TensorRT-LLM).
+
+Read in NVIDIA/TensorRT-LLM, ``cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu``,
+``mtpRelaxedAcceptanceKernel``, and ``_torch/speculative/mtp.py``: with v_1 >= v_2 >= .. the probabilities of the
+``top`` most probable tokens, a draft stays if it is the first, or the j-th and ``v_1 - delta <= v_j`` for it and all
+before it. What follows is the argmax. Outside the thinking phase delta is 0, and a draft tied with the argmax stays.
+``torch.topk`` fills up with tokens of probability 0: a delta above v_1 keeps these too.
+
+The phase is decided by the text before the round, and so is delta: the last of the tokens ``begin`` and ``end`` in it.
+The release looks for ``begin`` alone in a prompt. Nothing is drawn, the law is a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from ..drafters.model import greedy_drafter
+from ..laws import law_of_rounds
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import argmax
+from ..rounds import from_parts
+from ..types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+)
+
+
+def thinking(text: Tokens, begin: int, end: int) -> bool:
+    """Return whether the last of the two marks in ``text`` is ``begin``."""
+    marks = [token for token in text if token in {begin, end}]
+    return bool(marks) and marks[-1] == begin
+
+
+def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
+    """Return whether ``token`` is among the ``top`` tokens, those of probability 0 too, within ``delta`` of the first.
+
+    Raises ``ValueError`` for fewer than one token or a negative delta.
+    """
+    if top < 1 or not delta >= 0:
+        raise ValueError(f"top is {top} and delta {delta}, expected at least 1 token and a distance >= 0")
+    values = p.tolist()
+    ranked = sorted(range(len(values)), key=lambda other: (-values[other], other))[:top]
+    return token == ranked[0] or (token in ranked and bool(values[token] >= values[ranked[0]] - parameter(delta, p)))
+
+
+def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
+    """Return the verifier, relaxed behind ``begin`` and strict behind ``end``."""
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        within = delta if thinking(prefix, begin, end) else 0
+        for stay, token in enumerate(draft.tokens):
+            p = target(prefix + draft.tokens[:stay])
+            if not is_near(p, token, top, within):
+                return Verified((*draft.tokens[:stay], argmax(p)), stay)
+        return Verified((*draft.tokens, argmax(target(prefix + draft.tokens))), len(draft.tokens))
+
+    return verify
+
+
+@from_parts
+def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
+    """Draft gamma argmaxes of q, keep them among the ``top`` tokens of p within ``delta`` of its largest entry."""
+    return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
+
+
+def declared_law(
+    task: Task, prompt: Tokens, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3
+) -> dict[Tokens, Any]:
+    """Return the point mass on the output."""
+    draft = draft_model(task)
+
+    def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
+        within = delta if thinking(prefix, begin, end) else 0
+        new: Tokens = ()
+        for _ in range(min(gamma, remaining - 1)):
+            guess = argmax(draft(prefix + new))
+            if not is_near(task.target(prefix + new), guess, top, within):
+                break
+            new = (*new, guess)
+        yield (*new, argmax(task.target(prefix + new))), 1
+
+    return law_of_rounds(task, prompt, committed)
+
+
+ALGORITHM = Algorithm(
+    name="relaxed-acceptance",
+    summary="while thinking keep d = argmax q in the top tokens of p within delta, else d = argmax p (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY}),
+    examples=(
+        {"top": 3, "delta": Fraction(2, 5), "begin": 2, "end": 1, "gamma": 2},
+        {"top": 2, "delta": Fraction(1, 2), "begin": 0, "end": 1, "gamma": 3},
+    ),
+    paper="code: NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu",
+    declared_law=declared_law,
+    systems=("TensorRT-LLM's relaxed acceptance",),
+    needs_training="what the lost exactness costs in quality",
+    reductions=(Reduction("greedy-speculation", "one token", {"top": 1, "gamma": 2}, {"gamma": 2}),),
+)

@@ -1,0 +1,102 @@
+"""Verification scheduled over a batch by a confidence that sees the drafts: q(d_i) for slot i. Declared bias.
+
+The schedule of ``scheduled-verification``, its confidence the probability that the drafter gave the very token it drew,
+which is at hand where no confidence head is. A likely draft is verified more often than an unlikely one, and where it
+is not verified the token comes from p: a draft is kept for what it is, and p(d) is exceeded on likely drafts. An argmax
+draft has no such choice, and q of it sees nothing that the row does not show (vllm-ascend's scheduler for DFlash).
+
+The law of the request is that of its block and the other's, drawn and cut by the schedule: where the other request
+stands is the same in every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..batches import Texts, best_slots, of_the_draft, served_together
+from ..coupling import accept_probability, excess_law
+from ..laws import drafted_blocks, law_of_rounds
+from ..lengths.constant import constant
+from ..limits import greedy_models
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Draws, LanguageModel, Parts, Reduction, Task, Tokens, chain
+from ..verifiers.speculative_sampling import speculative_sampling
+from .scheduled_verification import scheduled_drafter
+
+
+@from_parts
+def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
+    """Draft gamma tokens for two requests, verify the ``budget`` best of both."""
+    drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
+    return Parts(drafter, constant(gamma), speculative_sampling)
+
+
+def batch(
+    task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
+) -> Callable[[Draws], Texts]:
+    """Return the program whose outcome is the texts of all requests."""
+    return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
+
+
+def declared_law(
+    task: Task, prompt: Tokens, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
+) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: every block beside every other one, cut, then verified token by token."""
+    draft, plan = draft_model(task), best_slots(budget, of_the_draft)
+
+    def of(prefix: Tokens, block: Tokens) -> Any:
+        return chain(block, tuple(draft(prefix + block[:i]) for i in range(len(block))))
+
+    def lengths(prefix: Tokens, block: Tokens) -> dict[int, Any]:
+        shares: dict[int, Any] = {}
+        for other, mass in drafted_blocks(draft, beside, gamma):
+            count = plan((of(prefix, block), of(beside, other)))[0]
+            shares[count] = shares.get(count, 0) + mass
+        return shares
+
+    def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
+        for block, mass in drafted_blocks(draft, prefix, min(gamma, remaining - 1)):
+            for count, share in lengths(prefix, block).items():
+                for text, chance in verified(task.target, draft, prefix, block[:count]):
+                    yield text, mass * share * chance
+
+    return law_of_rounds(task, prompt, committed)
+
+
+def verified(
+    target: LanguageModel, draft: LanguageModel, prefix: Tokens, block: Tokens
+) -> Iterator[tuple[Tokens, Any]]:
+    """Yield what speculative sampling may commit of ``block``, and the probability."""
+    left: Any = 1
+    for i, token in enumerate(block):
+        p, q = target(prefix + block[:i]), draft(prefix + block[:i])
+        kept = accept_probability(p, q, token)
+        for other, mass in enumerate(excess_law(p, q).tolist()):
+            yield (*block[:i], other), left * (1 - kept) * mass
+        left = left * kept
+    for token, mass in enumerate(target(prefix + block).tolist()):
+        yield (*block, token), left * mass
+
+
+ALGORITHM = Algorithm(
+    name="scheduled-by-draft",
+    summary="verify the slots of two requests with the largest product of q(d) (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"gamma": 1, "budget": 1, "beside": (0,)}, {"gamma": 2, "budget": 2, "beside": (1, 0)}),
+    paper="arXiv 2607.05147, its schedule with q(d) for the confidence head",
+    declared_law=declared_law,
+    reductions=(
+        Reduction("autoregressive", "no budget", {"gamma": 2, "budget": 0}),
+        Reduction(
+            "scheduled-verification",
+            "p and q one-hot",
+            {"gamma": 2, "budget": 2},
+            {"gamma": 2, "budget": 2},
+            limit=greedy_models,
+        ),
+    ),
+    batch=batch,
+)

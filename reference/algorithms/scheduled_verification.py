@@ -1,0 +1,66 @@
+"""Verification scheduled over a batch by confidence: the best slots of all requests are verified, blind to drafts.
+
+DSpark (2607.05147) scores every drafted slot by a confidence head and verifies the slots of largest survival that a
+budget has room for. So do vLLM over a batch (vllm-project/vllm, pull request 47808, ``_assign_draft_token_budget`` of
+``adaptive_verification.py``) and vllm-ascend (182b75e, ``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``).
+The confidence of slot i sees its row and the drafts before it, and not draft i: lossless, each request
+and all of them jointly (``batches``). ``scheduled-by-draft`` sees draft i.
+
+The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
+their ends. The stand-in for the confidence head is the largest entry of q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..batches import Confidence, Texts, beginning, best_slots, largest, other_block, served_together
+from ..drafters.model import model_drafter, stateless
+from ..lengths.constant import check_gamma, constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Draft, Drafter, Draws, Parts, Pmf, Reduction, Task, Tokens
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
+    """Draft what the schedule leaves of a block, beside a block of gamma tokens behind ``beside``."""
+    draft = draft_model(task)
+    own, plan = model_drafter(draft), best_slots(budget, confidence)
+    check_gamma(gamma, "gamma")
+    check_gamma(budget, "budget")
+
+    def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        block = own.propose(draws, None, prefix, most, stop_after)
+        other = other_block(draws, draft, beside, gamma) if block.tokens else block
+        return beginning(block, plan((block, other))[0]) if block.tokens else block
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+@from_parts
+def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
+    """Draft gamma tokens for two requests, verify the ``budget`` best of both."""
+    drafter = scheduled_drafter(task, gamma, budget, beside, largest)
+    return Parts(drafter, constant(gamma), speculative_sampling)
+
+
+def batch(
+    task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
+) -> Callable[[Draws], Texts]:
+    """Return the program whose outcome is the texts of all requests."""
+    return served_together(task, prompts, gamma, best_slots(budget, largest))
+
+
+ALGORITHM = Algorithm(
+    name="scheduled-verification",
+    summary="verify the slots of two requests with the largest survival, by confidences blind to their own drafts",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"gamma": 1, "budget": 1, "beside": (0,)}, {"gamma": 2, "budget": 2, "beside": (1, 0)}),
+    paper="arXiv 2607.05147; code: vllm-project/vllm, vllm/v1/worker/gpu/spec_decode/adaptive_verification.py",
+    systems=("DSpark's scheduler", "vLLM's adaptive verification"),
+    needs_training="what a confidence head knows",
+    reductions=(Reduction("autoregressive", "no budget", {"gamma": 2, "budget": 0}),),
+    batch=batch,
+)

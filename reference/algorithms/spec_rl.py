@@ -1,0 +1,101 @@
+"""SPEC-RL: the rollout of the last epoch is the draft, and what follows its first rejection is decoded (2509.23232).
+
+Read in the released code, ShopeeLLM/Spec-RL at 97da99e, ``verl/utils/speculative_decoding.py``, ``spec_cut`` and
+``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``: token d of the old response stays with probability
+``min(1, e^b p(d)/q(d))``, q being the policy that wrote it; the response is cut at the first that does not, and the
+new policy decodes on from there, without speculation. Two things differ from speculative sampling. The token at the cut
+is a fresh draw from p, not from ``norm((p - q)+)``, so the rollout is not the new policy's even at lenience 1; and a
+lenience above 1 keeps more. A response that is kept whole is not continued, ends of text among its tokens as any other.
+
+The uniforms come from a generator with one fixed seed (``seed=1234``) at every step: rollouts of different steps are
+decided by the same numbers. A decoder of draws cannot say that; ``docs/on-policy.md`` shows where it is seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from ..coupling import flip, positive_part
+from ..drafters.model import model_drafter
+from ..models import draft_model
+from ..parameters import parameter
+from ..pmf import checked_model
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Pmf, Reduction, Round, State, Task, Tokens
+
+
+def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
+    """Return ``min(1, l p(d)/q(d))`` without a division by zero. Raises ``ValueError`` for a negative lenience."""
+    if not lenience >= 0:
+        raise ValueError(f"lenience is {lenience}, expected a factor >= 0 (1 is the paper's, 0 reuses nothing)")
+    mass = parameter(lenience, p) * p[token]
+    return mass / q[token] if mass < q[token] else mass * 0 + (mass > 0)
+
+
+def build(task: Task, lenience: Any = 1) -> Decoder:
+    """Draft a whole response from q, then go on from p without drafts."""
+    target, old = checked_model(task.target, "target"), model_drafter(draft_model(task))
+
+    def propose(draws: Draws, state: State) -> Draft:
+        return old.propose(draws, None, state.tokens, 0 if state.drafter else state.remaining, stop)
+
+    def stop(q: Pmf, token: int) -> bool:
+        return token in task.eos
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        draft = propose(draws, state)
+        kept = 0
+        while kept < len(draft.tokens):
+            p = target(state.tokens + draft.tokens[:kept])
+            if not flip(draws, reuse_probability(p, draft.pmfs[kept], draft.tokens[kept], lenience), ("accept", kept)):
+                break
+            kept += 1
+        new = draft.tokens[:kept]
+        if kept < len(draft.tokens) or not draft.tokens:
+            new = (*new, draws.categorical(target(state.tokens + new), ("target", kept)))
+        committed, remaining = commit(new, state.remaining, task.eos)
+        reached = min(kept + 1, len(draft.tokens), len(committed))
+        after = State(state.tokens + committed, remaining, drafter=True)
+        return after, Round(committed, draft.tokens, min(kept, len(committed)), reached)
+
+    return Decoder(lambda prompt: initial_state(prompt, task)._replace(drafter=False), step, propose)
+
+
+def declared_law(task: Task, prompt: Tokens, lenience: Any = 1) -> dict[Tokens, Any]:
+    """Return new tokens -> probability: q within its reach while the old response stays, p from the cut on."""
+    draft = draft_model(task)
+    law: dict[Tokens, Any] = defaultdict(int)
+    reached: dict[tuple[Tokens, bool], Any] = {((), True): 1}
+    for _ in range(task.horizon):
+        after: dict[tuple[Tokens, bool], Any] = defaultdict(int)
+        for (new, reusing), weight in reached.items():
+            p = task.target(prompt + new)
+            kept = p * 0
+            if reusing:
+                q = draft(prompt + new)
+                raised = parameter(lenience, p) * p
+                kept = raised - positive_part(raised - q)
+            for masses, onwards in ((kept, True), ((1 - kept.sum()) * p, False)):
+                for token, mass in enumerate(masses.tolist()):
+                    if mass > 0:
+                        text = (*new, token)
+                        done = len(text) == task.horizon or token in task.eos
+                        (law if done else after)[text if done else (text, onwards)] += weight * mass  # type: ignore[index]
+        reached = after
+    return dict(law) if task.horizon else {(): 1}
+
+
+ALGORITHM = Algorithm(
+    name="spec-rl",
+    summary="the old policy's response, d kept with min(1, l p/q); from the first rejection on p alone (declared bias)",
+    build=build,
+    claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"lenience": 1}, {"lenience": 2}),
+    paper="arXiv 2509.23232; code: ShopeeLLM/Spec-RL 97da99e, verl/utils/speculative_decoding.py",
+    declared_law=declared_law,
+    systems=("SPEC-RL",),
+    needs_training="how far a policy moves in an epoch",
+    reductions=(Reduction("autoregressive", "lenience 0", {"lenience": 0}, rounds=False),),
+)

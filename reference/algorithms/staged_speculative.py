@@ -1,0 +1,85 @@
+"""Staged and polybasic speculative decoding: a chain of models, each drafting for the next (2308.04623, 2510.26527).
+
+The smallest model drafts for q, whose verified tokens are the draft for p. Inner rounds go on until ``least`` tokens
+are there, and all of the last one is kept, the token after its drafts too: how long the block is depends on accepted
+and rejected drafts before, never on a token not yet drawn. A verified token has the law of q, which is what the outer
+rule is told. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree for q; here is a chain, as
+in the polybasic one, of three models. The stand-in for the smallest is q without the first token of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..drafters.model import model_drafter, stateless
+from ..drafters.sequences import forgetful
+from ..lengths.constant import check_gamma, constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import (
+    Algorithm,
+    Claim,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Reduction,
+    Site,
+    Task,
+    Tokens,
+    chain,
+    never,
+)
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+class _Stage:
+    """Draws of an inner round: their sites say at which place of the block it began."""
+
+    def __init__(self, draws: Draws, start: int) -> None:
+        self._draws, self._start = draws, start
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        return self._draws.categorical(pmf, ("stage", self._start, *site))
+
+
+def gathering(model: LanguageModel, small: LanguageModel, inner: int, least: int) -> Drafter:
+    """Draft by rounds of ``inner`` drafts of ``small`` for ``model``, until at least ``least`` tokens are there."""
+    drafter = model_drafter(small)
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        block: Tokens = ()
+        while len(block) < min(least, gamma):
+            text, stage = prefix + block, _Stage(draws, len(block))
+            guess = drafter.propose(stage, None, text, min(inner, gamma - len(block)), never)
+            block = (block + speculative_sampling(stage, model, text, guess).tokens)[:gamma]
+        return chain(block, tuple(model(prefix + block[:i]) for i in range(len(block))))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
+@from_parts
+def build(task: Task, least: int = 4, inner: int = 2) -> Parts:
+    """Draft at least ``least`` tokens of q by inner rounds of ``inner`` drafts."""
+    for value, name in ((least, "least"), (inner, "inner")):
+        check_gamma(value, name)
+    draft = draft_model(task)
+    return Parts(gathering(draft, forgetful(draft, 1), inner, least), constant(least + inner), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="staged-speculative",
+    summary="a small model drafts for q by whole rounds, their tokens for p with min(1, p/q)",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"least": 1, "inner": 1}, {"least": 2, "inner": 1}),
+    paper="arXiv 2308.04623; arXiv 2510.26527",
+    systems=("staged speculative decoding", "polybasic speculative decoding"),
+    needs_training="how close each model comes to the next",
+    reductions=(
+        Reduction("autoregressive", "nothing drafted", {"least": 0}),
+        Reduction("speculative-sampling", "an inner stage that drafts nothing", {"least": 2, "inner": 0}, {"gamma": 2}),
+    ),
+)

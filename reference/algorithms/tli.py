@@ -1,0 +1,35 @@
+"""TLI, token-level intersection: speculative sampling with q restricted to the tokens both vocabularies have.
+
+The drafter's pmf loses the tokens that the target lacks and is renormalised before anything is drawn (Timor et al.
+2502.05202): q' is the law of the draft and is what the rule compares with p, so nothing about exactness changes. A
+token that only the target has is proposed never and comes from the residual alone. To draw from q and drop what is
+missing afterwards, or to compare with the q that was not renormalised, is biased.
+"""
+
+from __future__ import annotations
+
+from ..drafters.two_vocabularies import shared_tokens_drafter
+from ..lengths.constant import constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Parts, Reduction, Task, Tokens
+from ..verifiers.speculative_sampling import speculative_sampling
+
+
+@from_parts
+def build(task: Task, missing: Tokens = (), gamma: int = 4) -> Parts:
+    """Draft gamma tokens from q without the tokens ``missing``."""
+    return Parts(shared_tokens_drafter(draft_model(task), missing), constant(gamma), speculative_sampling)
+
+
+ALGORITHM = Algorithm(
+    name="tli",
+    summary="d ~ q' = norm(q on the shared tokens), accepted with min(1, p/q')",
+    build=build,
+    claims=frozenset(Claim),
+    examples=({"missing": (0,), "gamma": 2}, {"missing": (1,), "gamma": 2}),
+    paper="arXiv 2502.05202, token-level intersection",
+    systems=("TLI",),
+    needs_training="how much of the vocabularies is shared",
+    reductions=(Reduction("speculative-sampling", "nothing missing", {"gamma": 2}, {"gamma": 2}),),
+)

@@ -1,0 +1,96 @@
+"""An unbiased watermark with speculation: keys reweight p and q, and average out (Hu and Huang 2410.20418).
+
+A key of each place reweights a pmf; averaged over keys a reweighted pmf is the pmf itself. The reweighting here is the
+gamma one of 2310.10669 with two keys: the tokens in rising or in falling order, the second half of the mass doubled.
+
+* ``strength``: drafts are drawn from the reweighted q and verified against p reweighted by the same key. Given the keys
+  the text has the law of the watermarked target, path by path; drafts are kept less often.
+* ``efficiency``: drafts are drawn from the reweighted q and kept with ``min(1, p/q)``, as without a watermark; what
+  replaces a draft, and what follows the last, is drawn by a key of its own. Drafts are kept as often as without, and
+  given the keys the law is no more the watermarked target's.
+
+Both have the law p over keys. No scheme has both properties (the no-go theorem there); 2602.01428 takes the coins from
+the key as well. A key that one draft of a rejected block saw is nothing to the place when it comes again: a key that is
+a function of the place and not of the text would have to be kept.
+"""
+
+from __future__ import annotations
+
+from ..coupling import accept_probability, excess_law, flip
+from ..lengths.constant import check_gamma
+from ..models import draft_model
+from ..pmf import checked_model, uniform
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draft, Draws, Pmf, Round, Site, State, Task, Tokens, chain
+
+KEYS = 2
+"""Rising order, and falling."""
+MODES = ("strength", "efficiency")
+
+
+def reweighted(pmf: Pmf, key: int) -> Pmf:
+    """Return the pmf whose mass in the key's order is the second half of ``pmf``'s, doubled."""
+    size, changed = len(pmf), pmf * 0
+    total = pmf.sum() * 0
+    for token in range(size) if key == 0 else range(size - 1, -1, -1):
+        before, total = total, total + pmf[token]
+        changed[token] = max(2 * total - 1, 0) - max(2 * before - 1, 0)
+    return changed / changed.sum()
+
+
+def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
+    """Return a draw from ``pmf`` reweighted by a key of its own."""
+    key = draws.categorical(uniform(KEYS, pmf), ("key", *site))
+    return draws.categorical(reweighted(pmf, key), site)
+
+
+def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
+    """Draft gamma tokens by keys, and ``keep`` the watermark's strength or the drafts' efficiency."""
+    check_gamma(gamma, "gamma")
+    if keep not in MODES:
+        raise ValueError(f"keep is {keep!r}, expected one of {', '.join(MODES)}")
+    target, model = checked_model(task.target, "target"), draft_model(task)
+
+    def drafted(draws: Draws, state: State) -> tuple[Draft, Tokens]:
+        tokens: Tokens = ()
+        keys: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        while len(tokens) < min(gamma, state.remaining - 1):
+            q = model(state.tokens + tokens)
+            keys = (*keys, draws.categorical(uniform(KEYS, q), ("key", "draft", len(tokens))))
+            seen = reweighted(q, keys[-1])
+            pmfs = (*pmfs, seen if keep == "strength" else q)
+            tokens = (*tokens, draws.categorical(seen, ("draft", len(tokens))))
+        return chain(tokens, pmfs), keys
+
+    def verify(draws: Draws, prefix: Tokens, draft: Draft, keys: Tokens) -> tuple[Tokens, int]:
+        for i, (token, q) in enumerate(zip(draft.tokens, draft.pmfs, strict=True)):
+            p = target(prefix + draft.tokens[:i])
+            judged = reweighted(p, keys[i]) if keep == "strength" else p
+            if not flip(draws, accept_probability(judged, q, token), ("accept", i)):
+                left, site = excess_law(judged, q), ("residual", i)
+                again = draws.categorical(left, site) if keep == "strength" else drawn_by_key(draws, left, site)
+                return (*draft.tokens[:i], again), i
+        return (*draft.tokens, drawn_by_key(draws, target(prefix + draft.tokens), ("bonus",))), len(draft.tokens)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        draft, keys = drafted(draws, state)
+        found, accepted = verify(draws, state.tokens, draft, keys)
+        new, remaining = commit(found, state.remaining, task.eos)
+        reached = min(accepted + 1, len(draft.tokens), len(new))
+        return State(state.tokens + new, remaining), Round(new, draft.tokens, min(accepted, len(new)), reached)
+
+    return Decoder(lambda prompt: initial_state(prompt, task), step, lambda draws, state: drafted(draws, state)[0])
+
+
+ALGORITHM = Algorithm(
+    name="watermarked",
+    summary="d ~ q reweighted by a key, kept against p reweighted by it, or with min(1, p/q); p over keys",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"keep": "strength", "gamma": 2}, {"keep": "efficiency", "gamma": 1}),
+    paper="arXiv 2410.20418; arXiv 2602.01428; the reweighting: arXiv 2310.10669",
+    systems=("watermarked speculative sampling",),
+    needs_training="how well the watermark is detected",
+)

@@ -1,0 +1,138 @@
+"""Requests that are served together: which drafts of all of them are verified, and the texts of two decodes at once.
+
+A target pass has room for ``budget`` drafts of a batch. Every slot of every request has a confidence, its survival is
+the product of those up to it, and the slots of largest survival are verified (DSpark 2607.05147; vLLM's adaptive
+verification; vllm-ascend's ``DynamicSpecScheduler``). Survival falls along a request, so what is verified of it is a
+beginning of its block. Ties go to the earlier request, then to the earlier slot.
+
+Slots can be imagined to be taken one after another, the best first, each drawn after it was taken, if the confidence of
+a slot does not see its own draft: then the schedule is a length rule of every request, whatever it sees of the other
+requests, and the texts are independent and have the target's law. A confidence that sees the draft, such as q of it,
+keeps drafts for what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from .drafters.model import model_drafter
+from .models import draft_model
+from .pmf import checked_model
+from .rounds import commit, initial_state
+from .types import Draft, Draws, LanguageModel, Pmf, Site, Task, Tokens, Verified, chain, never
+from .verifiers.speculative_sampling import speculative_sampling
+
+Confidence: TypeAlias = Callable[[Pmf, int], Any]
+"""``confidence(q, token)`` of a slot: the row that its draft was drawn from, and the draft."""
+Plan: TypeAlias = Callable[[Sequence[Draft]], Sequence[int]]
+"""How many drafts of each request are verified."""
+Texts: TypeAlias = tuple[Tokens, ...]
+
+
+def largest(q: Pmf, token: int) -> Any:
+    """Return the confidence that does not see the draft: the largest entry of its row."""
+    return q.max()
+
+
+def of_the_draft(q: Pmf, token: int) -> Any:
+    """Return the confidence that sees the draft: its own probability."""
+    return q[token]
+
+
+def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
+    """Return the running products of the confidences of a chain."""
+    products: list[Any] = []
+    for token, q in zip(draft.tokens, draft.pmfs, strict=True):
+        chance = confidence(q, token)
+        products.append(products[-1] * chance if products else chance)
+    return products
+
+
+def best_slots(budget: int, confidence: Confidence) -> Plan:
+    """Return the plan that verifies the ``budget`` slots of largest survival."""
+
+    def plan(drafts: Sequence[Draft]) -> list[int]:
+        slots = [
+            (-survival, request, slot)
+            for request, draft in enumerate(drafts)
+            for slot, survival in enumerate(survivals(draft, confidence))
+        ]
+        taken = [request for _, request, _ in sorted(slots)[: max(budget, 0)]]
+        return [taken.count(request) for request in range(len(drafts))]
+
+    return plan
+
+
+def beginning(draft: Draft, count: int) -> Draft:
+    """Return the first ``count`` tokens of a chain."""
+    return chain(draft.tokens[:count], draft.pmfs[:count])
+
+
+class OfRequest:
+    """The draws of one request of a batch: its sites begin with the request's number."""
+
+    def __init__(self, draws: Draws, request: int) -> None:
+        """Answer from ``draws``."""
+        self._draws, self._request = draws, request
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return an outcome."""
+        return self._draws.categorical(pmf, ("request", self._request, *site))
+
+
+def every_slot(drafts: Sequence[Draft]) -> list[int]:
+    """Return the plan that verifies all."""
+    return [len(draft.tokens) for draft in drafts]
+
+
+def apart(verified: Sequence[Verified]) -> list[Tokens]:
+    """Return what each request commits where none waits for another."""
+    return [one.tokens for one in verified]
+
+
+def in_step(verified: Sequence[Verified]) -> list[Tokens]:
+    """Return what each request commits where all commit as many tokens as the one with the fewest."""
+    least = min(len(one.tokens) for one in verified)
+    return [one.tokens[:least] for one in verified]
+
+
+def served_together(
+    task: Task,
+    prompts: Sequence[Tokens],
+    gamma: int,
+    plan: Plan = every_slot,
+    commits: Callable[[Sequence[Verified]], list[Tokens]] = apart,
+) -> Callable[[Draws], Texts]:
+    """Return the program that decodes ``prompts`` in one batch, round by round; its outcome is their new tokens.
+
+    A request that has finished takes no part any more.
+    """
+    target, drafter = checked_model(task.target, "target"), model_drafter(draft_model(task))
+
+    def program(draws: Draws) -> Texts:
+        texts = [initial_state(prompt, task).tokens for prompt in prompts]
+        left, number = [task.horizon] * len(texts), 0
+        while going := [request for request in range(len(texts)) if left[request]]:
+            own = [OfRequest(OfRequest(draws, request), number) for request in going]
+            drafts = [
+                drafter.propose(one, None, texts[request], min(gamma, left[request] - 1), never)
+                for one, request in zip(own, going, strict=True)
+            ]
+            kept = [beginning(draft, count) for draft, count in zip(drafts, plan(drafts), strict=True)]
+            verified = [
+                speculative_sampling(one, target, texts[request], draft)
+                for one, request, draft in zip(own, going, kept, strict=True)
+            ]
+            for request, tokens in zip(going, commits(verified), strict=True):
+                new, left[request] = commit(tokens, left[request], task.eos)
+                texts[request] += new
+            number += 1
+        return tuple(text[len(prompt) :] for text, prompt in zip(texts, prompts, strict=True))
+
+    return program
+
+
+def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
+    """Return the block of another request, which stands at ``prompt``."""
+    return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

@@ -1,0 +1,42 @@
+"""A block whose rows are made at once, and sampled: each token declares the row it was drawn from.
+
+The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each a
+bias of the token before it, its Markov head, and so samples one token after another; a confidence that sees the slot's
+row, and not its draft, says where the block ends. Stand-ins: row i is q after its own i most probable tokens, the bias
+is q after the one token before, multiplied in, the confidence of a slot is the largest entry of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..parameters import parameter
+from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from .heads import stand_in_head
+from .model import stateless
+
+
+def biased_row(row: Pmf, bias: Pmf) -> Pmf:
+    """Return ``norm(row bias)``: logits add up; the row alone where nothing is left."""
+    product = row * bias
+    mass = product.sum()
+    return product / mass if mass > 0 else row
+
+
+def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:
+    """Draft a block of at most ``block`` tokens, up to the first slot whose confidence is below ``least``."""
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        drafted: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        for slot in range(min(block, gamma)):
+            row = stand_in_head(draft, slot)(prefix)
+            q = biased_row(row, draft((prefix + drafted)[-1:])) if markov else row
+            if q.max() < parameter(least, q):
+                break
+            token = draws.categorical(q, ("draft", slot))
+            drafted, pmfs = (*drafted, token), (*pmfs, q)
+        return chain(drafted, pmfs)
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)

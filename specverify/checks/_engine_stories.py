@@ -1,0 +1,119 @@
+"""A path of an engine: the draws of its library, each with the pmf that it was made from, and its coins.
+
+An engine draws by itself, so nothing tells a draft from a bonus. A lookup of one uniform is several comparisons; they
+are put together again, and the same lookup on the other paths gives the pmf that it looked in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
+
+from specverify.checks._round_faults import place_of
+from specverify.checks._wording import short, short_row
+from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
+from specverify.laws.paths import paths
+from specverify.reference import Draws, Site
+
+MOST_PATHS = 5000
+LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle"})
+"""Last words of calls that draw a token, not a coin."""
+LONGEST_PMF = 8
+NEAR = 1e-9
+
+
+class Drawn(NamedTuple):
+    """One draw of a path: a coin, or a token from a pmf."""
+
+    call: str
+    place: str
+    low: float
+    high: float
+    """Of a uniform: the interval it is known to lie in. Of an outcome: 0 and its probability."""
+    outcome: int | None
+    """The token, where the draw tells it."""
+    before: tuple[int, ...]
+    """The outcomes of the decisions before it."""
+    pmf: tuple[float, ...] = ()
+    """What it was drawn from, where that is known."""
+
+    together: bool = False
+    """Whether it is the answer to a question about several uniforms."""
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether it draws a token."""
+        return self.outcome is not None or self.call.rpartition(".")[2] in LOOKUPS
+
+
+def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
+    """Return the draws of a path, the comparisons of one uniform as one."""
+    found: list[Drawn] = []
+    of_uniform: dict[Site, int] = {}
+    choices = tuple(decision.outcome for decision in decisions)
+    for number, decision in enumerate(decisions):
+        call = str(decision.site[0] if decision.site else "a draw") or "a draw"
+        place, weights = place_of(decision), [float(weight) for weight in decision.weights]
+        uniform, question = decision.site[:-2], decision.site[-2:-1]
+        if question not in {(BELOW,), (AMONG,)}:
+            mass = weights[decision.outcome]
+            several = question == (TOGETHER,)
+            found.append(Drawn(call, place, 0.0, mass, decision.outcome, choices[:number], tuple(weights), several))
+            continue
+        if decision.site[-1] == 1 or uniform not in of_uniform:  # the first question to a uniform
+            of_uniform[uniform] = len(found)
+            found.append(Drawn(call, place, 0.0, 1.0, None, choices[:number]))
+        last = found[of_uniform[uniform]]
+        edges = [last.low, *(last.low + (last.high - last.low) * share for share in accumulate(weights))]
+        found[of_uniform[uniform]] = last._replace(low=edges[decision.outcome], high=edges[decision.outcome + 1])
+    return found
+
+
+def with_pmfs(
+    run: Callable[[Draws], Any], drawn: Sequence[Drawn], vocabulary: int, known: dict[tuple[int, ...], Any]
+) -> list[Drawn]:
+    """Return the draws with the pmf of each lookup, as the other paths that come to it show its intervals.
+
+    ``known`` keeps those intervals from one call to the next.
+    """
+    if not known:
+        known.update(_cells(run))
+    found = []
+    for item in drawn:
+        cells = sorted(known.get(item.before, ()))
+        ends = [0.0, *(high for _, high in cells)]
+        whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False))
+        if item.outcome is None and item.is_lookup and len(cells) == vocabulary and whole and abs(ends[-1] - 1) < NEAR:
+            at = next((i for i, (low, _) in enumerate(cells) if abs(low - item.low) < NEAR), None)
+            item = item._replace(outcome=at, pmf=tuple(high - low for low, high in cells))  # noqa: PLW2901
+        found.append(item)
+    return found
+
+
+def _cells(run: Callable[[Draws], Any]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
+    """Return choices before a draw -> the intervals in which its uniform ends on any path."""
+    found: dict[tuple[int, ...], set[tuple[float, float]]] = {}
+    for path in islice(paths(run), MOST_PATHS):
+        for item in draws_of(path.decisions):
+            found.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
+    return found
+
+
+def told(drawn: Sequence[Drawn]) -> str:
+    """Return the draws in a line; those that are certain are left out."""
+    return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
+
+
+def _told(item: Drawn) -> str:
+    at = f" ({item.place})" if item.place else ""
+    mass = short(item.high - item.low)
+    if item.together:
+        return f"a comparison of several random numbers came out with probability {mass}{at}"
+    if item.is_lookup:
+        token = "a token" if item.outcome is None else str(item.outcome)
+        shown = item.pmf and len(item.pmf) <= LONGEST_PMF
+        return f"drew {token} {f'from {short_row(item.pmf)}' if shown else f'with probability {mass}'}{at}"
+    if item.low <= 0:
+        return f"u < {short(item.high)}{at}"
+    return f"u >= {short(item.low)}{at}" if item.high >= 1 else f"{short(item.low)} <= u < {short(item.high)}{at}"

@@ -1,0 +1,178 @@
+"""Where two laws of texts begin to differ: the first token, its probability, and the smallest texts that tell.
+
+A text is the new tokens of one request. Outcomes may hold several: the rows of a batch as a tuple of texts, or the
+requests that one engine serves, which ``split`` separates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from specverify.checks._wording import apart, table
+from specverify.reference import Tokens
+
+Texts = tuple[Tokens, ...]
+Split = Callable[[Any], Texts]
+CERTAIN = 1 - 1e-9
+"""From this probability on an outcome is called certain."""
+MOST_ROWS = 6
+SHARE = 0.05
+"""A difference of less than this share of the largest one may be rounding."""
+END = -1
+"""Stands behind a text that ends."""
+
+
+class Difference(NamedTuple):
+    """The first difference of two laws."""
+
+    fault: str
+    """One sentence."""
+    rows: tuple[str, ...]
+    """The lines of a table: the smallest texts whose probabilities differ."""
+    before: Tokens = ()
+    """The new tokens before the one that differs."""
+    seen: Mapping[int, Any] = {}
+    """The law of that token, and below the expected one; empty where they are of several texts."""
+    expected: Mapping[int, Any] = {}
+
+
+class _Place(NamedTuple):
+    """The shortest beginnings of texts that have another probability than they should."""
+
+    masses: Mapping[Tokens, Any]
+    expected: Mapping[Tokens, Any]
+    before: Tokens
+    token: int
+    longest: int
+    """Tokens of the longest text that is expected."""
+
+
+def first_difference(
+    law: Mapping[Any, Any], expected: Mapping[Any, Any], split: Split | None = None, each: str = "request"
+) -> Difference | None:
+    """Return where a law that is refuted first differs from ``expected``.
+
+    ``each`` is what one of several texts is called.
+    """
+    texts = split or _texts
+    bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())
+    number = max((len(texts(outcome)) for outcome in expected), default=1)
+    for index in range(number):
+        place = _place(_of_one(law, texts, index), _of_one(expected, texts, index), bound)
+        if place is not None:
+            named = f"{each} {index + 1}, " if number > 1 else ""
+            found = Difference(named + _sentence(place), _rows(place))
+            seen, should = _token_laws(place)
+            return found if number > 1 else found._replace(before=place.before, seen=seen, expected=should)
+    return _dependence(law, expected, bound, texts, each) if number > 1 else None
+
+
+def text_fault(wanted: Tokens, got: Tokens) -> str:
+    """Return how a text differs from the one that it should be for certain."""
+    at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
+    if at is None and len(got) < len(wanted):
+        return f"the text ends after {len(got)} of {len(wanted)} new tokens"
+    if at is None:
+        more = len(got) - len(wanted)
+        return f"{more} token{'s' * (more > 1)} too many: the text should end after new token {len(wanted)}"
+    rest = got[at:]
+    if len(rest) > 2 and rest == wanted[at + 1 :][: len(rest)]:
+        return f"new token {at + 1} ({wanted[at]}) is missing"
+    if len(rest) > 2 and at and rest == wanted[at - 1 :][: len(rest)]:
+        return f"new token {at} ({wanted[at - 1]}) comes twice"
+    return f"new token {at + 1} is {got[at]} instead of {wanted[at]}"
+
+
+def _texts(outcome: Any) -> Texts:
+    return outcome if outcome and isinstance(outcome[0], tuple) else (outcome,)
+
+
+def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, Any]:
+    found: dict[Tokens, Any] = defaultdict(int)
+    for outcome, mass in law.items():
+        found[(*texts(outcome), ())[index] if index < len(texts(outcome)) else ()] += mass
+    return found
+
+
+def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _Place | None:
+    """Return the place of the first token whose probability differs, the one that comes out too often most."""
+    longest = max(map(len, law.keys() | expected.keys()), default=0)
+    for length in range(1, longest + 2):
+        masses, should = _beginnings(law, length), _beginnings(expected, length)
+        most = max(masses.keys() | should.keys(), key=lambda key: (masses.get(key, 0) - should.get(key, 0), key))
+        if masses.get(most, 0) - should.get(most, 0) > bound:
+            return _Place(masses, should, most[:-1], most[-1], max(map(len, expected), default=0))
+    return None
+
+
+def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
+    """Return the first ``length`` tokens -> probability; a shorter text has its end behind it."""
+    found: dict[Tokens, Any] = defaultdict(int)
+    for text, mass in law.items():
+        found[(*text, END)[:length]] += mass
+    return found
+
+
+def _token_laws(place: _Place) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+    """Return the law of the token that differs, given those before it, and the expected one."""
+    laws = []
+    for masses in (place.masses, place.expected):
+        here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
+        total = sum(here.values())
+        laws.append({token: mass / total for token, mass in here.items()} if total else {})
+    return laws[0], laws[1]
+
+
+def _sentence(place: _Place) -> str:
+    number = len(place.before) + 1
+    seen, should = _token_laws(place)
+    does, ought = seen[place.token], should.get(place.token, 0)
+    behind = f" after new token{'s' * (number > 2)} {', '.join(map(str, place.before))}" if place.before else ""
+    only = next((token for token, mass in should.items() if mass >= CERTAIN), None)
+    if place.token == END:
+        sure = "" if does >= CERTAIN else f" with probability {apart(does, ought)[0]}"
+        return f"the text ends after {number - 1} of {place.longest} new tokens{sure}"
+    if only == END:
+        return f"the text goes on with token {place.token} after its end{behind}"
+    if only is not None and does >= CERTAIN:
+        return f"new token {number} is {place.token} instead of {only}{behind}"
+    does_text, ought_text = apart(does, ought)
+    return f"new token {number} is {place.token} with probability {does_text}, expected {ought_text}{behind}"
+
+
+def _rows(place: _Place) -> tuple[str, ...]:
+    """Return the beginnings of texts that differ, those first that come out too often."""
+    found = []
+    for text in place.masses.keys() | place.expected.keys():
+        does, ought = place.masses.get(text, 0), place.expected.get(text, 0)
+        if abs(does - ought) > 1e-12:
+            found.append((does - ought, text, apart(does, ought)))
+    found.sort(key=lambda item: (item[0] < 0, -abs(item[0]), item[1]))
+    lines = [
+        (_shown(text), does, ought, f"{float(difference):+.3g}")
+        for difference, text, (does, ought) in found[:MOST_ROWS]
+    ]
+    return table(("new tokens", "probability", "expected", "difference"), lines)
+
+
+def _shown(text: Tokens) -> str:
+    return " ".join("end" if token == END else str(token) for token in text)
+
+
+def _dependence(
+    law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
+) -> Difference | None:
+    """Return what of several texts together differs where each by itself is right."""
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    does, ought = law.get(worst, 0), expected.get(worst, 0)
+    if does - ought <= bound:
+        return None
+    said = " and ".join(_shown(text) for text in texts(worst))
+    does_text, ought_text = apart(does, ought)
+    fault = (
+        f"the {each}s are not independent: each alone is right, but {said} come together with probability "
+        f"{does_text}, expected {ought_text}, the product"
+    )
+    return Difference(fault, ())

@@ -1,0 +1,574 @@
+"""What a round does given its drafts, beside the rule of speculative sampling, and the name of the difference.
+
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p. A round is enumerated with
+every draft. Each of the three parts is compared with the rule and, where it differs, with other formulas. A name stands
+here only if a formula fits every number that was computed: as rationals, or within the rounding of floats.
+
+This explains a refutation and refutes nothing: a lossless round may follow another rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.checks._trees import is_tree
+from specverify.checks._wording import apart, short, short_row
+from specverify.checks.check import slack
+from specverify.laws.draws import BELOW, Decision
+from specverify.laws.paths import paths
+from specverify.laws.rounding import FLOAT32
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
+from specverify.reference.models import draft_model
+from specverify.subjects.processed import Processed
+from specverify.subjects.subject import InScenario
+
+MOST_PATHS = 3000
+"""Of a round; one that has more is not explained."""
+MOST_STATES = 4
+LARGEST_VOCABULARY = 8
+GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
+"""Where a formula is looked for besides: with two tokens many formulas are one."""
+
+Row = Sequence[Any]
+Law = Mapping[int, Any]
+
+
+class Rows(NamedTuple):
+    """Rows of the models along a draft: ``p[i]`` and ``q[i]`` after i drafts."""
+
+    p: tuple[Row, ...]
+    q: tuple[Row, ...]
+
+
+class GivenDrafts(NamedTuple):
+    """What a round does once its drafts are known."""
+
+    prefix: Tokens
+    drafts: Tokens
+    rows: Rows
+    raw: Rows | None
+    """The same rows before the sampling parameters are applied, where there are such."""
+    accept: tuple[Any, ...]
+    """P(draft i is accepted), given that those before it are; as far as that is reached."""
+    replace: Mapping[int, Law]
+    """Rejected draft -> the law of the token in its place."""
+    bonus: Law | None
+    """The law of the token behind the last draft, where all can be accepted and one follows."""
+    has_bonus: bool
+    """Whether a token comes behind the last draft."""
+    places: Mapping[tuple[str, int], str]
+    """Lines of the program: ``("accept", i)``, ``("replace", i)``, ``("bonus", gamma)``."""
+    slack: float
+    """How far rounding can move one of these probabilities."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with the rounds of a decoder."""
+
+    sentence: str
+    parts: frozenset[str]
+    """Which of ``accept``, ``replace`` and ``bonus``."""
+
+
+# The rule
+
+
+def ratio(p: Any, q: Any) -> Any:
+    """Return min(1, p/q); 1 where neither is positive, as nothing is drafted there."""
+    return min(1, p / q) if q > 0 else 1
+
+
+def excess(p: Row, q: Row) -> Row:
+    """Return norm(max(p - q, 0)), or p where that is empty."""
+    left = [max(a - b, 0 * a) for a, b in zip(p, q, strict=True)]
+    total = sum(left)
+    return [value / total for value in left] if total > 0 else list(p)
+
+
+def expected_accept(given: GivenDrafts, i: int) -> Any:
+    """Return what the rule says of draft i."""
+    token = given.drafts[i]
+    return ratio(given.rows.p[i][token], given.rows.q[i][token])
+
+
+# Other formulas
+
+AcceptFormula = Callable[[Rows, Tokens, int], Any]
+RowFormula = Callable[[Rows, Tokens, int], Row]
+
+
+def _argmax(row: Row) -> int:
+    return max(range(len(row)), key=lambda token: row[token])
+
+
+def _scaled(row: Row) -> Row:
+    total = sum(row)
+    return [value / total for value in row] if total > 0 else list(row)
+
+
+def _one_coin(rows: Rows, drafts: Tokens, i: int) -> Any:
+    """Return P(u < r_i) given that u is below every ratio before it."""
+    ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
+    before = min([1, *ratios[:-1]])
+    return min(1, ratios[-1] / before) if before > 0 else 1
+
+
+def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
+    def accept(rows: Rows, drafts: Tokens, i: int) -> Any:
+        p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
+        return ratio(p[drafts[i]], q[drafts[i]])
+
+    return accept
+
+
+def _inside(index: int, rows: Sequence[Row]) -> int:
+    return min(max(index, 0), len(rows) - 1)
+
+
+ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
+    "with probability min(1, q/p)": lambda rows, drafts, i: ratio(rows.q[i][drafts[i]], rows.p[i][drafts[i]]),
+    "always": lambda rows, drafts, i: 1,
+    "never": lambda rows, drafts, i: 0,
+    "with probability p": lambda rows, drafts, i: rows.p[i][drafts[i]],
+    "with probability 1 - p/q": lambda rows, drafts, i: 1 - ratio(rows.p[i][drafts[i]], rows.q[i][drafts[i]]),
+    "whenever p >= q, and never else": lambda rows, drafts, i: int(rows.p[i][drafts[i]] >= rows.q[i][drafts[i]]),
+    "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
+    "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
+    "by one random number for all drafts": _one_coin,
+    "with probability p/(p + q)": lambda rows, drafts, i: (
+        rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
+    ),
+}
+"""``drafts are accepted ...``, by the rows of the draft."""
+ACCEPT: Mapping[str, AcceptFormula] = {
+    **ACCEPT_OF_ROW,
+    "by the row of p one position late": _shifted_ratio(1, 0),
+    "by the row of p one position early": _shifted_ratio(-1, 0),
+    "by the row of q one position late": _shifted_ratio(0, 1),
+    "by the row of q one position early": _shifted_ratio(0, -1),
+    "by rows of p and q one position early": _shifted_ratio(-1, -1),
+    "by rows of p and q one position late": _shifted_ratio(1, 1),
+    "by the first rows of p and q": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[0][drafts[i]]),
+    "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
+    "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
+}
+"""And those by other rows."""
+
+
+def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
+    return lambda rows, drafts, i: excess(rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)])
+
+
+def _short_of_one(rows: Rows, drafts: Tokens, i: int) -> Row:
+    """Return max(p - q, 0) with what is missing to 1 on the last token, as an inverse CDF that runs off the end has."""
+    left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    return [*left[:-1], left[-1] + 1 - sum(left)]
+
+
+def _without_draft(rows: Rows, drafts: Tokens, i: int) -> Row:
+    return _scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
+
+
+REPLACE_OF_ROW: Mapping[str, RowFormula] = {
+    "p": lambda rows, drafts, i: rows.p[i],
+    "q": lambda rows, drafts, i: rows.q[i],
+    "norm(max(q - p, 0))": lambda rows, drafts, i: excess(rows.q[i], rows.p[i]),
+    "norm(|p - q|)": lambda rows, drafts, i: _scaled([abs(a - b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]),
+    "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token": _short_of_one,
+    "p without the rejected token": _without_draft,
+    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
+    "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
+        int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
+    ],
+}
+"""``a rejected draft is replaced by a draw from ...``, by the rows of the draft."""
+REPLACE: Mapping[str, RowFormula] = {
+    **REPLACE_OF_ROW,
+    "p one position late": lambda rows, drafts, i: rows.p[_inside(i + 1, rows.p)],
+    "p one position early": lambda rows, drafts, i: rows.p[_inside(i - 1, rows.p)],
+    "the last row of p": lambda rows, drafts, i: rows.p[-1],
+    "max(p - q, 0) with p one position late": _shifted_excess(1, 0),
+    "max(p - q, 0) with p one position early": _shifted_excess(-1, 0),
+    "max(p - q, 0) with q one position late": _shifted_excess(0, 1),
+    "max(p - q, 0) with q one position early": _shifted_excess(0, -1),
+    "max(p - q, 0) with p and q one position early": _shifted_excess(-1, -1),
+    "max(p - q, 0) with p and q one position late": _shifted_excess(1, 1),
+    "max(p - q, 0) of the first position": lambda rows, drafts, i: excess(rows.p[0], rows.q[0]),
+    "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(
+        rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]
+    ),
+    "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
+}
+"""And those by other rows."""
+
+BONUS: Mapping[str, RowFormula] = {
+    "q": lambda rows, drafts, i: rows.q[i],
+    "norm(max(p - q, 0))": lambda rows, drafts, i: excess(rows.p[i], rows.q[i]),
+    "the row of p before the last draft": lambda rows, drafts, i: rows.p[i - 1],
+    "the first row of p": lambda rows, drafts, i: rows.p[0],
+    "the row of q before the last draft": lambda rows, drafts, i: rows.q[i - 1],
+    "p after the last draft minus q before it": lambda rows, drafts, i: excess(rows.p[i], rows.q[i - 1]),
+    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
+}
+"""``the bonus token is drawn from ...``."""
+
+
+# What a round does
+
+
+def fault_of_rounds(here: InScenario) -> Fault | None:
+    """Return what the rounds of a decoder do otherwise than the rule says, or None where nothing or too much does."""
+    mine = rounds_given_drafts(here)
+    if not mine or not any(_is_wrong(given, part) for given in mine for part in PARTS):
+        return None
+    others: list[GivenDrafts] = []
+    for scenario in GENERIC:
+        if scenario != here.scenario:
+            others += _elsewhere(here._replace(scenario=scenario))
+    fault = _named([*mine, *others])
+    row = here.variant.label.partition(", ")[2]
+    return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
+
+
+def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
+    try:
+        return rounds_given_drafts(here, states=1)
+    except Exception:  # noqa: BLE001 - a round that fails elsewhere adds nothing to what was seen
+        return ()
+
+
+@lru_cache(maxsize=512)
+def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
+    """Return what the first rounds of a decoder do given each of their drafts; nothing for trees and large rounds."""
+    decoder = here.decoder
+    if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+        return ()
+    found: list[GivenDrafts] = []
+    open_states, seen = [decoder.init(here.prompt)], set[State]()
+    while open_states and len(seen) < states:
+        state = open_states.pop(0)
+        if state in seen or state.remaining <= 0:
+            continue
+        seen.add(state)
+        here_found, after = _from_state(here, state)
+        found += here_found
+        open_states += after
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def _from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
+    decoder = here.decoder
+    if (propose := decoder.propose) is None:
+        return [], []
+    drafts: dict[Tokens, Draft] = {}
+    for proposed in islice(paths(lambda draws: propose(draws, state)), MOST_PATHS):
+        drafts[proposed.outcome.tokens] = proposed.outcome
+    if any(is_tree(draft) for draft in drafts.values()):
+        return [], []
+    runs: dict[Tokens, list[Any]] = defaultdict(list)
+    after: dict[State, None] = {}
+    for number, path in enumerate(paths(lambda draws: decoder.step(draws, state))):
+        if number == MOST_PATHS:
+            return [], []
+        reached, done = path.outcome
+        runs[done.draft].append((path, done))
+        after[reached] = None
+    given = [_given(here, state, draft, runs[tokens]) for tokens, draft in drafts.items() if tokens and tokens in runs]
+    return given, list(after)
+
+
+def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
+    """Return what the round from a state does given its drafts, or None where it is too large or drafts a tree."""
+    return next((given for given in _from_state(here, state)[0] if given.drafts == drafts), None)
+
+
+def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) -> GivenDrafts:
+    task, tokens, gamma = here.task, draft.tokens, len(draft.tokens)
+    reached: dict[int, Any] = defaultdict(int)
+    ends: dict[int, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
+    epsilon = FLOAT32
+    bonus = any(len(done.tokens) > gamma for _, done in runs)
+    for path, done in runs:
+        epsilon, accepted = max(epsilon, path.rounding.epsilon), accepted_of(here, done, bonus=bonus)
+        for i in range(accepted + 1):
+            reached[i] += path.weight
+        if len(done.tokens) > accepted:
+            ends[accepted][done.tokens[accepted]] += path.weight
+    total = reached[0]
+    accept = tuple(reached[i + 1] / reached[i] for i in range(gamma) if reached[i] > 1e-9 * float(total))
+    laws = {i: {token: mass / sum(law.values()) for token, mass in law.items()} for i, law in ends.items()}
+    lasts = {i: laws[i] for i in laws if i < gamma and float(sum(ends[i].values())) > 1e-9 * float(total)}
+    raw = None
+    if isinstance(task.target, Processed) and isinstance(task.draft, Processed):
+        raw = _rows(_unprocessed(task.target), _unprocessed(task.draft), state.tokens, tokens)
+    return GivenDrafts(
+        state.tokens,
+        tokens,
+        _rows(task.target, draft_model(task), state.tokens, tokens),
+        raw,
+        accept,
+        lasts,
+        laws.get(gamma),
+        bonus,
+        _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
+        slack(here, 2 * gamma + 2, epsilon),
+    )
+
+
+def _unprocessed(model: Processed) -> LanguageModel:
+    """Return the pmfs of a model before its sampling parameters: what it was made of may be logits."""
+
+    def pmf(tokens: Tokens) -> Pmf:
+        row = model.bare(tokens)
+        if (row >= 0).all() and abs(float(row.sum()) - 1) < 1e-6:
+            return row
+        powers = np.exp(row - row.max())
+        return powers / powers.sum()
+
+    return pmf
+
+
+def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
+    """Return how many drafts were accepted; of a verifier, which returns tokens alone, it is inferred.
+
+    Where a bonus follows other accepted drafts, a round that emits its drafts and nothing more rejected the last one,
+    and replaced it by the same token.
+    """
+    return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
+
+
+def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> Rows:
+    texts = [prefix + tokens[:i] for i in range(len(tokens) + 1)]
+    return Rows(
+        tuple(tuple(target(text).tolist()) for text in texts), tuple(tuple(draft(text).tolist()) for text in texts)
+    )
+
+
+def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
+    """Return the lines of decisions: a coin is known by its probability, a token by being what is decided last."""
+    found: dict[tuple[str, int], str] = {}
+    for path, _, accepted in runs:
+        for i, mass in enumerate(accept[: accepted + 1]):
+            for decision in path.decisions:
+                if is_coin(decision, mass):
+                    found.setdefault(("accept", i), place_of(decision))
+    coins = set(found.values())
+    for path, done, accepted in runs:
+        own = [place for decision in path.decisions if (place := place_of(decision))]
+        if own and accepted < len(done.tokens) and own[-1] not in coins:
+            found.setdefault(("replace" if accepted < gamma else "bonus", accepted), own[-1])
+    return found
+
+
+def is_coin(decision: Decision, mass: Any) -> bool:
+    """Return whether a decision is a uniform compared with a bound, below which it lies with this probability."""
+    compared = decision.site[-2:-1] == (BELOW,) and bool(place_of(decision))
+    return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
+
+
+def place_of(decision: Decision) -> str:
+    """Return the file and line at which a decision is made, or nothing."""
+    where = decision.site[1] if len(decision.site) > 1 else ""
+    return where if isinstance(where, str) and ":" in where else ""
+
+
+# Names
+
+PARTS = ("accept", "replace", "bonus")
+
+
+def _values(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
+    """Yield the position and what is seen of one part."""
+    if part == "accept":
+        yield from enumerate(given.accept)
+    elif part == "replace":
+        yield from given.replace.items()
+    elif given.bonus is not None:
+        yield len(given.drafts), given.bonus
+
+
+def _expected(given: GivenDrafts, part: str, i: int, rows: Rows) -> Any:
+    if part == "accept":
+        return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
+    return excess(rows.p[i], rows.q[i]) if part == "replace" else rows.p[i]
+
+
+def _fits(seen: Any, said: Any, most: float) -> bool:
+    if isinstance(seen, Mapping):
+        inside = range(len(said))
+        masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
+        masses += [(mass, 0) for token, mass in seen.items() if token not in inside]
+    else:
+        masses = [(seen, said)]
+    return all(abs(one - other) <= most for one, other in masses)
+
+
+def _is_wrong(given: GivenDrafts, part: str) -> bool:
+    return any(not _fits(seen, _expected(given, part, i, given.rows), given.slack) for i, seen in _values(given, part))
+
+
+def _named(all_given: Sequence[GivenDrafts]) -> Fault:
+    wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
+    other = _other_rows(all_given)
+    if other:
+        return Fault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
+    return Fault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
+
+
+def _sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
+    name = _name(all_given, part)
+    if part == "accept":
+        name = name or _depends_on_later(all_given)
+        rule = f"drafts are accepted {name}, expected min(1, p/q)" if name else ""
+    elif part == "replace":
+        rule = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
+    else:
+        rule = f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+    return f"{rule}: {_example(all_given, part, briefly=True)}" if rule else _example(all_given, part)
+
+
+def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
+    """Return the name of the one formula that fits all that was seen of a part, or nothing."""
+    seen = [(given, i, value) for given in all_given for i, value in _values(given, part)]
+    fitting = []
+    formulas: Mapping[str, Any] = {"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part]
+    for name, formula in formulas.items():
+        if all(_fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
+            fitting.append(name)
+    if part == "accept" and not fitting:
+        return _lenience(seen)
+    several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
+    return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
+
+
+def _lenience(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return ``with probability min(1, c p/q)`` where one constant fits everything."""
+    factors = []
+    for given, i, value in seen:
+        p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
+        if 0 < value < 1 - 1e-6 and p > 0 and q > 0:
+            factors.append(value * q / p)
+    if len(factors) < 2:
+        return ""
+    factor = factors[0]
+    fits = all(
+        _fits(
+            value,
+            min(1, factor * given.rows.p[i][given.drafts[i]] / given.rows.q[i][given.drafts[i]]),
+            4 * given.slack * max(1, float(factor)),
+        )
+        for given, i, value in seen
+        if given.rows.q[i][given.drafts[i]] > 0
+    )
+    return f"with probability min(1, {short(factor)} p/q)" if fits else ""
+
+
+def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
+    """Return what to say where the same draft is accepted otherwise with other drafts behind it."""
+    first: dict[Any, GivenDrafts] = {}
+    for given in all_given:
+        for i, value in enumerate(given.accept):
+            known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
+            if not _fits(value, known.accept[i], given.slack):
+                return f"by what is drafted behind them: whether draft {i + 1} is accepted depends on draft {i + 2}"
+    return ""
+
+
+def _other_rows(all_given: Sequence[GivenDrafts]) -> str:
+    """Return a sentence where the round follows the rule with other rows in the place of p, of q or of both."""
+    for said, change in (
+        ("p is taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_p),
+        ("q is taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_q),
+        ("p and q are taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_both),
+        ("p and q are exchanged", lambda given: Rows(given.rows.q, given.rows.p)),
+    ):
+        if _follows(all_given, change):
+            return said
+    power = _power(all_given)
+    if power and _follows(
+        all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
+    ):
+        return f"a further temperature of {short(1 / power)} is applied to p"
+    return ""
+
+
+def _raw_p(given: GivenDrafts) -> Rows | None:
+    return given.raw and given.rows._replace(p=given.raw.p)
+
+
+def _raw_q(given: GivenDrafts) -> Rows | None:
+    return given.raw and given.rows._replace(q=given.raw.q)
+
+
+def _raw_both(given: GivenDrafts) -> Rows | None:
+    return given.raw
+
+
+def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], Rows | None]) -> bool:
+    for given in all_given:
+        rows = change(given)
+        if rows is None:
+            return False
+        for part in PARTS:
+            for i, seen in _values(given, part):
+                if not _fits(seen, _expected(given, part, i, rows), 4 * given.slack):
+                    return False
+    return True
+
+
+def _power(all_given: Sequence[GivenDrafts]) -> float:
+    """Return c where bonus tokens are drawn from norm(p^c), as the most unequal two of a row tell it; else 0."""
+    for given in all_given:
+        if given.bonus is None:
+            continue
+        row = [(float(mass), float(given.bonus.get(token, 0))) for token, mass in enumerate(given.rows.p[-1])]
+        (low, seen_low), (high, seen_high) = min(row), max(row)
+        if 0 < low < high and seen_low > 0 and seen_high > 0:
+            return math.log(seen_high / seen_low) / math.log(high / low)
+    return 0.0
+
+
+def _powered(row: Row, power: float) -> Row:
+    return _scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])
+
+
+def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
+    """Return the first numbers that differ; ``briefly`` where the rule has been named."""
+    for given in all_given:
+        for i, seen in _values(given, part):
+            said = _expected(given, part, i, given.rows)
+            if not _fits(seen, said, given.slack):
+                return _numbers(given, part, i, seen, said, briefly=briefly)
+    return ""
+
+
+def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:
+    place = given.places.get((part, i), "")
+    at = f" ({place})" if place else ""
+    draft = f"draft {i + 1}, token {given.drafts[i]}" if i < len(given.drafts) else ""
+    if part == "accept":
+        p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
+        does, ought = apart(seen, said)
+        which = f"{draft} (p = {short(p)}, q = {short(q)})"
+        if briefly:
+            return f"{which} with {does} instead of {ought}{at}"
+        return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"
+    size = len(given.rows.p[0])
+    outside = sorted(set(seen) - set(range(size)))
+    more = f", and token {outside[0]} outside of the vocabulary" if outside else ""
+    does, ought = short_row([seen.get(token, 0) for token in range(size)]) + more, short_row(said)
+    if briefly:
+        return f"{f'behind {draft}, ' if part == 'replace' else ''}{does} instead of {ought}{at}"
+    if part == "replace":
+        return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
+    return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

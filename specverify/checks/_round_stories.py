@@ -1,0 +1,101 @@
+"""A path of a decode in the words of decoding: drafted, accepted, rejected, replaced, each beside what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from specverify.checks._round_faults import (
+    LARGEST_VOCABULARY,
+    GivenDrafts,
+    accepted_of,
+    excess,
+    expected_accept,
+    is_coin,
+    place_of,
+    round_given,
+)
+from specverify.checks._wording import apart, short
+from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
+from specverify.reference import Round
+from specverify.subjects.subject import InScenario
+
+NEAR = 1e-6
+"""Probabilities of floats that are as near as this are not told apart here."""
+
+
+def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
+    """Return the rounds of one path, or nothing where its drafts are no chain or its rounds are too large."""
+    if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+        return ""
+    decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
+    state = decoder.init(here.prompt)
+    with suppress(NotAFunctionOfItsDraws):
+        while state.remaining > 0:
+            narrated, start = Narrated(replayed), state
+            state, done = decoder.step(narrated, state)
+            if not done.draft:
+                token = done.tokens[0]
+                told.append(f"next token {token} (p = {short(here.task.target(start.tokens)[token])})")
+                continue
+            given = round_given(here, start, done.draft)
+            if given is None:
+                return ""
+            told.append(_round(here, given, done, narrated.decisions))
+        return "; ".join(told)
+    return ""
+
+
+def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision]) -> str:
+    parts = [_drafted(given)]
+    accepted = accepted_of(here, done, bonus=given.has_bonus)
+    decided = accepted + (len(done.tokens) > accepted and accepted < len(given.drafts))
+    parts += [_decided(given, i, decisions, accepted=i < accepted) for i in range(decided)]
+    if len(done.tokens) > accepted:
+        parts.append(_behind(given, accepted, done.tokens[accepted]))
+    return ", ".join(parts)
+
+
+def _drafted(given: GivenDrafts) -> str:
+    masses = [given.rows.q[i][token] for i, token in enumerate(given.drafts)]
+    open_ones = [short(mass) for mass in masses] if any(mass != 1 for mass in masses) else []
+    q = f" (q = {', '.join(open_ones)})" if open_ones else ""
+    return f"drafted {', '.join(map(str, given.drafts))}{q}"
+
+
+def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
+    """Return whether draft i was accepted, how, and how it should have been."""
+    does, ought = given.accept[i], expected_accept(given, i)
+    word = "accepted" if accepted else "rejected"
+    which = f"{given.drafts[i]} {word}" if len(given.drafts) > 1 else word
+    place = next((place_of(decision) for decision in decisions if is_coin(decision, does)), "")
+    sign = "<" if accepted else ">="
+    if abs(does - ought) > NEAR:
+        seen, said = apart(does, ought)
+        if place:
+            return f"{which} (u {sign} {seen}, {place}; expected u {sign} {said} = min(1, p/q))"
+        return f"{which} (P(accept) = {seen}, expected {said} = min(1, p/q))"
+    if does in {0, 1}:
+        return which
+    return f"{which} (u {sign} {short(does)}{f', {place}' if place else ''})"
+
+
+def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
+    """Return the token behind the accepted drafts, and the probability that it should have."""
+    rejected = accepted < len(given.drafts)
+    law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
+    rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]
+    does, ought = law.get(token, 0), rule[token] if 0 <= token < len(rule) else 0
+    place = given.places.get(("replace" if rejected else "bonus", accepted), "")
+    word = f"replaced by {token}" if rejected else f"bonus {token}"
+    seen: Any = short(does)
+    inside = [] if does == 1 and abs(does - ought) <= NEAR else [f"probability {seen}"]
+    if place and inside:
+        inside.append(place)
+    told = ", ".join(inside)
+    if abs(does - ought) > NEAR:
+        seen, said = apart(does, ought)
+        told = f"probability {seen}{f', {place}' if place else ''}; expected {said}"
+        told += " by norm(max(p - q, 0))" if rejected else " = p"
+    return f"{word} ({told})" if told else word

@@ -1,0 +1,54 @@
+"""The name of a wrong law of one token, where the law that a wrong rule gives is exactly that law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from specverify.checks._round_faults import ACCEPT_OF_ROW, REPLACE_OF_ROW, Rows, excess, ratio
+
+Row = Sequence[Any]
+NEAR = 1e-9
+LEAST = 3
+"""Tokens of a vocabulary in which the laws of wrong rules differ."""
+
+
+def name_of_token(seen: Row, p: Row, q: Row) -> str:
+    """Return which wrong rule makes of a draft from q a token of the law that is ``seen``, or nothing.
+
+    One draft is drawn from q and decided: either its acceptance or its replacement is wrong. A name is given where one
+    such law alone is the one that is seen.
+    """
+    if len(p) < LEAST or len(q) != len(p) or len(seen) != len(p):
+        return ""
+    if _equal(seen, p):
+        return ""
+    if _equal(seen, q):
+        return "every draft is kept, as q has it: it is never compared with p"
+    fitting = [name for name, law in _laws(p, q) if _equal(seen, law)]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
+    rows, tokens = Rows((p, p), (q, q)), range(len(p))
+    rule = [ratio(p[token], q[token]) for token in tokens]
+    residual = [excess(p, q)] * len(p)
+    for name, accept in ACCEPT_OF_ROW.items():
+        kept = [accept(rows, (token,), 0) for token in tokens]
+        yield f"drafts are accepted {name}, expected min(1, p/q)", _law(q, kept, residual)
+    for name, replace in REPLACE_OF_ROW.items():
+        instead = [replace(rows, (token,), 0) for token in tokens]
+        said = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))"
+        yield said, _law(q, rule, instead)
+
+
+def _law(q: Row, kept: Row, instead: Sequence[Row]) -> Row:
+    """Return the law of a token where draft x is kept with probability ``kept[x]``, else drawn from ``instead[x]``."""
+    return [
+        q[token] * kept[token] + sum(q[x] * (1 - kept[x]) * instead[x][token] for x in range(len(q)))
+        for token in range(len(q))
+    ]
+
+
+def _equal(one: Row, other: Row) -> bool:
+    return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))

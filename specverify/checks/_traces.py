@@ -1,0 +1,65 @@
+"""The round of an engine in which a text goes wrong, read off what the engine asked of its models."""
+
+from __future__ import annotations
+
+from specverify.reference import Tokens
+from specverify.subjects.subject import Trace
+
+
+def listed_tokens(tokens: Tokens) -> str:
+    """Return tokens as they are printed: ``0 1 2``."""
+    return " ".join(map(str, tokens)) or "nothing"
+
+
+def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
+    """Return what was drafted in the round that makes the first wrong token of a request, and how much was accepted.
+
+    Rounds are inferred: a round begins where the draft model is asked about the text as it is, and goes on while each
+    question is one draft longer. Nothing is returned where that tells no round, or two requests have one prompt.
+    """
+    prompt, new = trace.texts[index]
+    if sum(other == prompt for other, _ in trace.texts) > 1:
+        return ""
+    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), len(new))
+    text = prompt + new
+    starts = [
+        (len(drafted[0]) - len(prompt), drafted)
+        for drafted in _rounds(trace, prompt)
+        if drafted[0] == text[: len(drafted[0])] and len(drafted[0]) - len(prompt) <= wrong
+    ]
+    if not starts:
+        return ""
+    begin, asked = max(starts, key=lambda item: item[0])
+    drafts = asked[-1][len(asked[0]) :]
+    last = _certain_draft(trace, asked[-1])
+    drafts = drafts if last is None else (*drafts, last)
+    came = new[begin:]
+    accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
+    number = f"new token {begin + 1}"
+    return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
+
+
+def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
+    """Return the questions to the draft model round by round, of the request that this prompt begins."""
+    others = [other for other, _ in trace.texts if len(other) > len(prompt)]
+    found: list[list[Tokens]] = []
+    goes_on = False
+    for model, tokens in trace.queries:
+        mine = tokens[: len(prompt)] == prompt and not any(tokens[: len(other)] == other for other in others)
+        if model != "draft" or not mine:
+            goes_on = goes_on and model == "draft"
+            continue
+        if goes_on and found and tokens[:-1] == found[-1][-1]:
+            found[-1].append(tokens)
+        elif not goes_on or not found or tokens != found[-1][-1]:
+            found.append([tokens])
+        goes_on = True
+    return found
+
+
+def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
+    """Return the draft after these tokens, if it is certain."""
+    if trace.draft is None:
+        return None
+    row = trace.draft(tokens).tolist()
+    return row.index(max(row)) if max(row) == 1 else None

@@ -1,0 +1,49 @@
+"""Numbers and lists as messages print them: short, and apart where two values must be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+LONGEST_FRACTION = 7
+"""Characters of a fraction that is printed as it is."""
+MOST_DIGITS = 15
+
+
+def short(value: Any, digits: int = 3) -> str:
+    """Return a number for a reader: ``9/14`` where it is exact and short, else three digits."""
+    if isinstance(value, (Fraction, int)) and len(str(value)) <= LONGEST_FRACTION:
+        return str(value)
+    return f"{float(value):.{digits}g}"
+
+
+def apart(one: Any, other: Any) -> tuple[str, str]:
+    """Return two numbers with as many digits as it takes to see that they differ."""
+    if one == other:
+        return short(one), short(other)
+    for digits in range(3, MOST_DIGITS):
+        texts = short(one, digits), short(other, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return repr(float(one)), repr(float(other))
+
+
+def short_row(row: Sequence[Any]) -> str:
+    """Return the entries of a pmf as ``(0.5, 0.5)``."""
+    return "(" + ", ".join(short(value) for value in row) + ")"
+
+
+def listed(items: Sequence[Any]) -> str:
+    """Return ``1, 2 and 3``."""
+    words = [str(item) for item in items]
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the lines of a table, each column as wide as its widest entry."""
+    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+    return tuple(
+        "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()
+        for line in (head, *rows)
+    )

@@ -1,0 +1,162 @@
+"""Made engines with one fault each: what ``specverify.trust.quick`` measures the quick plan of engines on.
+
+``serving`` is one small engine that decodes batches; a fault changes what its rows do to each other, what a request
+leaves for the next one, or when a text ends. ``deciding`` puts a bare verifier into an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specverify.reference import Tokens
+from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.made_engine import EngineScenario, Made
+
+GAMMA = 2
+
+OF_BATCHES = ("copies share a round", "coins of one row", "as many as the first", "padded", "slots of others")
+OF_REQUESTS = ("never emptied", "found by length", "found by last block", "rejected draft kept", "third one short")
+RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
+    "wrong beyond eight tokens": lambda ratio, after, token, length: 1.0 if length > 8 else ratio,
+    "wrong from token four on": lambda ratio, after, token, length: ratio / 2 if token >= 4 else ratio,
+    "accepted at near-ties": lambda ratio, after, token, length: 1.0 if abs(ratio - 1) < 1 / 16 else ratio,
+    "coins of eight bits": lambda ratio, after, token, length: np.ceil(ratio * 2**8) / 2**8,
+    "ratio halved": lambda ratio, after, token, length: ratio if ratio >= 1 else ratio / 2,
+    "next row decides": lambda ratio, after, token, length: after,
+}
+"""Fault -> p/q as it is computed from p/q, from the next row's p over q, from the token and the length of the text."""
+OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
+OF_ENDS = ("only the last ends", "bonus behind an end", "rejected end ends", "end in the prompt")
+
+
+class _Serving:
+    """An engine that decodes a batch of prompts, with a fault or with none."""
+
+    def __init__(self, scenario: EngineScenario, fault: str) -> None:
+        """Begin with nothing kept."""
+        self.models, self.fault, self.rng = scenario, fault, np.random.default_rng()
+        self.kept: dict[Any, Tokens] = {}
+        self.last: Tokens = ()
+        self.served = 0
+
+    def decode(self, prompts: Sequence[Sequence[int]]) -> list[Tokens]:
+        """Return the new tokens of each prompt."""
+        asked = [tuple(prompt) for prompt in prompts]
+        new: list[Tokens] = [() for _ in asked]
+        seen = [self._begin(row, prompt) for row, prompt in enumerate(asked)]
+        first: dict[Tokens, Tokens] = {}
+        while going := [row for row in range(len(asked)) if not self._is_over(asked[row], new[row])]:
+            coins = self.rng.random((len(going), GAMMA))
+            longest = max(len(asked[row]) + len(new[row]) for row in going)
+            rounds: dict[int, Tokens] = {}
+            for place, row in enumerate(going):
+                mine = coins[0 if self.fault == "coins of one row" else place]
+                if self.fault == "copies share a round" and not new[row] and asked[row] in first:
+                    rounds[row] = first[asked[row]]
+                    continue
+                held = seen[row] + new[row]
+                if self.fault == "padded":
+                    held += (0,) * (longest - len(held))
+                rounds[row] = self._round(asked[row] + new[row], held, mine)
+                first.setdefault(asked[row], rounds[row])
+            for row in going:
+                length = len(rounds[going[0]]) if self.fault == "as many as the first" else len(rounds[row])
+                new[row] += (rounds[row] * length)[:length]
+        self.kept.update(enumerate(prompt + text for prompt, text in zip(asked, new, strict=True)))
+        self.served += 1
+        return [text[: self.models.horizon] for text in new]
+
+    def _begin(self, row: int, prompt: Tokens) -> Tokens:
+        """Return the tokens that the target holds for a prompt."""
+        if self.fault == "slots of others" and row:
+            return self.kept.get(row, ()) + prompt
+        if self.fault == "never emptied":
+            return self.kept.get(row, ()) + prompt
+        if self.fault == "found by length":
+            return self.kept.setdefault(("prompt", len(prompt)), prompt)
+        if self.fault == "found by last block" and len(prompt) >= 16:
+            whole = len(prompt) // 16 * 16
+            return self.kept.setdefault(prompt[whole - 16 : whole], prompt[:whole]) + prompt[whole:]
+        if self.fault == "rejected draft kept":
+            pairs = enumerate(zip(self.last, prompt, strict=False))
+            alike = next((at for at, (one, other) in pairs if one != other), min(len(self.last), len(prompt)))
+            return self.last[:alike] + prompt[alike:] if alike < len(prompt) else (*self.last[:alike],)
+        return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
+
+    def _round(self, text: Tokens, held: Tokens, coins: Any) -> Tokens:
+        target, draft, end = self.models.target, self.models.draft, self.models.eos
+        new: Tokens = ()
+        for coin in coins:
+            q, p = draft(text + new), target(held + new)
+            token = _at(q, self.rng.random())
+            ratio, after = p[token] / q[token], target((*held, *new, token))[token] / q[token]
+            if self.fault in RATIOS:
+                ratio = RATIOS[self.fault](ratio, after, token, len(text + new))
+            if not coin < ratio:
+                if self.fault == "rejected end ends" and token == end:
+                    return (*new, token)
+                self.last = (*text, *new, token)
+                return (*new, _at(p if self.fault == "residual of the target" else _owed(p, q), self.rng.random()))
+            new = (*new, token)
+            if token == end and self.fault not in {"only the last ends", "bonus behind an end"}:
+                return new
+        law = draft(text + new) if self.fault == "bonus of the draft" else target(held + new)
+        return (*new, _at(law, self.rng.random()))
+
+    def _is_over(self, prompt: Tokens, new: Tokens) -> bool:
+        if len(new) >= self.models.horizon:
+            return True
+        read = {"only the last ends": new[-1:], "bonus behind an end": new[-1:], "end in the prompt": prompt + new}
+        return bool(new) and self.models.eos in read.get(self.fault, new)
+
+
+def _owed(p: Any, q: Any) -> Any:
+    left = np.maximum(p - q, 0)
+    return left if left.any() else p
+
+
+def _at(weights: Any, uniform: Any) -> int:
+    """Return the token at a uniform of the total."""
+    return int(np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform, side="right"))
+
+
+def serving(fault: str, scenario: EngineScenario) -> Made:
+    """Return the small engine with a fault, serving batches."""
+    return Made(_Serving(scenario, fault).decode, batched=True, stops=fault in ("", *OF_ENDS))
+
+
+def one_by_one(fault: str, scenario: EngineScenario) -> Made:
+    """Return the small engine with a fault, serving one prompt after another."""
+    engine = _Serving(scenario, fault)
+    return Made(lambda prompt: engine.decode([prompt])[0], stops=fault in ("", *OF_ENDS))
+
+
+def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens], Tokens]:
+    """Return an engine that decides its rounds by a bare verifier."""
+    rng = np.random.default_rng()
+
+    def decode(prompt: Tokens) -> Tokens:
+        text, end = tuple(prompt), len(prompt) + scenario.horizon
+        while len(text) < end:
+            drafts: Tokens = ()
+            for _ in range(min(GAMMA, end - len(text))):
+                drafts += (_at(scenario.draft(text + drafts), rng.random()),)
+            p = np.stack([scenario.target(text + drafts[:place]) for place in range(len(drafts) + 1)])
+            q = np.stack([scenario.draft(text + drafts[:place]) for place in range(len(drafts))])
+            text += tuple(int(token) for token in verify(p, q, np.array(drafts)))
+        return text[len(prompt) : end]
+
+    return decode
+
+
+def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
+    """Return name -> ``make`` of every made engine with a fault; ``verifiers`` are wrong rules by name."""
+    return {
+        **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},
+        **{f"engine: {fault}": partial(one_by_one, fault) for fault in (*OF_REQUESTS, *OF_ROUNDS, *OF_ENDS)},
+        **{f"engine: {name}": partial(deciding, verify) for name, verify in verifiers.items()},
+    }

@@ -1,0 +1,104 @@
+"""The quick plan: for each kind of subject and each check, a fixed list of cases, those that refute most first.
+
+The lists are data, ``quick.toml``. ``python -m specverify.trust.quick plan`` computes them from what refutes planted
+bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its program. Nothing
+here depends on a clock or on the machine.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from specverify.checks import Case, Check, Conditions
+
+FEW_CASES = 8
+"""Cases of a check that the plan of its kind of subject does not name, beside as many of ``law_is_target``."""
+MOST_CASES = 16
+"""Cases of a check, and a third of all at most, where a kind of subject has no plan."""
+MOST_RUNS = 20_000
+"""Runs of one case: one that has more is left out, and the verdict says so."""
+MOST_REPLAYS, PATHS, APART = 40, 100, 3
+"""Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
+
+CaseName = tuple[str, str]
+"""(label of the variant, name of the scenario), or ("", name of the program)."""
+
+
+class Chosen(NamedTuple):
+    """The cases of a check that are examined."""
+
+    cases: Iterable[Case]
+    left_out: int
+    """How many others there are."""
+
+
+def in_quick(conditions: Conditions) -> Conditions:
+    """Return the conditions with the numbers of runs of the quick plan."""
+    return conditions._replace(
+        runs=min(conditions.runs, MOST_RUNS),
+        paths=min(conditions.paths, PATHS),
+        apart=max(conditions.apart, APART),
+        replays=min(conditions.replays, MOST_REPLAYS),
+    )
+
+
+def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
+    """Return the cases of a check that the plan of this kind of subject names, in the order of the plan."""
+    listed, plan = list(cases), quick_plans().get(kind)
+    if plan is None:
+        chosen = spread(listed, min(MOST_CASES, -(-len(listed) // 3)))
+    else:
+        chosen = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
+    return Chosen(chosen, len(listed) - len(chosen))
+
+
+@cache
+def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
+    """Return kind of subject -> name of a check -> names of its cases, in order."""
+    found: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+        files("specverify.run").joinpath("quick.toml").read_text("utf-8")
+    )
+    return {
+        kind: {check: [(label, where) for label, where in names] for check, names in plan.items()}
+        for kind, plan in found.items()
+    }
+
+
+def name_of_case(case: Case) -> CaseName:
+    """Return the names of the variant and the scenario of a case, or of its program or setting."""
+    here: Any = case.situation
+    if hasattr(here, "scenario") and hasattr(here, "variant"):
+        return here.variant.label, here.scenario.name
+    return "", getattr(here, "name", "")
+
+
+def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
+    """Return the names of the cases of a check that the plan does not name."""
+    names = {name_of_case(case) for case in cases}
+    mine = [name for name in plan["law_is_target"] if name in names]
+    return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]
+
+
+def spread(cases: Sequence[Case], most: int) -> list[Case]:
+    """Return at most so many cases, at even distances, the first among them."""
+    most = min(most, len(cases))
+    return [cases[place * len(cases) // most] for place in range(most)]
+
+
+def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
+    """Return the cases that are named. Where a scenario has no such variant, its last one stands in."""
+    by_scenario: dict[str, dict[str, Case]] = {}
+    for case in cases:
+        label, where = name_of_case(case)
+        by_scenario.setdefault(where, {})[label] = case
+    chosen: dict[CaseName, Case] = {}
+    for label, where in names:
+        there = by_scenario.get(where)
+        if there:
+            case = there.get(label) or next(reversed(there.values()))
+            chosen.setdefault(name_of_case(case), case)
+    return list(chosen.values())

@@ -1,0 +1,72 @@
+"""Answers that arrive later or in pieces: coroutines, async generators and generators.
+
+A coroutine is run by ``asyncio.run`` until it returns. A generator, of either kind, is read up to the number of tokens
+that are wanted, and then closed. Its pieces are tokens, or chunks of new tokens that follow each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, closing, nullcontext
+from typing import Any, NamedTuple
+
+from specverify.subjects.subject import UnusableSubject
+
+
+class Stream(NamedTuple):
+    """What a generator yielded, in order."""
+
+    pieces: list[Any]
+
+
+Enough = Callable[[list[Any]], bool]
+"""``enough(pieces)``: whether no more pieces are wanted."""
+
+
+def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
+    """Return an answer when it is there, and a ``Stream`` for a generator; any other answer as it is.
+
+    Raises ``UnusableSubject`` for a coroutine where an event loop is running already.
+    """
+    if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return awaited(asyncio.run(_arrived(answer, enough)), enough)
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise UnusableSubject(
+            "it returned a coroutine, and an event loop is running in this thread already: call the check function "
+            "from a function that is not async"
+        )
+    if isinstance(answer, Iterator) and not hasattr(answer, "__len__"):
+        return Stream(_pieces(answer, enough))
+    return answer
+
+
+def _pieces(answer: Iterator[Any], enough: Enough) -> list[Any]:
+    pieces: list[Any] = []
+    ending: Any = closing(answer) if inspect.isgenerator(answer) else nullcontext()
+    with ending:
+        for piece in answer:
+            pieces.append(piece)
+            if enough(pieces):
+                break
+    return pieces
+
+
+async def _arrived(answer: Any, enough: Enough) -> Any:
+    while inspect.isawaitable(answer):
+        answer = await answer
+    if not hasattr(answer, "__aiter__"):
+        return answer
+    pieces: list[Any] = []
+    ending: Any = aclosing(answer) if inspect.isasyncgen(answer) else nullcontext()
+    async with ending:
+        async for piece in answer:
+            pieces.append(piece)
+            if enough(pieces):
+                break
+    return Stream(pieces)

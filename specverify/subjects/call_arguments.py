@@ -1,0 +1,240 @@
+"""The arguments of an engine's call: its prompt, and a seed for each argument that asks for one.
+
+    decode(prompt, seed)            decode(prompt, *, seed)             decode(seed, prompt)
+    decode(prompts, seeds)          a list, one seed for each prompt
+    decode(prompt, params: SamplingParams)      an object that is made with ``seed=``, or has an attribute ``seed``
+    decode(prompt, params: dict)                {"seed": 7}; without an annotation the same, with attributes as well
+
+An argument asks for a seed if it has no default and its name contains ``seed``. Each request of a run gets a number of
+its own, the same one in every run. A call that is sampled by its own random numbers gets another number each time.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+
+from specverify.subjects.subject import UnusableSubject
+
+FIRST_SEED = 1
+"""Zero is left out: some code takes it for no seed."""
+_SEEDS: ContextVar[Iterator[int] | None] = ContextVar("seeds", default=None)
+_OBJECT_WORDS = {"params", "parameters", "options", "config", "settings", "sampling"}
+"""A word of the name of an argument that is a parameter object."""
+_PROMPT_WORDS = {"prompt", "prompts", "input", "inputs", "ids", "tokens", "text", "texts", "context"}
+_GENERATOR_WORDS = {"rng", "generator", "gen", "key", "random", "state"}
+_MARK = "takes_seeds_of_specverify"
+_Parameter = inspect.Parameter
+_POSITIONAL = {_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD}
+_VARIADIC = {_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD}
+WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
+
+
+@contextmanager
+def run_seeds() -> Iterator[None]:
+    """Number the seeds of one run from ``FIRST_SEED`` on, so that every run passes the same ones."""
+    with _seeds_from(FIRST_SEED):
+        yield
+
+
+@contextmanager
+def sample_seeds(seed: int) -> Iterator[None]:
+    """Number the seeds of one sample from a place of its own on, so that each call has another one."""
+    with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
+        yield
+
+
+@contextmanager
+def _seeds_from(first: int) -> Iterator[None]:
+    token = _SEEDS.set(count(first))
+    try:
+        yield
+    finally:
+        _SEEDS.reset(token)
+
+
+def _next_seed() -> int:
+    seeds = _SEEDS.get()
+    return FIRST_SEED if seeds is None else next(seeds)
+
+
+def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same call without the arguments that ask for a seed; ``function`` itself if there are none.
+
+    Raises ``UnusableSubject`` where a parameter object cannot be made with a seed alone.
+    """
+    signature = _signature(function)
+    if signature is None:
+        return function
+    required = [item for item in signature.parameters.values() if _is_required(item)]
+    prompt = _prompt_of(required)
+    makers = {item.name: maker for item in required if item is not prompt and (maker := _seed_maker(item))}
+    if not makers:
+        return function
+    places = _places(signature, prompt, makers)
+
+    @functools.wraps(function)
+    def seeded_call(*given: Any, **named: Any) -> Any:
+        size = len(given[0]) if given and hasattr(given[0], "__len__") else 1
+        made = {name: maker(size) for name, maker in makers.items()}
+        return function(*(made[name] if name else given[0] for name in places if name or given),
+                        *given[1 if None in places else 0:],
+                        **{name: value for name, value in made.items() if name not in places}, **named)  # fmt: skip
+
+    kept = [item for item in signature.parameters.values() if item.name not in makers]
+    seeded_call.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # inspect reads it
+    setattr(seeded_call, _MARK, True)
+    return seeded_call
+
+
+def takes_seed(function: Callable[..., Any]) -> bool:
+    """Return whether a caller chooses the seed: an argument of that name, or one whose default has a seed."""
+    signature = _signature(function)
+    if getattr(function, _MARK, False) or signature is None:
+        return signature is not None
+    return any(_names_seed(item.name) or _holds_seed(item.default) for item in signature.parameters.values())
+
+
+def takes_prompt(function: Callable[..., Any]) -> bool:
+    """Return whether a call needs one argument, a prompt or several; seeds do not count.
+
+    Raises ``UnusableSubject``, naming the first argument that nothing is passed to, if it needs several.
+    """
+    signature = _signature(function)
+    if signature is None:
+        return False
+    required = [item for item in signature.parameters.values() if _is_required(item)]
+    prompt = _prompt_of(required)
+    unknown = [item for item in required if item is not prompt and _seed_maker(item) is None]
+    if unknown or (prompt is not None and prompt.kind not in _POSITIONAL):
+        raise UnusableSubject(
+            f"the call that was made takes {signature}, expected one without arguments, or with the prompt as its one "
+            f"argument: {missing(unknown[0] if unknown else required[0], prompt)}"
+        )
+    return prompt is not None
+
+
+def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
+    """Say which argument has no value, what is passed, and the way out."""
+    passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
+    told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
+    if set(argument.name.lower().split("_")) & _GENERATOR_WORDS:
+        return f"{told}{argument.name!r}: take a seed instead and make the generator from it inside the call"
+    return f"{told}{argument.name!r}: give it a default, or bind it, as in {WAY_OUT.format(name=argument.name)}"
+
+
+def missing_without_prompt(function: Callable[..., Any]) -> str:
+    """Say which argument of a call that takes no prompt has no value; nothing if all have."""
+    signature = _signature(function)
+    required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
+    unknown = [item for item in required if _seed_maker(item) is None]
+    return missing(unknown[0], None).replace("lambda prompt: decode(prompt, ", "lambda: decode(") if unknown else ""
+
+
+class SeedParameters(dict[str, int]):
+    """Sampling parameters that hold a seed alone, read by key or by attribute."""
+
+    def __missing__(self, name: str) -> Any:
+        raise KeyError(_NO_PARAMETER.format(name=name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(_NO_PARAMETER.format(name=name))
+
+
+_NO_PARAMETER = (
+    "specverify passes sampling parameters that hold a seed alone, and no {name!r}: give the argument a default that "
+    "has all it needs, as functools.partial(decode, params=...) does"
+)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except Exception:  # noqa: BLE001 - an annotation may raise anything
+        try:
+            return inspect.signature(function)
+        except (TypeError, ValueError):
+            return None
+
+
+def _is_required(item: inspect.Parameter) -> bool:
+    return item.default is item.empty and item.kind not in _VARIADIC
+
+
+def _names_seed(name: str) -> bool:
+    return "seed" in name.lower()
+
+
+def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
+    """Return the argument that the prompt goes to: the one that is called so, else the first that asks for no seed."""
+    free = [item for item in required if not _names_seed(item.name)]
+    named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
+    others = [item for item in free if _seed_maker(item) is None]
+    return next(iter([*named, *others]), None)
+
+
+def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
+    """Return what makes the value of an argument for so many prompts; None for an argument that asks for no seed."""
+    if _names_seed(item.name):
+        if item.name.lower().endswith("seeds"):
+            return lambda size: [_next_seed() for _ in range(size)]
+        return lambda _: _next_seed()
+    kind = item.annotation
+    if kind is item.empty:
+        words = set(item.name.lower().split("_"))
+        return (lambda _: SeedParameters(seed=_next_seed())) if words & _OBJECT_WORDS else None
+    kind = getattr(kind, "__origin__", kind)
+    if not inspect.isclass(kind):
+        return None
+    if issubclass(kind, dict) or kind is Mapping or getattr(kind, "__module__", "") == "collections.abc":
+        keys = [name for name in getattr(kind, "__annotations__", ()) if _names_seed(name)] or ["seed"]
+        words = set(item.name.lower().split("_"))
+        known = words & _OBJECT_WORDS or getattr(kind, "__annotations__", None)
+        return (lambda _: {name: _next_seed() for name in keys}) if known else None
+    return _class_maker(kind)
+
+
+def _class_maker(kind: Any) -> Callable[[int], Any] | None:
+    """Return what makes an object of a class with a seed, where nothing else must be given."""
+    try:
+        parameters = inspect.signature(kind).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    names = tuple(item.name for item in parameters if _names_seed(item.name))
+    if any(_is_required(item) and item.name not in names for item in parameters):
+        return None
+    if names:
+        return lambda _: kind(**{name: _next_seed() for name in names})
+    return (lambda _: _with_attribute(kind())) if hasattr(kind, "seed") else None
+
+
+def _with_attribute(made: Any) -> Any:
+    made.seed = _next_seed()
+    return made
+
+
+def _holds_seed(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_names_seed(str(name)) for name in value)
+    names = [*getattr(value, "_fields", ()), *getattr(value, "__dict__", ()), *getattr(value, "__slots__", ())]
+    return not callable(value) and any(_names_seed(str(name)) for name in names)
+
+
+def _places(
+    signature: inspect.Signature, prompt: inspect.Parameter | None, makers: Mapping[str, Any]
+) -> list[str | None]:
+    """Return what is passed by place: names of seeds, and None for the prompt."""
+    places: list[str | None] = []
+    for item in signature.parameters.values():
+        if item.kind not in _POSITIONAL or not (item is prompt or item.name in makers):
+            break
+        places.append(None if item is prompt else item.name)
+    return places

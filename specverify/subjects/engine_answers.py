@@ -1,0 +1,362 @@
+"""What a call of an engine may return: one table of the names under which token ids are found, and their reader.
+
+One text is a row of token ids: a list, a tuple, an array, a tensor, the pieces of a generator, or an array ``[1, n]``.
+Several texts are rows: a list or tuple of such, or an array ``[B, n]``. Both may be held by an object: a mapping, a
+named tuple, a data class or any other object with one of the names in ``TOKENS``. Beside the rows it may hold their
+``LENGTHS``, a ``MASKS`` of the same shape, or the id that pads them (``PADS``).
+
+Padding is cut off where it cannot be text: negative ids at an end of a row, what a mask or a length leaves out, and the
+declared id behind a token that ends the text. Nothing else is taken for padding. An answer that can be read in two ways
+is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from specverify.intercept.unknowns.deferred import known
+from specverify.reference import Tokens
+from specverify.reference.arguments import shown
+from specverify.subjects.awaited import Stream, awaited
+from specverify.subjects.emitted import check_type, in_order, number_of
+from specverify.subjects.subject import UnusableSubject
+
+TOKENS: Final = (
+    "new_token_ids",
+    "output_token_ids",
+    "output_ids",
+    "token_ids",
+    "tokens",
+    "new_tokens",
+    "generated_tokens",
+    "generated_ids",
+    "sequences",
+    "outputs[0].token_ids",  # a request's outputs, one for each sample: n is 1
+)
+"""Where an object holds token ids, of one text or of several."""
+LENGTHS: Final = ("lengths", "length", "num_tokens", "n_tokens", "output_lengths", "sequence_lengths", "seq_lens")
+"""How many ids of each row are text, from its start."""
+MASKS: Final = ("attention_mask", "mask", "token_mask", "output_mask")
+"""1 where a row has text and 0 where it is padded."""
+PADS: Final = ("pad_token_id", "pad_id", "pad_token", "pad")
+"""The id that pads rows."""
+EXPECTED = "expected a sequence of new token ids, each a whole number"
+
+
+def expected_rows(number: int | None) -> str:
+    """Return what is expected of an answer to so many prompts, in words; None is a call of one text."""
+    if number is None:
+        return EXPECTED
+    return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
+
+
+class Rows(NamedTuple):
+    """What was read of an answer: texts, each a list of ids (some not yet valued) or a tensor ``[n]``."""
+
+    rows: list[Any]
+    several: bool
+    """Whether the answer has rows; else it is one text."""
+    pad: int | None = None
+    """The id that pads rows, where the answer says so."""
+    counted: bool = False
+    """Whether lengths that the answer holds have cut its rows."""
+
+
+def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
+    """Return the texts of an answer; ``number`` of them, where so many prompts were given.
+
+    Raises ``UnusableSubject`` in one sentence for an answer that is something else, or can be read in two ways.
+    """
+    answer = awaited(answer)
+    check_type(answer, "it")
+    if not _is_object(answer):
+        return _plain_rows(answer, number)
+    tokens = _tokens_of_object(answer)
+    found = _plain_rows(tokens, number)
+    pad = _first_of(answer, PADS)
+    lengths, mask = _first_of(answer, LENGTHS), _first_of(answer, MASKS)
+    rows, counted = found.rows, mask is None and lengths is not None
+    if mask is not None:
+        rows = _masked(rows, mask, several=found.several)
+    elif lengths is not None:
+        rows = _cut(rows, lengths)
+    return Rows(rows, found.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted)
+
+
+def elements_of_row(row: Any) -> list[Any]:
+    """Return the ids of a row, those that are not yet valued as they are."""
+    if hasattr(row, "detach"):
+        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+
+        return list(elements_of(row).ravel())
+    if hasattr(row, "held"):
+        return list(row.held().ravel())
+    return row.tolist() if hasattr(row, "tolist") else list(row)
+
+
+def grows(answer: Any) -> bool:
+    """Return whether each piece of a stream, of two at least, begins with the piece before it and is longer."""
+    if not isinstance(answer, Stream) or len(answer.pieces) < 2:
+        return False
+    pieces = [_numbers(_piece(piece)) for piece in answer.pieces]
+    return all(len(b) > len(a) and b[: len(a)] == a for a, b in pairwise(pieces))
+
+
+def refuse_growing(growing: Sequence[bool]) -> None:
+    """Raise ``UnusableSubject`` where all streams of several calls grew: their pieces are whole texts."""
+    if growing and all(growing):
+        raise UnusableSubject(
+            "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
+            "or return the last piece"
+        )
+
+
+def without_padding(row: list[Any], *, left: bool) -> list[Any]:
+    """Return a row without negative ids at its end, and with ``left`` at its beginning too."""
+    begin, end = 0, len(row)
+    while end and _is_negative(row[end - 1]):
+        end -= 1
+    while left and begin < end and _is_negative(row[begin]):
+        begin += 1
+    return row[begin:end]
+
+
+def _is_negative(element: Any) -> bool:
+    value = element.item() if getattr(element, "shape", None) == () and hasattr(element, "item") else element
+    return isinstance(value, int | float) and type(value) in {int, float} and value < 0
+
+
+def _plain_rows(answer: Any, number: int | None) -> Rows:
+    """Return the texts of an answer that is no object with names."""
+    if isinstance(answer, Stream):
+        if number is not None and len(answer.pieces) == number:
+            return Rows([_one_row(piece) for piece in answer.pieces], several=True)
+        return Rows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
+    if isinstance(answer, str | bytes) or not (hasattr(answer, "__len__") or hasattr(answer, "__getitem__")):
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}")
+    return _rows_of_list(answer, number) if _dimensions(answer) is None else _rows_of_array(answer, number)
+
+
+def _rows_of_array(answer: Any, number: int | None) -> Rows:
+    if getattr(getattr(answer, "device", None), "type", "") == "meta":
+        raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
+    if answer.ndim not in {1, 2}:
+        shape = f"{type(answer).__name__} of shape {tuple(answer.shape)}"
+        raise UnusableSubject(f"it returned {shape}, {expected_rows(number)}")
+    several = answer.ndim == 2
+    return Rows([answer[place] for place in range(len(answer))] if several else [answer], several)
+
+
+def _rows_of_list(answer: Any, number: int | None) -> Rows:
+    try:
+        items = answer.tolist() if hasattr(answer, "tolist") else list(in_order(answer))
+    except TypeError:
+        raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}") from None
+    if items and all(map(_is_row, items)) and (number is not None or not all(map(_is_single, items))):
+        return Rows([_one_row(item) for item in items], several=True)
+    return Rows([items], several=False)
+
+
+def _dimensions(value: Any) -> int | None:
+    found: int | None = getattr(value, "ndim", None)
+    return found
+
+
+def _one_row(item: Any) -> Any:
+    """Return one of several rows, each of which may be an object of its own."""
+    found = read_answer_rows(item)
+    if len(found.rows) != 1:
+        raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
+    return found.rows[0]
+
+
+def _piece(piece: Any) -> list[Any]:
+    """Return the ids of what a generator yielded: one token, or a chunk of new ones."""
+    if _is_row(piece) and not _is_single(piece):
+        return elements_of_row(_one_row(piece))
+    return [piece]
+
+
+def _is_row(item: Any) -> bool:
+    if _dimensions(item) == 0 or isinstance(item, str | bytes):
+        return False
+    return isinstance(item, list | tuple) or _dimensions(item) is not None or _is_object(item)
+
+
+def _is_single(item: Any) -> bool:
+    """Return whether it is an array of one number, which stands for the number."""
+    return _dimensions(item) is not None and item.ndim > 0 and sum(item.shape) == len(item.shape)
+
+
+def _is_object(answer: Any) -> bool:
+    """Return whether an answer has names, one of which is that of token ids."""
+    if isinstance(answer, str | bytes | int | float) or hasattr(answer, "ndim"):
+        return False
+    return any(_at(answer, path) is not None for path in TOKENS) or _at(answer, "outputs") is not None
+
+
+def _tokens_of_object(answer: Any) -> Any:
+    found = [(path, value) for path in TOKENS if (value := _at(answer, path)) is not None]
+    outputs = _at(answer, "outputs")
+    if isinstance(outputs, list | tuple) and len(outputs) != 1 and (not found or found[-1][0] == TOKENS[-1]):
+        raise UnusableSubject(f"it returned {len(outputs)} outputs for one prompt, expected one: sample once (n=1)")
+    if not found:
+        raise UnusableSubject(f"it returned {shown(answer)}, expected token ids under one of {', '.join(TOKENS)}")
+    (first, value), *others = found
+    for path, other in others:
+        if not _alike(value, other):
+            raise UnusableSubject(
+                f"it returned a {type(answer).__name__} whose {first} and {path} differ, expected token ids under one "
+                "name: return the new tokens alone"
+            )
+    return value
+
+
+def _alike(one: Any, other: Any) -> bool:
+    first, second = read_answer_rows(one), read_answer_rows(other)
+    return [_numbers(row) for row in first.rows] == [_numbers(row) for row in second.rows]
+
+
+def _numbers(row: Any) -> list[Any]:
+    return [number_of(known(element), "it") for element in elements_of_row(row)]
+
+
+def _at(answer: Any, path: str) -> Any:
+    """Return the value at a path of names and places, None where there is none."""
+    for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
+        if step.startswith("["):
+            index = int(step[1:-1])
+            answer = answer[index] if isinstance(answer, list | tuple) and index < len(answer) else None
+        elif isinstance(answer, Mapping):
+            answer = answer.get(step)
+        else:
+            answer = getattr(answer, step, None)
+        if answer is None or callable(answer):
+            return None
+    return answer
+
+
+def _first_of(answer: Any, names: Sequence[str]) -> Any:
+    return next((value for name in names if (value := _at(answer, name)) is not None), None)
+
+
+def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
+    masks = [mask[place] for place in range(len(mask))] if several or _dimensions(mask) == 2 else [mask]
+    kept = []
+    for row, own in zip(map(elements_of_row, rows), _checked(masks, rows, "mask"), strict=True):
+        marks = [bool(known(mark)) for mark in elements_of_row(own)]
+        if len(marks) != len(row):
+            raise UnusableSubject(f"its mask has {len(marks)} places for a row of {len(row)}, expected one for each id")
+        places = [place for place, mark in enumerate(marks) if mark]
+        if places != list(range(places[0], places[-1] + 1) if places else ()):
+            raise UnusableSubject(f"its mask {marks} leaves out ids between others, expected padding at the ends")
+        kept.append([row[place] for place in places])
+    return kept
+
+
+def _cut(rows: list[Any], lengths: Any) -> list[Any]:
+    counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
+    kept = []
+    for row, count in zip(map(elements_of_row, rows), _checked(counts, rows, "lengths"), strict=True):
+        length = number_of(known(count), "the lengths of its answer")
+        if not isinstance(length, int) or not 0 <= length <= len(row):
+            raise UnusableSubject(f"its lengths hold {length} for a row of {len(row)} ids, expected 0 to {len(row)}")
+        behind = {number_of(known(element), "it") for element in row[length:]}
+        if len(behind) > 1:
+            raise UnusableSubject(
+                f"its lengths hold {length} for a row that goes on behind that with {sorted(behind)}, expected the "
+                "number of its new tokens, and one padding id behind them"
+            )
+        kept.append(row[:length])
+    return kept
+
+
+def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
+    if len(given) != len(rows):
+        raise UnusableSubject(f"its {what} {'are' if what == 'lengths' else 'is'} of {len(given)} rows, and its token "
+                              f"ids are of {len(rows)}, expected as many")  # fmt: skip
+    return given
+
+
+def new_tokens(
+    found: Rows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
+) -> list[Any]:
+    """Return the new tokens of each row: without padding, and without the prompt where that stands ``in_front``.
+
+    Raises ``UnusableSubject`` where lengths may be counted in another way than rows are.
+    """
+    if not in_front:
+        open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)
+        rows = [_trimmed(row, left=open_left) for row in found.rows]
+    elif found.counted:
+        raise UnusableSubject(
+            "its lengths stand beside rows that begin with the prompt, and may count it or not: return the new tokens "
+            "alone, or an attention mask of the whole rows"
+        )
+    else:
+        longest = max(map(len, prompts))
+        rows = [_behind_prompt(row, prompt, longest) for row, prompt in zip(found.rows, prompts, strict=True)]
+    for row in rows if found.counted else ():
+        _check_complete(_numbers(row), horizon, eos)
+    return rows if found.pad is None else [_ended(row, found.pad, eos) for row in rows]
+
+
+def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
+    """Return whether a text has as many tokens as were wanted, or ends with a token that ends it."""
+    end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
+    return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
+
+
+def _check_complete(tokens: list[Any], horizon: int, eos: Tokens) -> None:
+    if not is_complete(tokens, horizon, eos):
+        raise UnusableSubject(
+            f"its lengths leave {tokens} of a row, where {horizon} tokens were wanted{' or the end' if eos else ''}: "
+            "are they the number of its new tokens, and of nothing else?"
+        )
+
+
+def _trimmed(row: Any, *, left: bool) -> Any:
+    elements = elements_of_row(row)
+    kept = without_padding(elements, left=left)
+    return row if len(kept) == len(elements) else kept
+
+
+def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
+    elements = without_padding(elements_of_row(row), left=True)
+    found = prompt_end(elements, prompt, longest)
+    if found is None:
+        raise UnusableSubject(
+            f"its answer {shown(_numbers(elements))} does not begin with the prompt {prompt}, and answers before did: "
+            "return the new tokens alone, in every call"
+        )
+    return elements[found:]
+
+
+def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
+    """Return where the prompt at the beginning of a row ends; None for a row that does not begin with it.
+
+    Before it there may be one padding id, up to the longest prompt of the call.
+    """
+    size = len(prompt)
+    for begin in dict.fromkeys((0, longest - size)):
+        padding, head = elements[:begin], elements[begin : begin + size]
+        if len(head) == size and _numbers(head) == list(prompt) and len({*_numbers(padding)}) <= 1:
+            return begin + size
+    return None
+
+
+def _ended(row: Any, pad: int, eos: Tokens) -> Any:
+    """Return a row without the declared padding behind a token that ends it."""
+    if not eos:
+        return row
+    numbers = _numbers(row)
+    end = next((at for at, token in enumerate(numbers, 1) if token in eos), len(numbers))
+    return elements_of_row(row)[:end] if set(numbers[end:]) <= {pad} else row
+
+
+def has_tokens(wanted: int, pieces: list[Any]) -> bool:
+    """Return whether the pieces of a stream have so many tokens, or more."""
+    return sum(len(_piece(piece)) for piece in pieces) >= wanted

@@ -1,0 +1,117 @@
+"""How an engine takes prompts and where its answers have the new tokens: found out by a few calls, unanswered.
+
+A prompt is given as a tuple; where an engine raises ``TypeError`` or ``AttributeError`` with one, as a list, an array,
+a tensor ``[length]`` or ``[1, length]``. The prompt stands in front of the answers if it does so in all of these calls
+with a whole text behind it. Answers later on that do not begin with the prompt are refused then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from specverify.reference import Tokens
+from specverify.subjects.awaited import Stream, awaited
+from specverify.subjects.call_arguments import run_seeds, takes_prompt
+from specverify.subjects.engine_answers import (
+    Rows,
+    elements_of_row,
+    grows,
+    has_tokens,
+    is_complete,
+    prompt_end,
+    read_answer_rows,
+    refuse_growing,
+    without_padding,
+)
+from specverify.subjects.seeded import seeded
+
+UNLIKE_PROMPTS: tuple[Tokens, ...] = ((0, 1, 0), (1,))
+"""Prompts of a batch of which the shorter one may be padded."""
+
+
+class EngineForm(NamedTuple):
+    """What is the same in every call of an engine."""
+
+    give: Callable[[Tokens], Any] = tuple
+    """``give(prompt)``: a prompt as it takes one."""
+    in_front: bool = False
+    """Whether each row begins with its prompt, behind padding up to the longest prompt of the call."""
+
+
+PLAIN_FORM: Final = EngineForm()
+
+
+class ProbedCall(NamedTuple):
+    """A call that shows the form of an engine."""
+
+    fresh: Callable[[], Callable[..., Any]]
+    """Makes the engine, and returns its call."""
+    prompts: tuple[Tokens, ...]
+    batched: bool
+    horizon: int
+
+
+def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
+    """Return the form that these calls show; the usual one where all fail, which the checks will name.
+
+    Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
+    """
+    for give in (tuple, list, np.array, _tensor, _row_tensor):
+        with suppress(TypeError, AttributeError, ImportError):
+            return _form_given(calls, give)
+    return PLAIN_FORM
+
+
+def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> EngineForm:
+    growing, in_front = list[bool](), list[bool]()
+    for call in calls:
+        try:
+            with seeded(0), run_seeds():
+                answer = _answer(call, give)
+                if isinstance(answer, Stream) and len(answer.pieces) > 1:
+                    growing.append(grows(answer))
+                found = read_answer_rows(answer, len(call.prompts) if call.batched else None)
+        except (TypeError, AttributeError):
+            raise
+        except Exception:  # noqa: BLE001, S112 - the checks will name it
+            continue
+        in_front.append(_is_in_front(found, call))
+    refuse_growing(growing)
+    return EngineForm(give, len(in_front) > 1 and all(in_front))
+
+
+def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
+    decode, given = call.fresh(), [give(prompt) for prompt in call.prompts]
+    enough = partial(has_tokens, call.horizon + max(map(len, call.prompts)))
+    if call.batched:
+        return awaited(decode(given), enough)
+    return awaited(decode(*given) if takes_prompt(decode) else decode(), enough)
+
+
+def _is_in_front(found: Rows, call: ProbedCall) -> bool:
+    """Return whether every row has its prompt in front, and a whole text behind it."""
+    if len(found.rows) != len(call.prompts):
+        return False
+    longest = max(map(len, call.prompts))
+    for row, prompt in zip(found.rows, call.prompts, strict=True):
+        elements = without_padding(elements_of_row(row), left=True)
+        end = prompt_end(elements, prompt, longest)
+        if end is None or not is_complete(elements[end:], call.horizon, ()):
+            return False
+    return True
+
+
+def _tensor(prompt: Tokens) -> Any:
+    if "torch" not in sys.modules:
+        raise ImportError("torch")
+    return sys.modules["torch"].tensor(prompt)
+
+
+def _row_tensor(prompt: Tokens) -> Any:
+    return _tensor(prompt)[None]

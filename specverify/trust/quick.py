@@ -1,0 +1,356 @@
+"""What the quick plan is made of, and what it refutes: measured on planted bugs, twins of idioms and wrong engines.
+
+    python -m specverify.trust.quick kills FILE [--kind K] [--part I/N]   which case refutes which bug, a line a bug
+    python -m specverify.trust.quick plan FILE [--kind K]                specverify/run/quick.toml, from those lines
+    python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] [--no-full]    what they refute, a line a bug
+    python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
+
+``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. Lines are added to a file: bugs that it has are
+not run again. Only cases whose law takes at most ``POOL_RUNS`` runs can come into a plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specverify.base.verdict import Examination, Status
+from specverify.checks import EXACT_CHECKS, Case, Check, Conditions
+from specverify.checks.check import beyond_reach
+from specverify.checks.forgetting import forget_laws
+from specverify.intercept import float_calls
+from specverify.intercept.aliases import libraries_replaced
+from specverify.mutants import Mutant, mutants
+from specverify.mutants.made_engines import serving, wrong_engines
+from specverify.mutants.mutant import correct
+from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
+from specverify.run.quick import CaseName, in_quick, name_of_case, named_cases, quick_plans, spread
+from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
+from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.subject import Subject
+from specverify.subjects.verifier import verifier_subject
+
+POOL_RUNS = 400
+"""Runs of a case that may come into a plan, on a right subject."""
+POOL, POOL_OF_OTHERS = 24, 4
+"""Cases that are tried on a bug: of a check that compares laws, and of each other."""
+LEAST_CASES, LEAST_OF_OTHERS = 8, 2
+"""Cases in a plan, also where they refute no bug more: of a check that compares laws, and of each other."""
+MOST_CASES = 24
+"""Cases of a check in a plan."""
+AS_A_USER = {
+    "row": verifier_subject,
+    "batched": batched_subject,
+    "logits": logits_subject,
+}
+"""Kind -> the subject of a bare verifier with the variants that a user's has; a planted bug has fewer."""
+PLAN, PAGE = Path(__file__).parent.parent / "run" / "quick.toml", Path("docs") / "quick.md"
+RUNS_OF_A_CASE = 20
+"""Runs that take as long as what a case costs beside its runs."""
+LAWS = frozenset({"law_is_target", "law_is_declared"})
+"""The checks that refute most, tried before the others."""
+_OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
+DRAFTING = tuple({"gamma": gamma} for gamma in (1, 2, 3))
+"""Options of a decoder that drafts."""
+RIGHT: Mapping[str, Callable[[], Subject]] = {
+    "row": partial(verifier_subject, one_row, "right"),
+    "batched": partial(batched_subject, ragged, "right"),
+    "logits": partial(logits_subject, of_logits, "right"),
+    "decoder": lambda: algorithm_subject(correct("speculative-sampling")._replace(examples=DRAFTING)),
+    "engine": partial(made_subject, partial(serving, ""), "right"),
+}
+"""Kind -> a right subject of it, whose cases are those that a plan may have."""
+
+
+Pool = Mapping[str, Mapping[CaseName, int]]
+"""Check -> the cases that may come into a plan -> their runs on a right subject."""
+
+
+class Bug(NamedTuple):
+    """A subject that must be refuted."""
+
+    name: str
+    kind: str
+    open: Callable[[], Subject]
+
+
+class Kill(NamedTuple):
+    """One case of a check, tried on a bug."""
+
+    check: str
+    case: CaseName
+    refuted: bool
+    runs: int
+
+
+def bugs(idioms: Path | None) -> Iterator[Bug]:
+    """Yield every bug; the twins of idioms are read from the tables of a folder."""
+    for mutant in mutants():
+        subject = mutant.open()
+        if subject.kind:
+            yield Bug(f"planted: {mutant.name}", subject.kind, partial(_as_a_user_gives_it, mutant))
+    verifiers = {mutant.name: mutant.verifiers[0] for mutant in mutants() if mutant.verifiers is not None}
+    for name, make in wrong_engines(verifiers).items():
+        yield Bug(name, "engine", partial(made_subject, make, name))
+    for mutant in mutants():
+        if mutant.verifiers is not None and mutant.open().kind != "row":
+            yield Bug(f"bare: {mutant.name}", "row", partial(verifier_subject, mutant.verifiers[0], mutant.name))
+    if idioms is not None:
+        sys.path.insert(0, str(idioms))
+        for idiom in import_module("tables").IDIOMS:
+            if not idiom.unknown:
+                wrong = partial(verifier_subject, idiom.wrong, idiom.name, (idiom.gamma,))
+                yield Bug(f"idiom: {idiom.table}, {idiom.name}", "row", wrong)
+
+
+def _as_a_user_gives_it(mutant: Mutant) -> Subject:
+    """Return the subject of a planted bug with all variants of its form."""
+    subject = mutant.open()
+    verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
+    make = AS_A_USER.get(subject.kind)
+    return subject if make is None or verify is None else make(verify, subject.name)
+
+
+def kills_of(bug: Bug) -> Iterator[Kill]:
+    """Yield what the cases of the pool say of a bug. Checks behind one that refutes it are not tried."""
+    subject = warmed_up(bug.open())
+    for check in _most_telling_first():
+        if not_applicable(subject, check) is not None:
+            continue
+        names, refuted = pool(bug.kind).get(check.name, {}), False
+        cases = list(check.cases(subject))
+        for name, runs in names.items():
+            for case in named_cases(cases, [name]):
+                found = None if beyond_reach(case) else _examination(case, subject)
+                if found is not None:
+                    refuted |= found.failed
+                    yield Kill(check.name, name, found.failed, runs)
+        if refuted:
+            return
+
+
+def _most_telling_first() -> list[Check]:
+    return sorted(EXACT_CHECKS, key=lambda check: check.name not in LAWS)
+
+
+@cache
+def pool(kind: str) -> Pool:
+    """Return check -> the cases that may come into a plan -> their runs, as a right subject of this kind shows them.
+
+    There is one case of each family: alike but for the prompt and the seed. Variants take turns.
+    """
+    subject = warmed_up(RIGHT[kind]())
+    found: dict[str, dict[CaseName, int]] = {}
+    for check in EXACT_CHECKS:
+        if not_applicable(subject, check) is not None:
+            continue
+        families: dict[str, list[Case]] = defaultdict(list)
+        for case in check.cases(subject):
+            families[_OF_ONE_KIND.sub("", name_of_case(case)[1])].append(case)
+        chosen = [cases[place % len(cases)] for place, cases in enumerate(families.values())]
+        runs = {}
+        for case in spread(chosen, POOL if check.name in LAWS else POOL_OF_OTHERS):
+            examination = None if beyond_reach(case) else _examination(case, subject)
+            if examination is not None and not examination.unknown:
+                runs[name_of_case(case)] = int(examination.figures.get("runs", 0))
+        found[check.name] = runs
+    forget_laws()
+    return found
+
+
+def _examination(case: Case, subject: Subject) -> Examination | None:
+    """Return what a check says of a case within ``POOL_RUNS`` runs, or None if it raises."""
+    conditions = in_quick(Conditions())._replace(runs=POOL_RUNS)
+
+    def examined() -> Examination:
+        with libraries_replaced() if subject.intercepted or subject.programs else nullcontext():
+            return case.examine(conditions)
+
+    try:
+        return float_calls.again(examined)
+    except Exception:  # noqa: BLE001 - a bug may raise anything: the case says nothing of it
+        return None
+
+
+def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
+    """Return kind -> check -> cases: those that refute most bugs first, until each bug is refuted that can be."""
+    refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    for line in lines:
+        for check, label, where, failed, _ in line["kills"]:
+            if failed:
+                refuted[line["kind"]][check][label, where].add(line["bug"])
+    return {
+        kind: {
+            check: _ordered(check, names, by_check[check]) for check, names in sorted(pool_of(kind).items()) if names
+        }
+        for kind, by_check in sorted(refuted.items())
+    }
+
+
+def _ordered(check: str, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
+    """Return cases that together refute all that some case does, those first that refute most for their runs."""
+    left, chosen = set().union(*refuted.values()), list[CaseName]()
+    least = LEAST_CASES if check in LAWS else LEAST_OF_OTHERS
+    while len(chosen) < min(MOST_CASES, len(runs)) and (left or len(chosen) < least):
+        rest = [case for case in runs if case not in chosen]
+        best = max(
+            rest,
+            key=lambda case: (
+                len(refuted.get(case, set()) & left) / (RUNS_OF_A_CASE + runs[case]),
+                len(refuted.get(case, set())),
+                min(runs[case], RUNS_OF_A_CASE),
+            ),
+        )
+        chosen.append(best)
+        left = left - refuted.get(best, set())
+    return chosen
+
+
+def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
+    """Return a plan as the file that ``specverify.run.quick`` reads."""
+    parts = ["# Written by: python -m specverify.trust.quick plan\n"]
+    for kind, by_check in plan.items():
+        parts.append(f"\n[{json.dumps(kind)}]\n")
+        for check, names in by_check.items():
+            rows = "".join(f"    [{json.dumps(label)}, {json.dumps(where)}],\n" for label, where in names)
+            parts.append(f"{check} = [\n{rows}]\n")
+    return "".join(parts)
+
+
+def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
+    """Return what quick and full say of a bug; each ends with the first refutation.
+
+    What quick refutes is refuted in full: its cases are cases of the full plan, and a check is refuted by one. So the
+    full plan is run on what quick does not refute, and not at all unless it is asked for: then it is None.
+    """
+    by_quick = first_refuting(bug.open(), quick=True)
+    by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
+    forget_laws()
+    return {"bug": bug.name, "kind": bug.kind, "quick": by_quick, "full": by_full}
+
+
+def first_refuting(subject: Subject, *, quick: bool) -> str:
+    """Return the name of the first exact check that refutes a subject, or nothing."""
+    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, quick=quick)):
+        if verdict.status is Status.REFUTED:
+            return verdict.check
+    return ""
+
+
+def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page: of each kind of subject, how many bugs full and quick refute, and those that quick does not."""
+    plans, by_kind = quick_plans(), defaultdict(list)
+    for line in lines:
+        by_kind[line["kind"]].append(line)
+    rows = []
+    for kind, mine in sorted(by_kind.items()):
+        planned = sum(map(len, plans[kind].values())) if kind in plans else "no list"
+        full, quick, unknown = _counted(mine)
+        rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
+    full, quick, unknown = _counted(lines)
+    together = (
+        f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
+        f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}."
+    )
+    missed = [line for line in lines if line["full"] and not line["quick"]]
+    listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
+    unsaid = [f"* {line['bug']} ({line['kind']})" for line in lines if line["full"] is None]
+    return "\n".join(
+        [
+            HEAD,
+            "| kind of subject | bugs | refuted in full | of these by quick | not by quick, full not run | cases |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+            together,
+            "",
+            "Refuted in full and not by quick:",
+            "",
+            *(listed or ["* none"]),
+            "",
+            "Not refuted by quick, and the full plan was not run on them:",
+            "",
+            *(unsaid or ["* none"]),
+            "",
+        ]
+    )
+
+
+def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Return how many are refuted in full, how many of them by quick, and of how many full is not known."""
+    full = [line for line in lines if line["full"]]
+    return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
+
+
+HEAD = """# The quick plan
+
+`quick=True` and `specverify verify --quick` examine a fixed list of cases for each kind of subject and each check. The
+list is the same on every machine, and no clock decides about it: `specverify/run/quick.toml`. A case that has more than
+20 000 runs is left out, and the verdict says so.
+
+The cases are those that refute most. Each is tried on planted bugs, on the wrong twins of idioms and on engines with
+one fault each; the case that refutes most of what is left, for its runs, comes next. A kind of subject that is not
+listed here has a third of its cases, at even distances, and sixteen of each check at most.
+
+`python -m specverify.trust.quick` computes the list and this page (`kills`, `plan`, `compare`, `page`).
+
+## What it refutes
+
+"""
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+
+
+def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
+    """Add a line of every bug that is wanted and that the file has not."""
+    known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
+    part, parts = map(int, asked.part.split("/"))
+    wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind} and (tries_all or bug.kind in RIGHT)]
+    for bug in wanted[part::parts]:
+        if bug.name not in known:
+            line = json.dumps(work(bug))
+            with asked.file.open("a", encoding="utf-8") as out:
+                out.write(line + "\n")
+
+
+def _line_of_kills(bug: Bug) -> dict[str, Any]:
+    kills = [[kill.check, *kill.case, kill.refuted, kill.runs] for kill in kills_of(bug)]
+    forget_laws()
+    return {"bug": bug.name, "kind": bug.kind, "kills": kills}
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m specverify.trust.quick", description=__doc__)
+    parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--kind", default="")
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--no-full", action="store_true", help="leave the full plan out where quick does not refute")
+    parser.add_argument("--idioms", type=Path)
+    asked = parser.parse_args()
+    if asked.what == "plan":
+        lines = [line for line in _lines(asked.file) if asked.kind in {"", line["kind"]}]
+        PLAN.write_text(as_toml({**quick_plans(), **plan_of(lines, pool)}), "utf-8")
+    elif asked.what == "page":
+        PAGE.write_text(page_of(_lines(asked.file)), "utf-8")
+    else:
+        _run(_line_of_kills if asked.what == "kills" else partial(compared, full=not asked.no_full), asked)
+
+
+if __name__ == "__main__":
+    main()
