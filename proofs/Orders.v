@@ -171,3 +171,32 @@ exact: E_try_independent (all_pmfs_in_order o Hus) _ _ (Hp c).
 Qed.
 
 End Theorems.
+
+(** SpecInfer's order names each candidate once, and its weights sum to 1. *)
+Section EvenOrder.
+Variable R : realFieldType.
+Local Notation N := (field_numbers R).
+
+Lemma numberE k : number N k = k%:R.
+Proof. by elim: k => //= k ->; rewrite -[in RHS]addn1 natrD. Qed.
+
+Lemma even_order_names_all fuel : forall left K L, (size left <= fuel)%N ->
+  (forall o, perm_eq o left -> K o = L o) -> E (even_order N fuel left) K = E (even_order N fuel left) L.
+Proof.
+elim: fuel => [|fuel IH] [|i left] K L // le KL; try by rewrite /= !E_ret KL.
+rewrite /even_order -/even_order !E_bind !E_draw; apply: eq_big_seq => j jin; congr (_ * _).
+rewrite !E_bind; apply: IH => [|o perm]; first by rewrite size_rem.
+rewrite !E_ret; apply: KL; rewrite perm_sym; apply: perm_trans (perm_to_rem jin) _.
+by rewrite perm_cons perm_sym.
+Qed.
+
+Lemma proper_even_order fuel : forall left, proper (even_order N fuel left).
+Proof.
+elim: fuel => [|fuel IH] [|i left] c; try by rewrite /= E_ret.
+rewrite /even_order -/even_order E_bind E_draw.
+rewrite (eq_bigr (fun=> one N / number N (size (i :: left)) * c)) => [|j _]; last first.
+  by rewrite E_bind (E_ext _ (L := fun=> c)) ?IH // => o; rewrite E_ret.
+have -> : one N / number N (size (i :: left)) = (size (i :: left))%:R^-1 by rewrite numberE /= mul1r.
+by rewrite big_const_seq count_predT iter_addr_0 -mulrnAl -mulr_natr mulVf ?mul1r // pnatr_eq0.
+Qed.
+End EvenOrder.
