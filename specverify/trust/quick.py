@@ -284,8 +284,8 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
-        f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}."
+        f"Of {len(lines)} bugs, {full + unknown} are refuted in full or full was not run on them. "
+        f"Quick refutes {quick}: at least {quick / (full + unknown):.1%} of what full refutes."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
