@@ -92,11 +92,11 @@ def test_the_numbers_at_an_end_are_those_that_jax_makes_of_its_bits():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda: jax.random.normal(KEY) < 0, "the value of a random number is needed for erf_inv of JAX"),
+        (lambda: jax.random.normal(KEY) < 0, "erf_inv of JAX at test_draws.py:.* is needed"),
         (lambda: jax.random.gamma(KEY, 2.0) < 1, "random_gamma of JAX at test_draws.py:.* cannot be enumerated"),
         (lambda: jax.lax.rng_uniform(0.0, 1.0, ()) < 0.5, "rng_uniform of JAX at test_draws.py"),
-        (lambda: jnp.sin(jax.random.uniform(KEY)) < 0.5, "needed for sin of JAX.* at test_draws.py"),
-        (lambda: jax.jit(jnp.sin)(jax.random.uniform(KEY)) < 0.5, "needed for sin of JAX.* at test_draws.py"),
+        (lambda: jnp.sin(jax.random.uniform(KEY)) < 0.5, "sin of JAX at test_draws.py.* is needed"),
+        (lambda: jax.jit(jnp.sin)(jax.random.uniform(KEY)) < 0.5, "sin of JAX at test_draws.py.* is needed"),
         (lambda: below(KEY, 0.5, shape=(100_001,))[0], "draws 100001 random numbers.*at a smaller vocabulary"),
         (lambda: traced_with_numpy(0.5), "of another library is used at test_draws.py:.* while JAX traces a function"),
         (lambda: jax.random.PRNGKey(jax.random.uniform(KEY).view(int)), "bitcast_convert_type of JAX.* test_draws.py"),

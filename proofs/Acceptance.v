@@ -2,11 +2,7 @@
 
     Closed recursions for chains and for block verification, and the proof that block verification never accepts fewer
     drafts than speculative sampling does. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain Converse Block.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Acceptance.
 Variables (R : realFieldType) (T : finType).

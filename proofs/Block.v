@@ -2,11 +2,7 @@
 
     A whole block is drafted.  With w the capped product of p/q over the drafts so far, the longest prefix whose coin
     comes up heads is kept; the coins are tossed from the whole block down.  *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

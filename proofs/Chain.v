@@ -4,11 +4,7 @@
     text and every drafted token so far, and the token at which the draft stops is kept in it.  Then a rule keeps or
     replaces the drafts in order; what stands behind a replaced draft is thrown away; a bonus token follows a whole
     draft. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

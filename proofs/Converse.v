@@ -2,11 +2,7 @@
 
     Accept a draft d with probability a(d), else emit from r.  Which pairs (a, r) are lossless, how often can a lossless
     rule accept, and what is the law of a rule that is not lossless? *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Converse.
 Variables (R : realFieldType) (T : finType).

@@ -1,9 +1,5 @@
 (** * K-SEQ: several candidates from one pmf, each with the same small chance. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Tree.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

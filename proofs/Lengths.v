@@ -1,9 +1,5 @@
 (** * Length rules, cascades and requests as instances of the main theorem. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain Converse.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).
@@ -34,6 +30,14 @@ Variable next : State -> seq T -> seq T -> seq T * T * nat -> State.
 Definition cascade_round (s : State) n (c : seq T) : dist R (State * (seq T * T * nat)) :=
   bind N (decoded_text N [::] inner slack (minn (plan s c) n.-1) (start s) c) (fun ds =>
   bind N (judge_drafts s c ds) (fun result => ret N (next s c ds result, result))).
+
+(** A drafter in two stages: [first] tokens of inner rounds, then tokens of a second drafter behind them. *)
+Variables (V2 : seq T) (first : nat) (more2 : State -> seq T -> seq T -> bool) (q2 : State -> seq T -> seq T -> T -> R).
+Definition staged_round (s : State) n (c : seq T) : dist R (State * (seq T * T * nat)) :=
+  let m := minn (plan s c) n.-1 in
+  bind N (decoded_text N [::] inner slack (minn first m) (start s) c) (fun ds1 =>
+  bind N (propose N V2 more2 q2 (m - size ds1) s c ds1) (fun ds2 =>
+  bind N (judge_drafts s c (ds1 ++ ds2)) (fun result => ret N (next s c (ds1 ++ ds2) result, result)))).
 
 End Programs.
 
@@ -114,6 +118,56 @@ pose u (_ : State) c ds := q (c ++ ds).
 have := @chain_round_lossless _ _ State plan (fun _ _ _ => true) u (fun s c ds => Hq _) (sd u) (target_bonus p) next p.
 move=> /(_ (fun s c ks => speculative_rule_exact (Hp _) (Hq _)) (fun c K => erefl) s' m c' f K m0 target).
 by rewrite /chain_round E_bind.
+Qed.
+
+(** A drafter that changes after [first] tokens is two drafters, one after the other. *)
+Section Stages.
+Variables (State : Type) (first : nat) (more2 : State -> seq T -> seq T -> bool).
+Variables (q1 : seq T -> T -> R) (q2 : State -> seq T -> seq T -> T -> R).
+Definition staged_more (s : State) (c ds : seq T) := (size ds < first)%N || more2 s c ds.
+Definition staged_pmf (s : State) (c ds : seq T) : T -> R := if (size ds < first)%N then q1 (c ++ ds) else q2 s c ds.
+
+Lemma propose_beyond s c m : forall ds K, (first <= size ds)%N ->
+  E (propose N V staged_more staged_pmf m s c ds) K = E (propose N V more2 q2 m s c ds) K.
+Proof.
+elim: m => [|m IH] ds K le //.
+have moreE : staged_more s c ds = more2 s c ds by rewrite /staged_more ltnNge le.
+case e: (more2 s c ds); last by rewrite /= moreE e.
+rewrite !E_proposeS ?moreE // /staged_pmf ltnNge le; apply: eq_bigr => d _.
+by rewrite IH // size_rcons (leq_trans le).
+Qed.
+
+Lemma propose_in_stages s c m : forall ds K,
+  E (propose N V staged_more staged_pmf m s c ds) K
+  = E (propose N V (fun _ _ _ => true) (fun _ c ds => q1 (c ++ ds)) (minn (first - size ds) m) s c ds) (fun l1 =>
+      E (propose N V more2 q2 (m - size l1) s c (ds ++ l1)) (fun l2 => K (l1 ++ l2))).
+Proof.
+elim: m => [|m IH] ds K; first by rewrite minn0 !E_ret.
+have [beyond|within] := leqP first (size ds).
+  by rewrite (eqP beyond) min0n propose_beyond // E_ret cats0.
+rewrite -subnSK // minnSS !E_proposeS // /staged_more ?within // /staged_pmf within; apply: eq_bigr => d _; congr (_ * _).
+by rewrite IH size_rcons; apply: E_ext => l1; rewrite cat_rcons subSS.
+Qed.
+End Stages.
+
+(** ** Cascades in stages (CS Drafting): tokens of inner rounds that are lossless for q1, then tokens of another drafter,
+    each judged with the pmf that it has. *)
+Theorem staged_lossless (State Inner : Type) (plan : State -> seq T -> nat)
+    (inner : Inner -> nat -> seq T -> dist R (Inner * (seq T * T * nat))) (start : State -> Inner) inner_slack first
+    (more2 : State -> seq T -> seq T -> bool) (q1 : seq T -> T -> R) (q2 : State -> seq T -> seq T -> T -> R)
+    (next : State -> seq T -> seq T -> seq T * T * nat -> State) :
+  (forall c, pmf (q1 c)) -> (forall s c ds, pmf (q2 s c ds)) -> lossless_round q1 inner -> forall eos slack n s c,
+  same_law (decoded_text N eos (staged_round N plan inner start inner_slack
+      (fun s c ds => judge N (sd (staged_pmf first q1 q2)) (target_bonus p) s c [::] ds) next V first more2 q2) slack n s c)
+    (target_alone N V eos p n c).
+Proof.
+move=> H1 H2 inner_lossless eos slack n s c; apply: decoded_text_law => // s' m c' f K m0 target.
+pose u := staged_pmf first q1 q2; have Hu s0 c0 ds : pmf (u s0 c0 ds) by rewrite /u /staged_pmf; case: ifP.
+have := @chain_round_lossless _ _ State plan (staged_more first more2) u Hu (sd u) (target_bonus p) next p.
+move=> /(_ (fun s c ks => speculative_rule_exact (Hp _) (Hu _ _ _)) (fun c K => erefl) s' m c' f K m0 target) <-.
+rewrite /staged_round /chain_round [RHS]E_bind propose_in_stages subn0 -(sample_is_propose q1 _ s' c' [::]) cats0.
+rewrite E_bind (decoded_text_law H1 [::] inner_slack inner_lossless) -/(sample q1 _ c'); apply: E_ext => ds1.
+by rewrite [LHS]E_bind; apply: E_ext => ds2.
 Qed.
 
 End Theorems.

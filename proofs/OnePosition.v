@@ -2,11 +2,7 @@
 
     A rule looks at one drafted token and either keeps it ([None]) or replaces it ([Some x]).  It is exact for the model
     [p] if the token that comes out, kept draft or replacement, has the law [p] whenever the draft has the law [q]. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

@@ -4,11 +4,7 @@
     long as the draw is a candidate.  Candidates may be a chain, a tree, or anything else; they may come from any
     program that does not look at the target's draws, from the past alone (n-grams, prompt lookup, retrieval), or from
     noise that drafter and target share, given the target's draw. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

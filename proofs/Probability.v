@@ -4,10 +4,12 @@
     runs one program after another.  Programs are written over any type of numbers with +, -, *, / and <.  The theorems
     take the numbers to be an ordered field; the extracted code takes them to be rationals.  Nothing here is special to
     speculative decoding. *)
-From mathcomp Require Import all_ssreflect all_algebra.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
+From mathcomp Require Export all_ssreflect all_algebra.
+#[export] Set Implicit Arguments.
+#[export] Unset Strict Implicit.
+#[export] Unset Printing Implicit Defensive.
+Export Order.TTheory GRing.Theory Num.Theory.
+Open Scope ring_scope.
 
 Record numbers (R : Type) := Numbers {
   zero : R; one : R; plus : R -> R -> R; minus : R -> R -> R; times : R -> R -> R; over : R -> R -> R;
@@ -31,6 +33,10 @@ Definition possible A (d : dist A) : dist A := [seq wa <- d | nonzero wa.1].
 
 (** Draw a token of the vocabulary [V] from the pmf [p]. *)
 Definition draw T (V : seq T) (p : T -> R) : dist T := possible [seq (p x, x) | x <- V].
+
+(** Draw one token from each of several pmfs, independently. *)
+Fixpoint draw_all T (V : seq T) (us : seq (T -> R)) : dist (seq T) :=
+  if us is u :: us' then bind (draw V u) (fun x => bind (draw_all V us') (fun l => ret (x :: l))) else ret [::].
 
 (** Toss a coin that shows [true] with probability [a]. *)
 Definition flip (a : R) : dist bool := possible [:: (a, true); (minus N (one N) a, false)].
@@ -156,6 +162,50 @@ Proof. by rewrite totalE big_enum. Qed.
 
 Lemma proper_draw p : pmf p -> proper (draw N vocabulary p).
 Proof. by move=> [_ p1] c; rewrite E_token -mulr_suml p1 mul1r. Qed.
+
+(** Independent draws: one after the other, in parts, and one of them alone. *)
+Lemma E_draw_all_cons u us K :
+  E (draw_all N vocabulary (u :: us)) K = \sum_x u x * E (draw_all N vocabulary us) (fun l => K (x :: l)).
+Proof.
+rewrite /= E_bind E_token; apply: eq_bigr => x _; rewrite E_bind; congr (_ * _).
+by apply: E_ext => l; rewrite E_ret.
+Qed.
+
+Lemma E_draw_all_cat us1 us2 : forall K,
+  E (draw_all N vocabulary (us1 ++ us2)) K
+  = E (draw_all N vocabulary us1) (fun l1 => E (draw_all N vocabulary us2) (fun l2 => K (l1 ++ l2))).
+Proof.
+elim: us1 => [|u us1 IH] K; first by rewrite E_ret.
+by rewrite cat_cons !E_draw_all_cons; apply: eq_bigr => x _; rewrite IH.
+Qed.
+
+Lemma draw_all_size us : forall K L : seq T -> R, (forall l, size l = size us -> K l = L l) ->
+  E (draw_all N vocabulary us) K = E (draw_all N vocabulary us) L.
+Proof.
+elim: us => [|u us IH] K L KL; first by rewrite !E_ret KL.
+by rewrite !E_draw_all_cons; apply: eq_bigr => x _; congr (_ * _); apply: IH => l sl; rewrite KL //= sl.
+Qed.
+
+Definition all_pmfs (us : seq (T -> R)) : Prop := foldr (fun u rest => pmf u /\ rest) True us.
+
+Lemma proper_draw_all us : all_pmfs us -> proper (draw_all N vocabulary us).
+Proof.
+elim: us => [|u us IH] /=; first by move=> _ c; rewrite E_ret.
+case=> Hu Hus c; rewrite E_draw_all_cons (eq_bigr (fun x => u x * c)) => [|x _]; last by rewrite IH.
+by rewrite -mulr_suml Hu.2 mul1r.
+Qed.
+
+(** One of several independent draws has its own law. *)
+Lemma E_draw_all_at us F fail : all_pmfs us -> forall i,
+  E (draw_all N vocabulary us) (fun l => if drop i l is x :: _ then F x else fail)
+  = if drop i us is u :: _ then \sum_x u x * F x else fail.
+Proof.
+elim: us => [|u us IH] /=; first by move=> _ i; rewrite E_ret.
+case=> Hu Hus [|i]; rewrite E_draw_all_cons.
+  by apply: eq_bigr => x _; rewrite /= (proper_draw_all Hus).
+rewrite (eq_bigr (fun x => u x * (if drop i us is v :: _ then \sum_y v y * F y else fail))) => [|x _]; last by rewrite -IH.
+by rewrite -mulr_suml Hu.2 mul1r.
+Qed.
 
 (** The pmf of a deterministic drafter: all its mass on one token. *)
 Definition point_mass (y : T) : T -> R := fun x => (x == y)%:R.

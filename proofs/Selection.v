@@ -2,11 +2,7 @@
 
     Recursive rejection, candidate sets, two-step selection, transport plans, K-SEQ: each is exact, so by
     [tree_lossless] a drafted tree that is verified with it is lossless. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Tree.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Trees.
 Variables (R : realFieldType) (T : finType).

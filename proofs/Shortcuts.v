@@ -3,11 +3,7 @@
     Each rule is a pair: how often the draft d stays, and what replaces it.  Its law is the pair of masses with which a
     token comes out of one position, kept and as a replacement; [law_of_one_position] and [draft_first_is_token_by_token]
     make the law of whole rounds of them. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain Converse.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

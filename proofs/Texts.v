@@ -3,11 +3,7 @@
     A decoder repeats rounds.  A round returns a block of tokens; the block is cut after its first end-of-sequence token
     and at the horizon, and the next round begins behind it.  If one round followed by sampling from the target is
     lossless, then so are all rounds together: the law of the text is that of the target alone. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

@@ -2,11 +2,7 @@
 
     A node is entered with a weight.  Its children are entered one after the other, each with the weight that the
     capped ratio gives it; if none of them is accepted, the path to the node is accepted with the weight that is left. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts Chain Block Tree.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).

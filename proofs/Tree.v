@@ -5,11 +5,7 @@
     of all of them are candidates there.  The shape may be anything that is decided before the tokens that it would
     depend on are drawn: how many siblings there are, and from which pmf the next one is drawn, may depend on the text
     and on the earlier siblings. *)
-From mathcomp Require Import all_ssreflect all_algebra.
 From Lossless Require Import Probability OnePosition Texts.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
 
 Section Programs.
 Variables (R : Type) (N : numbers R) (T : eqType) (V : seq T).
@@ -239,6 +235,16 @@ Definition exact_selection := forall plans c (F : T -> R),
   E (candidates undrawn width plans c) (fun l => E (choose N V select (p c) (map fst l)) (fun xa => F xa.1))
   = \sum_x p c x * F x.
 
+(** A condition on the plans of a place that holds at the root and is handed down; without one every place counts. *)
+Definition surely A (d : dist R A) (P : A -> Prop) := forall K L, (forall a, P a -> K a = L a) -> E d K = E d L.
+
+Definition handed_down (reachable : seq Plan -> Prop) := forall plans c, reachable plans ->
+  surely (candidates undrawn width plans c) (fun l => forall x, reachable (plans_below x l)).
+
+Definition exact_where (reachable : seq Plan -> Prop) := forall plans c (F : T -> R), reachable plans ->
+  E (candidates undrawn width plans c) (fun l => E (choose N V select (p c) (map fst l)) (fun xa => F xa.1))
+  = \sum_x p c x * F x.
+
 Lemma draw_below_tokens X (sub : Plan -> seq T -> dist R X) c l : forall K L,
   (forall l', map fst l' = map fst l -> K l' = L l') -> E (draw_below sub c l) K = E (draw_below sub c l) L.
 Proof.
@@ -251,18 +257,19 @@ Lemma map_candidate_of (l : seq (T * (T -> R) * seq (node R T))) :
   map (@candidate_of R T) (map (@node_of R T) l) = map fst l.
 Proof. by rewrite -map_comp; apply: eq_map => -[[d u] t]. Qed.
 
-(** ** Any coupling with marginal p, at every place of a drafted tree.
-    If the selection is exact then a tree that is drafted whole and then walked is lossless, merged nodes included. *)
-Theorem descend_lossless n c f : exact_selection -> forall h plans ks, (size ks + h < n)%N ->
+(** ** Any coupling with marginal p, at every reachable place of a drafted tree.
+    If the selection is exact there then a tree that is drafted whole and then walked is lossless, merged nodes included. *)
+Theorem descend_lossless_where reachable n c f : exact_where reachable -> handed_down reachable ->
+  forall h plans ks, reachable plans -> (size ks + h < n)%N ->
   E (grow h plans (c ++ ks)) (fun l => E (descend N V p select h c ks l)
     (fun result => behind p n c f (rcons result.1.1 result.1.2))) = behind p n c f ks.
 Proof.
-move=> exact; elim=> [|h IH] plans ks hn.
+move=> exact closed; elim=> [|h IH] plans ks reached hn.
   rewrite /= E_ret E_bind E_token -target_behind; last by rewrite -[size ks]addn0.
   by apply: eq_bigr => x _; rewrite E_ret.
 have kn : (size ks < n)%N by apply: leq_ltn_trans hn; rewrite leq_addr.
-rewrite -(target_behind _ _ _ kn) -(exact plans (c ++ ks) (fun x => behind p n c f (rcons ks x))).
-rewrite /grow -/grow E_bind candidates_first; apply: E_ext => l.
+rewrite -(target_behind _ _ _ kn) -(exact plans (c ++ ks) (fun x => behind p n c f (rcons ks x)) reached).
+rewrite /grow -/grow E_bind candidates_first; apply: closed reached _ _ _ => l below_reached.
 set r := p (c ++ ks).
 pose after x pl := E (descend N V p select h c (rcons ks x) pl) (fun result => behind p n c f (rcons result.1.1 result.1.2)).
 transitivity (E (draw_below (fun plan c' => grow h [:: plan] c') (c ++ ks) l) (fun l' =>
@@ -275,23 +282,42 @@ rewrite (merged_below h (c ++ ks) x l (after x)) rcons_cat /after IH //.
 by rewrite size_rcons addSnnS.
 Qed.
 
+(** ** Any coupling with marginal p, at every place of a drafted tree. *)
+Theorem descend_lossless n c f : exact_selection -> forall h plans ks, (size ks + h < n)%N ->
+  E (grow h plans (c ++ ks)) (fun l => E (descend N V p select h c ks l)
+    (fun result => behind p n c f (rcons result.1.1 result.1.2))) = behind p n c f ks.
+Proof.
+move=> exact h plans ks; apply: (@descend_lossless_where (fun=> True)) => // plans' c' _ K L KL.
+by apply: E_ext => l; apply: KL.
+Qed.
+
 Variables (State : Type) (plan_of : State -> seq T -> Plan) (height : nat).
 Variable next : State -> seq T -> seq (node R T) -> seq T * T * nat -> State.
 
 (** One round with a tree is lossless. *)
-Theorem tree_round_lossless : exact_selection ->
-  lossless_round p (tree_round N V sibling below p select plan_of width height next).
+Theorem tree_round_lossless_where reachable : exact_where reachable -> handed_down reachable ->
+  (forall s c, reachable [:: plan_of s c]) -> lossless_round p (tree_round N V sibling below p select plan_of width height next).
 Proof.
-move=> exact s [//|n] c f K _ target; rewrite /tree_round E_bind -behind_nothing.
+move=> exact closed root s [//|n] c f K _ target; rewrite /tree_round E_bind -behind_nothing.
 set h := minn _ _; have hn : (h < n.+1)%N by rewrite ltnS geq_minr.
-rewrite -(descend_lossless c f exact [:: plan_of s c] (ks := [::]) hn) cats0; apply: E_ext => l.
+rewrite -(descend_lossless_where c f exact closed (ks := [::]) (root s c) hn) cats0; apply: E_ext => l.
 by rewrite E_bind; apply: E_ext => -[[ks x] a]; rewrite E_ret target.
 Qed.
+
+(** ** Trees are lossless with a selection that is exact at the reachable places. *)
+Theorem tree_lossless_where reachable eos slack n s c : exact_where reachable -> handed_down reachable ->
+  (forall s c, reachable [:: plan_of s c]) ->
+  same_law (decoded_text N eos (tree_round N V sibling below p select plan_of width height next) slack n s c)
+           (target_alone N V eos p n c).
+Proof. by move=> exact closed root; apply: decoded_text_law => //; exact: tree_round_lossless_where root. Qed.
 
 (** ** Trees are lossless with any exact selection, round after round. *)
 Theorem tree_lossless eos slack n s c : exact_selection ->
   same_law (decoded_text N eos (tree_round N V sibling below p select plan_of width height next) slack n s c)
            (target_alone N V eos p n c).
-Proof. by move=> exact; apply: decoded_text_law => //; exact: tree_round_lossless. Qed.
+Proof.
+move=> exact; apply: (@tree_lossless_where (fun=> True)) => // plans' c' _ K L KL.
+by apply: E_ext => l; apply: KL.
+Qed.
 
 End Theorems.

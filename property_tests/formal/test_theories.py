@@ -110,6 +110,33 @@ def test_a_biased_row_is_covered_by_a_law_and_a_lossless_one_by_a_theorem_of_los
         assert (not biased[row]) or theorem.name.endswith("_law") or theorem.name in laws
 
 
+DECLARED = re.compile(r"^(?:Theorem|Corollary|Lemma|Definition|Fixpoint|Inductive) (\w+)", re.MULTILINE)
+
+
+def named_in_proof(page):
+    """Return the steps of the reader's proof of the main theorem, each with the names that it gives in brackets."""
+    proof = page.split("**Proof.**")[1].split("\n## ")[0]
+    return [re.findall(r"`(\w+)`", step.rsplit("(", 1)[-1]) for step in re.split(r"\n\d\. ", proof)[1:]]
+
+
+def test_each_step_of_the_proof_of_the_main_theorem_names_its_lemma_and_fits_on_a_screen():
+    page = (FOLDER.parent / "docs" / "proofs.md").read_text("utf-8")
+    declared = {name for path in FOLDER.glob("*.v") for name in DECLARED.findall(path.read_text("utf-8"))}
+    steps = named_in_proof(page)
+    assert len(steps) > 5
+    assert all(steps)
+    assert {name for step in steps for name in step} <= declared
+    main = page.split("## The main theorem")[1].split("\n## ")[0]
+    assert len(main.splitlines()) <= 50
+
+
+def test_every_theorem_that_the_page_names_exists():
+    page = (FOLDER.parent / "docs" / "proofs.md").read_text("utf-8")
+    declared = {name for path in FOLDER.glob("*.v") for name in DECLARED.findall(path.read_text("utf-8"))}
+    table = page.split("## The theorems")[1].split("\n## ")[0]
+    assert set(re.findall(r"`([a-z_]+)`", table)) <= declared | {"decode"}
+
+
 needs_coq = pytest.mark.skipif(
     shutil.which("coqc") is None or shutil.which("ocamlfind") is None,
     reason=f"there is no Coq with OCaml here: {CHECK.INSTALL}",

@@ -243,8 +243,9 @@ def test_what_cannot_be_enumerated_is_refused_by_name_and_line(case):
     call, _, name = case.partition(" -> ")
     with numpy_answered_by(Always()), random_answered_by(Always()):
         u = np.random.default_rng(0).random()
-        with pytest.raises(NeedsValue, match=name) as refused:
+        with pytest.raises(NeedsValue) as refused:
             value_of(call, u=u)
+    assert re.search(name, str(refused.value))
     assert re.search(r" at test_intercept_numpy\.py:\d+", str(refused.value))
 
 

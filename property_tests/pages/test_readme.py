@@ -67,7 +67,7 @@ def test_the_decoder_to_check_is_checked_as_shown(tmp_path, monkeypatch):
 def test_the_black_box_is_refuted_as_shown():
     """The server of the example decodes with a planted bug: a rejected draft is replaced from p."""
     example = next(block for block in blocks(CODE, "python") if "def test_my_server" in block)
-    shown = next(block for block in blocks(CODE) if block.startswith("samples fit law - refuted"))
+    shown = next(block for block in blocks(CODE) if "samples fit law - refuted" in block)
     bug = MUTANTS["replacement drawn from p"]
     scope = {"my_server": lambda prompt, seed, n: decode(bug, seed, n), "prompt": (), "law": law()}
     exec(example, scope)

@@ -16,7 +16,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
+from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
 from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine
@@ -629,3 +629,53 @@ def test_padding_that_is_a_token_is_read_by_lengths_and_refused_without():
     for shape in (beside, named):
         assert ended(shape).status is Status.HOLDS, ended(shape).statement
         assert ended(shape, wrong=True).status is Status.REFUTED
+
+
+# Engines that need more tokens than there are
+
+
+def with_an_end_of_its_own(scenario, *, wrong=False):
+    """Token 2 ends a text, whatever the vocabulary is: behind it there are ends alone."""
+    counts = np.zeros(scenario.vocabulary)
+
+    def decode(prompt):
+        counts[2] += 1
+        return Core(scenario, wrong).new(prompt)
+
+    return decode
+
+
+def test_an_alphabet_that_is_too_small_is_told_with_the_way_out():
+    chosen = {"checks": ["law_is_target"], "fail_fast": True}
+    with pytest.raises((UnusableSubject, AssertionError)) as caught:
+        check_engine(with_an_end_of_its_own, quick=True, **chosen)
+    assert "have the vocabulary {0, 1}, and there it raises IndexError: index 2 is out of bounds" in str(caught.value)
+    assert "say check_engine(make, vocabulary=3)" in str(caught.value)
+
+
+def test_a_token_outside_the_alphabet_is_told_unless_no_alphabet_has_it():
+    def two(scenario):
+        return lambda prompt: [2] * scenario.horizon
+
+    def beyond(scenario):
+        return lambda prompt: [scenario.vocabulary] * scenario.horizon
+
+    assert "{0, 1}, and there it emits token 2." in alphabet_hint(two)
+    assert alphabet_hint(WithVocabulary(two, 3)) == alphabet_hint(beyond) == ""
+
+
+def test_the_vocabulary_that_is_asked_for_is_that_of_every_scenario():
+    for wrong, status in ((False, Status.HOLDS), (True, Status.REFUTED)):
+        make = WithVocabulary(partial(with_an_end_of_its_own, wrong=wrong), 3)
+        subject = made_subject(make, "an engine")
+        assert not any("-v2-" in item.name for item in subject.programs)
+        found = run_check(subject._replace(programs=subject.programs[:1]), check_named("law_is_target"), Checklist(()))
+        assert found.status is status, found.statement
+
+
+@pytest.mark.parametrize("vocabulary", [1, 9, 2.5])
+def test_a_vocabulary_that_cannot_be(vocabulary):
+    with pytest.raises(ValueError, match="expected a whole number from 2 to 8"):
+        check_engine(with_an_end_of_its_own, vocabulary=vocabulary)
+    with pytest.raises(ValueError, match="expected it to be left out with two calls"):
+        check_engine(lambda: [0], lambda: [0], vocabulary=3)

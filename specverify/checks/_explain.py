@@ -43,7 +43,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     """Explain where ``law`` puts most probability beyond ``expected``, and what in the rounds does it."""
     worst, then = _most_beyond(law, expected)
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then)
-    difference, fault = first_difference(law, expected), _or_none(lambda: fault_of_rounds(here))
+    difference, fault = first_difference(law, expected), or_none(lambda: fault_of_rounds(here))
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
     return example._replace(fault=fault.sentence if fault else difference.fault, rows=difference.rows)
@@ -60,7 +60,7 @@ def program_counterexample(
 
     heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
     traced = program.trace
-    trace = _or_none(lambda: traced(heaviest[0][1].choices)) if traced and heaviest else None
+    trace = or_none(lambda: traced(heaviest[0][1].choices)) if traced and heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
     if trace is not None and not others and most >= CERTAIN:
         found = certain_counterexample(program, trace, wanted)
@@ -159,11 +159,11 @@ def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], 
 def _told(here: InScenario, path: Path[Any]) -> str:
     """Return a path round by round, or where that cannot be, its trees and its decisions."""
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
-    rounds = None if trees else _or_none(lambda: rounds_of_path(here, path.choices))
+    rounds = None if trees else or_none(lambda: rounds_of_path(here, path.choices))
     return rounds or "; ".join([*trees, _story(path.decisions)])
 
 
-def _or_none(explain: Callable[[], Found]) -> Found | None:
+def or_none(explain: Callable[[], Found]) -> Found | None:
     """Return what ``explain`` finds, or None where the program does not go through it: the refutation stands anyway."""
     try:
         return explain()

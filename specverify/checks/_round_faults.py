@@ -568,7 +568,7 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     more = f", and token {outside[0]} outside of the vocabulary" if outside else ""
     does, ought = short_row([seen.get(token, 0) for token in range(size)]) + more, short_row(said)
     if briefly:
-        return f"{f'behind {draft}, ' if part == 'replace' else ''}{does} instead of {ought}{at}"
+        return f"{f'in place of {draft}: ' if part == 'replace' else ''}{does} instead of {ought}{at}"
     if part == "replace":
         return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
     return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

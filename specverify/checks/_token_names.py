@@ -23,6 +23,8 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
         return ""
     if _equal(seen, p):
         return ""
+    if _equal(seen, q):
+        return "every draft is kept, as q has it: it is never compared with p"
     fitting = [name for name, law in _laws(p, q) if _equal(seen, law)]
     return fitting[0] if len(fitting) == 1 else ""
 
@@ -31,11 +33,9 @@ def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
     rows, tokens = Rows((p, p), (q, q)), range(len(p))
     rule = [ratio(p[token], q[token]) for token in tokens]
     residual = [excess(p, q)] * len(p)
-    yield "every draft is kept, as q has it: it is never compared with p", q
     for name, accept in ACCEPT_OF_ROW.items():
-        if name != "always":
-            kept = [accept(rows, (token,), 0) for token in tokens]
-            yield f"drafts are accepted {name}, expected min(1, p/q)", _law(q, kept, residual)
+        kept = [accept(rows, (token,), 0) for token in tokens]
+        yield f"drafts are accepted {name}, expected min(1, p/q)", _law(q, kept, residual)
     for name, replace in REPLACE_OF_ROW.items():
         instead = [replace(rows, (token,), 0) for token in tokens]
         said = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))"

@@ -14,9 +14,11 @@ from typing import Any
 
 from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, readable
+from specverify.checks._explain import described, or_none, readable
+from specverify.checks._round_faults import fault_of_rounds
 from specverify.checks._rounds import first_rounds
 from specverify.checks._tree_acceptance import examine_tree
+from specverify.checks._wording import apart
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
@@ -76,12 +78,17 @@ def _not_optimal(
     here: InScenario, tokens: Any, i: int, actual: Any, best: Any, figures: Mapping[str, Any]
 ) -> Examination:
     drafts = "first draft is" if i == 1 else f"first {i} drafts are"
+    does, ought = apart(actual, best)
+    named = or_none(lambda: fault_of_rounds(here))
+    fault = f"{'draft 1 is' if i == 1 else f'drafts 1 to {i} are'} accepted with probability {does}, expected {ought}"
+    if named is not None and "accept" in named.parts:
+        fault = named.sentence
     statement = f"the {drafts} accepted with probability {readable(actual)}, optimal is {readable(best)}"
     return Examination(
         statement,
         failed=True,
         rational=here.rational,
-        counterexample=Counterexample(let=(described(here), f"committed {tokens}"), then=statement),
+        counterexample=Counterexample(let=(described(here), f"committed {tokens}"), then=statement, fault=fault),
         figures=figures,
     )
 

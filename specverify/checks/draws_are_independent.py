@@ -35,6 +35,7 @@ from specverify.reference import Claim, Draws
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 SHAPES = {"generic", "point_draft"}
+USED_TWICE = "random numbers are used twice: "
 ROUNDS_TWICE = 4
 """Rounds that are put to a verifier twice, its drafts being certain."""
 RUNS_A_PATH = 10
@@ -103,7 +104,7 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
     if refusal:
         raise refusal
     if said := twice(frozenset(reuse.sentence for reuse in found)) if twice else "":
-        example = Counterexample(let=(block.where,), then=said)
+        example = Counterexample(let=(block.where,), then=said, fault=USED_TWICE + said)
         return Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
     return by_law or _nothing_twice(runs, draws)
 
@@ -125,7 +126,8 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
     figures = compared.figures if compared else {}
     if compared is None or compared.refuted:
         because = [f"the law is off by it: {compared.statement}"] if compared else []
-        example = Counterexample((block.where,), said, because=(*because, *(reuse.sentence for reuse in found[1:])))
+        others = (reuse.sentence for reuse in found[1:])
+        example = Counterexample((block.where,), said, because=(*because, *others), fault=USED_TWICE + said)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is what was promised all the same"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})

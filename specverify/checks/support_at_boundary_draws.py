@@ -185,8 +185,9 @@ def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination
             probability, number = probability_of(look, came.boundary.coarsest), came.boundary
             when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
             if probability >= edge:
-                example = Counterexample((*described_call(called.here, came), when), fault)
                 said = f"{fault}, when {when}"
+                sentence = _accepted_at_zero(called, came) or said
+                example = Counterexample((*described_call(called.here, came), when), fault, fault=sentence)
                 found = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
                 return at_an_edge(found, probability)
             edges[end] = edge_of(fault, when, probability)
@@ -242,6 +243,22 @@ def _by_one_number(rows: Rows, numbers: int, *, each_place_once: bool) -> Iterat
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
         yield from islice(faults, 1) if each_place_once else faults
+
+
+def _accepted_at_zero(called: Called, came: Came) -> str:
+    """Return the sentence about an impossible draft that is accepted at u = 0, as by ``u <= p/q``, or nothing."""
+    propose, value = called.here.decoder.propose, came.boundary.value
+    if came.error is not None or propose is None or value != 0:
+        return ""
+    drafts = propose(Replayed(came.choices), came.state).tokens
+    for position, (token, draft) in enumerate(zip(came.new, drafts, strict=False)):
+        row = called.here.task.target(came.state.tokens + came.new[:position])
+        if token != draft or not 0 <= token < len(row):
+            return ""
+        if not row[token] > 0:
+            number = f"draft {position + 1}, token {token} with p = 0"
+            return f"{number}, is accepted when u = {value!r} ({came.boundary.where}): expected u < p/q, not u <= p/q"
+    return ""
 
 
 @lru_cache(maxsize=1)

@@ -29,7 +29,7 @@ from specverify.proof.search import LONGEST_TEXT
 from specverify.proof.solver import ANY, Condition, Feasibility
 from specverify.proof.statements import STATEMENTS, RoundStart, one_round
 from specverify.proof.subject import ANY_LENGTH, ProofSubject
-from specverify.proof.sums import free_number, sign_classes
+from specverify.proof.sums import conditions_left, free_number, sign_classes
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real
 from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld
 from specverify.reference import Tokens
@@ -235,7 +235,11 @@ class Writer:
     ) -> Node:
         """Return the cells of a sum: split by one sign after another until each term is decided."""
         known = [*axioms, *(Condition(polynomial, signs) for polynomial, signs in facts.items())]
-        alive = [term for term in (_under(term, facts) for term in terms) if term is not None]
+        alive = [
+            (weight, frozenset(left))
+            for weight, conditions in terms
+            if (left := conditions_left(conditions, facts)) is not None
+        ]
         asked = Counter(condition.polynomial for _, conditions in alive for condition in conditions)
         if asked:
             atom = max(asked, key=lambda polynomial: (-polynomial.degree, asked[polynomial]))
@@ -301,16 +305,6 @@ def _ratio(weight: Any) -> tuple[Polynomial, tuple[Polynomial, ...]]:
     if isinstance(weight, Real):
         return weight.numerator, weight.denominators
     return constant_polynomial(Fraction(weight)), ()
-
-
-def _under(
-    term: tuple[Any, frozenset[Condition]], facts: Mapping[Polynomial, frozenset[int]]
-) -> tuple[Any, frozenset[Condition]] | None:
-    weight, conditions = term
-    if not all(facts.get(condition.polynomial, ANY) & condition.signs for condition in conditions):
-        return None
-    left = (item for item in conditions if not facts.get(item.polynomial, ANY) <= item.signs)
-    return weight, frozenset(left)
 
 
 def common_numerator(ratios: Sequence[tuple[Polynomial, tuple[Polynomial, ...]]]) -> Polynomial:

@@ -11,7 +11,7 @@ is 0 on both sides. This holds as long as no denominator vanishes there, which i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -105,7 +105,13 @@ def _cells(
     terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
 ) -> Iterator[Any]:
     """Yield the sum in each cell; the solver holds the conditions of the cell while it is yielded."""
-    alive = _merged([term for term in (_under(term, facts) for term in terms) if term is not None])
+    alive = _merged(
+        [
+            term._replace(conditions=left)
+            for term in terms
+            if (left := conditions_left(term.conditions, facts)) is not None
+        ]
+    )
     asked = Counter(condition.polynomial for term in alive for condition in term.conditions)
     if not asked:
         yield _added([term.weight for term in alive])
@@ -119,15 +125,18 @@ def _cells(
             solver.pop()
 
 
-def _under(term: ConditionalWeight, facts: dict[Polynomial, frozenset[int]]) -> ConditionalWeight | None:
+def conditions_left(
+    conditions: Iterable[Condition], facts: Mapping[Polynomial, frozenset[int]]
+) -> tuple[Condition, ...] | None:
+    """Return the conditions that the known signs do not settle, in order; None if one of them cannot be met."""
     left = []
-    for condition in term.conditions:
+    for condition in conditions:
         known = facts.get(condition.polynomial, ANY)
         if not known & condition.signs:
             return None
         if not known <= condition.signs:
             left.append(condition)
-    return term._replace(conditions=tuple(left))
+    return tuple(left)
 
 
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:

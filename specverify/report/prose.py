@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, word_of
+from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, is_edge, word_of
 
 SYMBOLS: Mapping[str, str] = {
     Status.HOLDS: "✔",
@@ -95,7 +95,7 @@ def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     if example is None:
         return headline(verdict, verdicts)
     first = first_sentence(verdict)
-    then = example.then if example.then not in {first, verdict.statement} else ""
+    then = "" if example.then in {verdict.statement, first} or example.then in first else example.then
     lines = [first, *(f"        {line}" for line in example.rows)]
     if then:
         lines += _block("Then", (then + (", because" if example.because else ""), *example.because))
@@ -114,7 +114,7 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     and random numbers that are used twice make a law wrong. What a call writes to, or leaves behind, is another cause.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
-    of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW]
+    of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
     if not any(verdict.check in LAWS for verdict in of_law):
         return [[verdict] for verdict in refuted]
     of_law.sort(key=lambda verdict: OF_ONE_LAW.index(verdict.check))
@@ -123,9 +123,11 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line about the other verdicts of one cause, or nothing."""
-    named = ", ".join(verdict.check.replace("_", " ") for verdict in others)
-    return f"  Also  refuted by the same program: {named}" if named else ""
+    """Return the line about the other verdicts of one cause, that of the law with its sentence; or nothing."""
+    named = [verdict.check.replace("_", " ") for verdict in others]
+    if others and others[0].check in LAWS:
+        named[0] += f" ({first_sentence(others[0])})"
+    return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 
 def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
 
-FEW_CASES = 4
-"""Cases of a check that the plan of its kind of subject does not name."""
+FEW_CASES = 8
+"""Cases of a check that the plan of its kind of subject does not name, beside as many of ``law_is_target``."""
 MOST_CASES = 16
 """Cases of a check, and a third of all at most, where a kind of subject has no plan."""
 MOST_RUNS = 20_000
@@ -52,7 +52,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
     if plan is None:
         chosen = spread(listed, min(MOST_CASES, -(-len(listed) // 3)))
     else:
-        chosen = named_cases(listed, plan.get(check.name, ())) or spread(listed, FEW_CASES)
+        chosen = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
     return Chosen(chosen, len(listed) - len(chosen))
 
 
@@ -76,6 +76,13 @@ def name_of_case(case: Case) -> CaseName:
     return "", getattr(here, "name", "")
 
 
+def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
+    """Return the names of the cases of a check that the plan does not name."""
+    names = {name_of_case(case) for case in cases}
+    mine = [name for name in plan["law_is_target"] if name in names]
+    return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]
+
+
 def spread(cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most so many cases, at even distances, the first among them."""
     most = min(most, len(cases))
@@ -83,15 +90,14 @@ def spread(cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
-    """Return the cases that are named. Where a scenario has no such variant, its last one stands in."""
+    """Return the cases that are named. Where a scenario has no such variant, all that it has stand in."""
     by_scenario: dict[str, dict[str, Case]] = {}
     for case in cases:
         label, where = name_of_case(case)
         by_scenario.setdefault(where, {})[label] = case
     chosen: dict[CaseName, Case] = {}
     for label, where in names:
-        there = by_scenario.get(where)
-        if there:
-            case = there.get(label) or next(reversed(there.values()))
+        there = by_scenario.get(where, {})
+        for case in [there[label]] if label in there else there.values():
             chosen.setdefault(name_of_case(case), case)
     return list(chosen.values())

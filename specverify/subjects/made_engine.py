@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,25 +107,48 @@ REPLAYS, LONG_REPLAYS = 20, 4
 """Replays of each program in another state of the world: some 450 of an engine together."""
 
 
+class WithVocabulary(NamedTuple):
+    """What makes an engine that needs a larger alphabet than the smallest scenarios have."""
+
+    make: Make
+    vocabulary: int
+    """The fewest tokens of a scenario."""
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine."""
+        return self.make(scenario)
+
+    def widen(self, scenario: Scenario) -> Scenario:
+        """Return the scenario with as many tokens as are needed."""
+        return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
+
+
+def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
+    """Return a scenario as ``make`` needs it."""
+    return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
+
+
 def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
     """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
 
     ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
-    first = _as_made(make, SCENARIOS[0])
+    wide = partial(widened, make)
+    first = _as_made(make, wide(SCENARIOS[0]))
     for decode in filter(None, (first.speculative, first.plain)):
         takes_prompt(decode)  # raises for arguments that nothing is passed to
-    widest, unseen = SCENARIOS[-1], first._replace(observer=None)  # whose rounds are taken for whole ones
+    widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     return Subject(
         name=name,
         summary=summary,
         claims=LOSSLESS,
         rational=False,
         programs=(
-            *(_program(make, scenario, first) for scenario in (*SCENARIOS, *CERTAIN_SCENARIOS)),
-            *(_program(make, scenario, unseen) for scenario in ENDING_SCENARIOS if first.stops),
+            *(_program(make, wide(scenario), first) for scenario in SCENARIOS),
+            *(_program(make, wide(scenario), first, LONG_REPLAYS) for scenario in CERTAIN_SCENARIOS),
+            *(_program(make, scenario, unseen) for scenario in map(wide, ENDING_SCENARIOS) if first.stops),
             *(
-                _serving(make, requests, first)
+                _serving(make, requests._replace(scenario=wide(requests.scenario)), first)
                 for requests in requests_for(first.speculative, batched=first.batched, stops=first.stops)
             ),
         ),
@@ -136,13 +160,13 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
     )
 
 
-def _program(make: Make, scenario: Scenario, like: Made) -> EngineProgram:
+def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
     """Return the engine in one scenario; ``like`` is what ``make`` made before."""
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
         partial(_law, make, scenario),
-        replays=LONG_REPLAYS if scenario in CERTAIN_SCENARIOS else REPLAYS,
+        replays=replays,
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
@@ -250,7 +274,7 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 def _form(make: Make, which: str) -> EngineForm:
     """Return how a call takes prompts and answers them, as it shows in a few scenarios."""
     calls = []
-    for scenario in _PROBED:
+    for scenario in map(partial(widened, make), _PROBED):
         batched = _as_made(make, scenario).batched
         calls.append(ProbedCall(partial(_fresh, make, which, scenario), (scenario.prompt,), batched, scenario.horizon))
         if batched and scenario.vocabulary > 2:
@@ -389,7 +413,7 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of so many calls in the widest scenario, by the engine's own random numbers."""
-    widest = SCENARIOS[-1]
+    widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
         return Counter(tokens_of(decode())[: widest.horizon] for _ in range(number))
@@ -397,8 +421,47 @@ def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
 
 def _warm(make: Make) -> None:
     """Call the first and the last, unanswered: whatever they raise, the checks will name."""
-    for scenario in (SCENARIOS[0], SCENARIOS[-1]):
+    for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
         with seeded(0), run_seeds(), suppress(Exception):
             made = _made(make, scenario)
             for decode in (made.speculative, made.plain or made.speculative):
                 decode()
+
+
+MOST_TOKENS = 8
+"""The largest alphabet that whole decodes are followed in."""
+_SEEDS = 4
+
+
+def alphabet_hint(make: Make | WithVocabulary) -> str:
+    """Return what to say of an engine that fails for want of tokens, or nothing.
+
+    It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
+    does neither with a larger vocabulary.
+    """
+    given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
+    wrong = _outside(given)
+    for vocabulary in range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ():
+        if not _outside(given._replace(vocabulary=vocabulary)):
+            return (
+                f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
+                "If it needs more tokens (an end of its own, ids with a meaning), say check_engine(make, "
+                f"vocabulary={vocabulary}): then every scenario has at least so many"
+            )
+    return ""
+
+
+def _outside(make: WithVocabulary) -> str:
+    """Say what an engine does outside the vocabulary of the smallest scenarios; nothing if it does not."""
+    called: Any = make
+    for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
+        with seeded(seed), run_seeds():
+            try:
+                tokens = tokens_of(_made(called, scenario).speculative())
+            except (IndexError, KeyError) as error:
+                return f"it raises {type(error).__name__}: {error}"
+            except Exception:  # noqa: BLE001, S112 - it says nothing of tokens
+                continue
+        if (token := max(tokens[: scenario.horizon])) >= scenario.vocabulary:
+            return f"it emits token {token}"
+    return ""

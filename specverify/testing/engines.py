@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Unpack
 
 from specverify.base.arguments import (
     argument_error,
     check_callable,
+    check_count,
     check_law,
     check_rounding,
     check_takes,
 )
 from specverify.engines import found_engines, no_passes
+from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.reference import Claim, Tokens
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
-from specverify.subjects.made_engine import EngineScenario, Made, made_subject
+from specverify.subjects.made_engine import (
+    MOST_TOKENS,
+    EngineScenario,
+    Made,
+    WithVocabulary,
+    alphabet_hint,
+    made_subject,
+)
 from specverify.subjects.observer import Observer
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
@@ -35,6 +44,7 @@ def check_engine(
     logits: Callable[[Tokens], Any] | None = None,
     rounding: float = 1e-6,
     claims: Collection[Claim] | None = None,
+    vocabulary: int | None = None,
     sampled: bool = False,
     **how: Unpack[Judging],
 ) -> Plan:
@@ -54,8 +64,12 @@ def check_engine(
     new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the gap of the two tokens
     in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
     relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
+
+    ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
+    of the smallest, such as an end of its own: 2 to 8.
     """
     name, checked = name_of(speculative), _to_be_read(observe)
+    hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
         raise argument_error("plain", plain, "the call without speculation, where logits are given")
@@ -65,8 +79,15 @@ def check_engine(
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )
-        subject = made_subject(partial(_made_to_be_read, speculative), name, inspect.getdoc(speculative) or "an engine")
+        make: Any = partial(_made_to_be_read, speculative)
+        if vocabulary is not None:
+            check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
+            make = WithVocabulary(make, vocabulary)
+        subject = made_subject(make, name, inspect.getdoc(speculative) or "an engine")
+        hint = cache(partial(_alphabet_hint, make))
     else:
+        if vocabulary is not None:
+            raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
@@ -75,7 +96,17 @@ def check_engine(
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+
+
+HINT_SECONDS = 5.0
+
+
+def _alphabet_hint(make: Any) -> str:
+    try:
+        return guarded(partial(alphabet_hint, make), HINT_SECONDS).result or ""
+    except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
+        return ""
 
 
 def _check_call(call: Any, what: str) -> None:

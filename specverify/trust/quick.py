@@ -33,21 +33,23 @@ from specverify.mutants import Mutant, mutants
 from specverify.mutants.made_engines import serving, wrong_engines
 from specverify.mutants.mutant import correct
 from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
+from specverify.reference import Draws, LanguageModel, State, Task, Tokens
 from specverify.run.quick import CaseName, in_quick, name_of_case, named_cases, quick_plans, spread
 from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
-from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
-POOL_RUNS = 400
+POOL_RUNS = 100
 """Runs of a case that may come into a plan, on a right subject."""
-POOL, POOL_OF_OTHERS = 24, 4
-"""Cases that are tried on a bug: of a check that compares laws, and of each other."""
-LEAST_CASES, LEAST_OF_OTHERS = 8, 2
-"""Cases in a plan, also where they refute no bug more: of a check that compares laws, and of each other."""
+POOL, POOL_OF_ENGINES, POOL_OF_OTHERS = 24, 45, 4
+"""Cases that are tried on a bug: of a check that compares laws, the same of an engine, and of each other check."""
+LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
+"""Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
+each other check."""
 MOST_CASES = 24
 """Cases of a check in a plan."""
 AS_A_USER = {
@@ -62,13 +64,20 @@ RUNS_OF_A_CASE = 20
 LAWS = frozenset({"law_is_target", "law_is_declared"})
 """The checks that refute most, tried before the others."""
 _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
-DRAFTING = tuple({"gamma": gamma} for gamma in (1, 2, 3))
-"""Options of a decoder that drafts."""
+
+
+def right_round(draws: Draws, target: LanguageModel, draft: LanguageModel, tokens: Tokens) -> Tokens:
+    """Return one round of speculative sampling with two drafts."""
+    state = State(tokens, 3)
+    after, _ = correct("speculative-sampling").build(Task(target, draft, horizon=3), gamma=2).step(draws, state)
+    return after.tokens[len(tokens) :]
+
+
 RIGHT: Mapping[str, Callable[[], Subject]] = {
     "row": partial(verifier_subject, one_row, "right"),
     "batched": partial(batched_subject, ragged, "right"),
     "logits": partial(logits_subject, of_logits, "right"),
-    "decoder": lambda: algorithm_subject(correct("speculative-sampling")._replace(examples=DRAFTING)),
+    "decoder": partial(decode_subject, right_round, "right"),
     "engine": partial(made_subject, partial(serving, ""), "right"),
 }
 """Kind -> a right subject of it, whose cases are those that a plan may have."""
@@ -161,7 +170,8 @@ def pool(kind: str) -> Pool:
             families[_OF_ONE_KIND.sub("", name_of_case(case)[1])].append(case)
         chosen = [cases[place % len(cases)] for place, cases in enumerate(families.values())]
         runs = {}
-        for case in spread(chosen, POOL if check.name in LAWS else POOL_OF_OTHERS):
+        most = POOL_OF_ENGINES if subject.programs else POOL
+        for case in spread(chosen, most if check.name in LAWS else POOL_OF_OTHERS):
             examination = None if beyond_reach(case) else _examination(case, subject)
             if examination is not None and not examination.unknown:
                 runs[name_of_case(case)] = int(examination.figures.get("runs", 0))
@@ -172,7 +182,7 @@ def pool(kind: str) -> Pool:
 
 def _examination(case: Case, subject: Subject) -> Examination | None:
     """Return what a check says of a case within ``POOL_RUNS`` runs, or None if it raises."""
-    conditions = in_quick(Conditions())._replace(runs=POOL_RUNS)
+    conditions = in_quick(Conditions(edge=0.0))._replace(runs=POOL_RUNS)
 
     def examined() -> Examination:
         with libraries_replaced() if subject.intercepted or subject.programs else nullcontext():
@@ -185,24 +195,37 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 
 
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
-    """Return kind -> check -> cases: those that refute most bugs first, until each bug is refuted that can be."""
+    """Return kind -> check -> cases: those that refute most bugs first, until each bug is refuted that can be.
+
+    ``pool_of(kind)`` gives the cases of the checks that were tried on no bug.
+    """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
     for line in lines:
-        for check, label, where, failed, _ in line["kills"]:
-            if failed:
-                refuted[line["kind"]][check][label, where].add(line["bug"])
-    return {
-        kind: {
-            check: _ordered(check, names, by_check[check]) for check, names in sorted(pool_of(kind).items()) if names
+        for check, label, where, failed, runs in line["kills"]:
+            if runs <= POOL_RUNS:
+                tried[line["kind"]][check][label, where] = runs
+                refuted[line["kind"]][check][label, where] |= {line["bug"]} if failed else set()
+    plan = {}
+    for kind, by_check in sorted(tried.items()):
+        cases = {**pool_of(kind), **by_check}
+        plan[kind] = {
+            check: _ordered(_least(kind, check), cases[check], refuted[kind][check])
+            for check in sorted(cases)
+            if cases[check]
         }
-        for kind, by_check in sorted(refuted.items())
-    }
+    return plan
 
 
-def _ordered(check: str, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
+def _least(kind: str, check: str) -> int:
+    if check not in LAWS:
+        return LEAST_OF_OTHERS
+    return LEAST_OF_ENGINES if kind == "engine" else LEAST_CASES
+
+
+def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
     """Return cases that together refute all that some case does, those first that refute most for their runs."""
     left, chosen = set().union(*refuted.values()), list[CaseName]()
-    least = LEAST_CASES if check in LAWS else LEAST_OF_OTHERS
     while len(chosen) < min(MOST_CASES, len(runs)) and (left or len(chosen) < least):
         rest = [case for case in runs if case not in chosen]
         best = max(
@@ -243,7 +266,7 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
     """Return the name of the first exact check that refutes a subject, or nothing."""
-    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, quick=quick)):
+    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, Conditions(edge=0.0), quick=quick)):
         if verdict.status is Status.REFUTED:
             return verdict.check
     return ""
@@ -261,8 +284,8 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"Together quick refutes {quick} of the {full} that are known to be refuted in full: {quick / full:.1%}; "
-        f"of all {full + unknown} that full refutes or was not run on, {quick / (full + unknown):.1%}."
+        f"Of {len(lines)} bugs, {full + unknown} are refuted in full or full was not run on them. "
+        f"Quick refutes {quick}: at least {quick / (full + unknown):.1%} of what full refutes."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]

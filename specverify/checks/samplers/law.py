@@ -180,7 +180,8 @@ def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     then = (
         f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
     )
-    return Counterexample((f"{found.samples} samples",), then, farthest_told(_tally(plan, found)))
+    told = farthest_told(_tally(plan, found))
+    return Counterexample((f"{found.samples} samples",), then, told, fault=told[0] if told else "")
 
 
 def _tally(plan: LawPlan, found: LawFound) -> Tally:

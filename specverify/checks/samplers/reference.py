@@ -157,7 +157,8 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
     """Say which outcomes differ most."""
     told = farthest_told(_tally(found, view))
-    return Counterexample((f"{found.samples} samples of each",), f"they differ most in: {view}", told)
+    let = (f"{found.samples} samples of each",)
+    return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")
 
 
 def _tally(found: ReferenceFound, view: str) -> Tally:
