@@ -109,7 +109,8 @@ def _explained(released: Released, found: Found) -> list[tuple[Verdict, Beside |
 def _shortened(text: str, verdict: Verdict, beside: Beside | None) -> list[str]:
     """Return a failure without its identifier, which only this session knows, and with few ways to it."""
     assert verdict.counterexample is not None
-    let, then, because, _ = verdict.counterexample
+    shown = verdict.counterexample
+    let, then, because = shown.let, shown.then, shown.because
     told = (then + ", because" * bool(because), *because[:BECAUSE])
     head = text.splitlines()[0] if beside is None else f"beside `{beside.row}`: {verdict.statement}"
     lines = [head, *_block("Let   ", let), *_block("Then  ", told)]

@@ -79,7 +79,7 @@ def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tok
         reached = min(verified.accepted + 1, len(proposed.tokens), len(new))
         return State(tokens, remaining, hit), Round(new, proposed.tokens, accepted, reached)
 
-    return Decoder(lambda prompt: initial_state(prompt, task)._replace(drafter=()), step, propose)
+    return Decoder(lambda prompt: initial_state(prompt, task)._replace(drafter=()), step)  # a hit was drawn before
 
 
 def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
