@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from .arguments import check_integer, checked_token
 from .types import LanguageModel, Pmf, Tokens
@@ -135,10 +135,10 @@ def one_hot(token: int, like: Pmf) -> Pmf:
 
 
 def uniform(size: int, like: Pmf | None = None) -> Pmf:
-    """Return the uniform pmf ``[size]``: in the array type of ``like``, of that size, else in fractions."""
+    """Return the uniform pmf ``[size]``: in the array type, dtype and device of ``like``, else in fractions."""
     if like is None or like.dtype == object:
         return np.array([_share(size)] * size, dtype=object)
-    return array_namespace(like).full_like(like, 1 / size)
+    return array_namespace(like).full((size,), 1 / size, dtype=like.dtype, device=device(like))
 
 
 @lru_cache(maxsize=64)
