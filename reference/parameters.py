@@ -18,5 +18,11 @@ def parameter(value: Any, like: Pmf) -> Any:
 
 
 def exact(value: Any) -> Fraction:
-    """Return ``value`` as a ``Fraction``; a float is its shortest decimal."""
-    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
+    """Return ``value`` as a ``Fraction``: 0.4 is 2/5, and the float of 1/3 is 1/3.
+
+    A float is the fraction with a denominator of at most a million that rounds to it, else its shortest decimal.
+    """
+    if not isinstance(value, float):
+        return Fraction(value)
+    simple = Fraction(value).limit_denominator(1_000_000)
+    return simple if float(simple) == value else Fraction(str(value))
