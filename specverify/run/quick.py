@@ -47,12 +47,16 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
-    """Return the cases of a check that the plan of this kind of subject names, in the order of the plan."""
+    """Return the cases of a check that the plan of this kind of subject names, in the order of the plan.
+
+    Where the plan names none of them, as of scenarios of the caller's own, cases at even distances stand in.
+    """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
         chosen = spread(listed, min(MOST_CASES, -(-len(listed) // 3)))
     else:
-        chosen = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
+        named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
+        chosen = named or spread(listed, FEW_CASES)
     return Chosen(chosen, len(listed) - len(chosen))
 
 
