@@ -93,11 +93,14 @@ def program_counterexample(
     ]
     because, shown = _stories_of(heaviest, drawn, readings)
     example = Counterexample(
-        let=(described(program), *_rows(program.rows(worst) | _rows_used(trace, shown))), then=then, because=because
+        let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)})),
+        then=then,
+        because=because,
     )
     if difference is None:
         return example
-    alone = difference.index is not None and or_none(lambda: right_alone(program, difference.index or 0))
+    index = difference.request
+    alone = "" if index is None else or_none(lambda: right_alone(program, index))
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn, cells)
@@ -202,12 +205,16 @@ def _row_of_token(heaviest: _Paths, number: int, seen: Sequence[Any], p: Sequenc
     """Return the row that a new token is drawn from, where a draw of a path has it, or nothing."""
     for items in heaviest.drawn:
         at = next((item.place for item in items if _is_row(np.array(item.pmf), seen)), "")
-        if at and or_none(lambda: is_drawn_from_q(heaviest.run, seen, p, heaviest.cells)):
+        if at and _is_from_q(heaviest, seen, p):
             said = f"the token behind accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
             return f"{said}, expected p = {short_row(p)}"
         if at:
             return f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
     return ""
+
+
+def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
+    return bool(or_none(lambda: is_drawn_from_q(heaviest.run, seen, p, heaviest.cells)))
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
@@ -270,7 +277,7 @@ def outcome_counterexample(
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
-    if heaviest and or_none(lambda: tree_reading(here, heaviest[0].choices)):
+    if heaviest and or_none(lambda: tree_reading(here, heaviest[0].choices)) is not None:
         return _tree_counterexample(here, offends, then, readings)
     seen.clear()
     for path in heaviest:
@@ -279,10 +286,11 @@ def outcome_counterexample(
     for path in heaviest:
         line = _told(here, path, readings)
         weights[line] = weights.get(line, 0) + path.weight
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{line}   contributes {_weight(weight)}" for line, weight in weights.items()),
+        because=tuple(f"{line}   contributes {_weight(weight)}" for line, weight in ordered),
     )
 
 

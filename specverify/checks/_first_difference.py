@@ -36,7 +36,7 @@ class Difference(NamedTuple):
     seen: Mapping[int, Any] = {}
     """The law of that token, and below the expected one; empty where they are of several texts."""
     expected: Mapping[int, Any] = {}
-    index: int | None = None
+    request: int | None = None
     """Which of several texts differs, where one does by itself."""
     sentence: str = ""
     """The fault without the name of the text."""
@@ -71,7 +71,7 @@ def first_difference(
             found = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
             if number > 1:
-                return found._replace(index=index)
+                return found._replace(request=index)
             return found._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 

@@ -341,12 +341,12 @@ class _Reader:
         """Return a row with the name of what it is, where it is a known one."""
         p, q = self.p(here), self.q(here)
         shown = short_row(seen)
-        for name, row in (("p", p), ("q", q), ("norm(max(p - q, 0))", excess(p, q)), ("max(q - p, 0)", excess(q, p))):
+        for name, row in (*_named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
             if _equal(seen, row):
                 return f"{name} = {shown}"
         for text in self._texts(here):
-            for name, row in (("p", self.p(text)), ("q", self.q(text)), ("norm(max(p - q, 0))", None)):
-                if _equal(seen, excess(self.p(text), self.q(text)) if row is None else row):
+            for name, row in _named_rows(self.p(text), self.q(text)):
+                if _equal(seen, row):
                     return f"{name} after {text}{_whose(text, here, rejected)} = {shown}"
         return shown
 
@@ -355,6 +355,10 @@ class _Reader:
         asked = sorted(dict.fromkeys(self.models.asked), key=lambda text: abs(len(text) - len(here)))
         near = [here[:length] for length in range(len(here) - 1, len(self.models.prompt) - 1, -1)]
         return [text for text in dict.fromkeys([*asked, *near]) if text != here and len(text) > 0]
+
+
+def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
+    return ("p", p), ("q", q), ("norm(max(p - q, 0))", excess(p, q))
 
 
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
