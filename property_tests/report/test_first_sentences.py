@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks._engine_stories import draws_of, with_pmfs
+from specverify.checks._engine_stories import Drawn, draws_of, with_pmfs
 from specverify.checks._first_difference import first_difference, text_fault
 from specverify.checks._round_faults import fault_of_rounds
+from specverify.checks._round_readings import Models, reading_of
 from specverify.checks._round_stories import rounds_of_path
 from specverify.checks._token_names import name_of_token
-from specverify.checks._traces import round_around
+from specverify.checks._traces import round_around, wrong_row
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
@@ -22,7 +23,7 @@ from specverify.report.prose import also_refuted, by_cause, failure
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import InScenario, Trace
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.testing import SpeculationRefuted, check_engine, check_verifier
 
 RNG = np.random.default_rng()
 SMALL = Scenario("generic", 2, (0,), 2, seed=0)
@@ -103,7 +104,8 @@ def test_drafts_that_count_behind_a_rejection_are_told():
         return [*draft_tokens[:kept].tolist(), drawn(row if row.any() else p[kept])]
 
     here = in_scenario(verify, 2, SMALL._replace(horizon=3))
-    assert "whether draft 1 is accepted depends on draft 2" in fault_of_rounds(here).sentence
+    said = "drafts are accepted by the number of tests that pass, also behind the first rejection (no cumulative produ"
+    assert fault_of_rounds(here).sentence.startswith(said)
 
 
 def test_a_path_is_told_round_by_round_with_the_right_value_beside_the_wrong_step():
@@ -120,7 +122,7 @@ LAW = {(0, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)}
 @pytest.mark.parametrize(
     ("law", "said"),
     [
-        ({(0, 1): Fraction(3, 4), (1, 0): Fraction(1, 4)}, "new token 1 is 0 with probability 3/4, expected 1/2"),
+        ({(0, 1): Fraction(3, 4), (1, 0): Fraction(1, 4)}, "new token 1 is 0 with probability 0.75, expected 0.5"),
         ({(0, 0): Fraction(1, 2), (1, 0): Fraction(1, 2)}, "new token 2 is 0 instead of 1 after new token 0"),
         ({(0, 1): Fraction(1, 2), (1,): Fraction(1, 2)}, "the text ends after 1 of 2 new tokens"),
         (
@@ -208,6 +210,131 @@ def test_the_comparisons_of_a_lookup_tell_the_pmf_that_it_looked_in():
         path = next(iter(paths(run)))
         first = with_pmfs(run, draws_of(path.decisions), 3, {})[0]
     assert (first.outcome, first.pmf) == (0, pytest.approx(DRAFT[0]))
+
+
+P = {(0,): (0.5, 0.5), (0, 0): (0.25, 0.75), (0, 1): (0.75, 0.25), (0, 0, 0): (0.5, 0.5), (0, 1, 0): (0.5, 0.5)}
+Q = {(0,): (0.2, 0.8), (0, 0): (0.5, 0.5), (0, 1): (0.6, 0.4), (0, 0, 0): (0.4, 0.6), (0, 1, 0): (0.4, 0.6)}
+
+
+def model(rows):
+    return lambda text: np.array(rows.get(text, (0.5, 0.5)))
+
+
+def token(outcome, *pmf):
+    return Drawn("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
+
+
+def coin(low, high):
+    return Drawn("random.random", "e.py:2", low, high, None, ())
+
+
+def read(items, new, horizon=2, asked=()):
+    return reading_of(items, Models(model(P), model(Q), (0,), horizon, asked), new)
+
+
+def test_the_draws_of_an_engine_are_given_their_roles():
+    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(0, 0.5, 0.5), coin(0.0, 0.5)], (0, 0))
+    assert reading.fault == ""
+    assert reading.words == (
+        "drafted 1 (q = 0.8), rejected (u >= 0.625, e.py:2), replaced by 0",
+        "drafted 0 (q = 0.5), accepted (u < 0.5, e.py:2)",
+    )
+
+
+def test_a_test_with_the_row_of_a_rejected_text_is_named():
+    stale = [token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5), coin(0.0, 0.5)]
+    reading = read(stale, (0, 1), asked=((0,), (0, 1), (0, 1, 0)))
+    assert reading.fault == (
+        "draft 1 (1) is tested with p after (0, 1) (which keeps the rejected draft 1); expected the rows after (0, 0): "
+        "u < 0.5 instead of 1 (e.py:2)"
+    )
+
+
+def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
+    bonus = read([token(0, 0.2, 0.8), token(1, 0.5, 0.5)], (0, 1)).fault
+    assert bonus == ""  # a second draft, accepted since p is above q there
+    late = read([token(1, 0.2, 0.8), coin(0.0, 0.625), token(0, 0.6, 0.4), token(1, 0.5, 0.5)], (1, 0), 2)
+    assert late.fault == ""
+    instead = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (1,), 1).fault
+    assert instead.startswith(
+        "a rejected draft is replaced by a token drawn from p = (0.5, 0.5), expected norm(max(p - q"
+    )
+
+
+def test_a_last_accepted_draft_that_is_missing_is_named():
+    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
+    assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"
+
+
+def test_draws_that_cannot_be_rounds_are_not_read():
+    assert read([coin(0.25, 0.75)], (0, 0)) is None
+    assert read([token(0, 0.9, 0.1), token(1, 0.9, 0.1), coin(0.0, 0.1), coin(0.0, 0.3)], (0, 1)) is None
+
+
+def test_the_row_that_has_a_wrong_certain_token_is_named():
+    texts = (((0,), (1, 2)), ((3,), (2, 2)))
+    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
+    trace = Trace(texts, (("draft", (3,)), ("target", (0,))), certain, certain)
+    assert wrong_row(trace, 1, (3, 3)) == ""
+    trace = trace._replace(texts=(((0,), (1, 2)), ((3,), (1, 2))))
+    assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
+
+
+def appends_zero(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft, u = choose(q), random.random()
+        new.append(draft if u < p[draft] / q[draft] else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+        if u < 0.25:
+            new.append(0)
+    return new[1 : length + 1]
+
+
+def bonus_from_q(last=0, length=3):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if random.random() < p[draft] / q[draft]:
+            new += [draft, choose(DRAFT[draft])]
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+@pytest.mark.parametrize(
+    ("fast", "length", "said"),
+    [
+        (appends_zero, 2, ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_first_"),
+        (bonus_from_q, 3, ": the token behind accepted drafts, new token 2, is drawn from q = ("),
+    ],
+)
+def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
+    assert said in str(raised.value).splitlines()[0]
+
+
+def siblings_without_residual(p, q, parents, tokens):
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < p[0, drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+    return [drawn(p[0] - q[0] if (p[0] > q[0]).any() else p[0])]
+
+
+def test_a_sibling_that_is_tested_with_p_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            siblings_without_residual,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+        )
+    first = str(raised.value).splitlines()[0]
+    assert "after child #0 is rejected, its sibling #1 (token 1) is tested with p: u < 0.643 (test_first_" in first
+    assert first.endswith("expected 0.429")
 
 
 def refuted(check, fault=""):

@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks._explain import described
 from specverify.checks._trees import drawn, is_tree, node_named
+from specverify.checks._wording import apart, short
 from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -153,21 +154,21 @@ def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
 
 
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
-    """Yield the rows of p and q that decide a draft, digit by digit: they may differ in the last one."""
+    """Yield the rows of p and q that decide a draft, with so many digits that entries which differ look different."""
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):
         text = prefix + path_tokens(draft, node)
-        q = f"   q = {_digits(draft_row(text))}" if node in draft.parents else ""
+        p_row, q_row = task.target(text).tolist(), draft_row(text).tolist()
+        pairs = [apart(p, q) for p, q in zip(p_row, q_row, strict=True)]
+        drafted = node in draft.parents
+        p = ", ".join(pair[0] if drafted else short(mass) for pair, mass in zip(pairs, p_row, strict=True))
+        q = f"   q = ({', '.join(pair[1] for pair in pairs)})" if drafted else ""
         place = f"{node_named(draft, node)}, " if branching else ""
-        yield f"{place}after {text}: p = {_digits(task.target(text))}{q}"
+        yield f"{place}after {text}: p = ({p}){q}"
 
 
 def _choices(narrated: Narrated) -> tuple[int, ...]:
     return tuple(decision.outcome for decision in narrated.decisions)
-
-
-def _digits(row: Any) -> str:
-    return "(" + ", ".join(repr(value) for value in row.tolist()) + ")"
 
 
 class After(NamedTuple):

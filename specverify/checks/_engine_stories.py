@@ -7,13 +7,13 @@ are put together again, and the same lookup on the other paths gives the pmf tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from specverify.checks._round_faults import place_of
 from specverify.checks._wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
-from specverify.laws.paths import paths
+from specverify.laws.paths import outcomes_of, paths
 from specverify.reference import Draws, Site
 
 MOST_PATHS = 5000
@@ -98,6 +98,41 @@ def _cells(run: Callable[[Draws], Any]) -> dict[tuple[int, ...], set[tuple[float
         for item in draws_of(path.decisions):
             found.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
     return found
+
+
+def is_drawn_from_q(
+    run: Callable[[Draws], Any], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
+) -> bool:
+    """Return whether drafts are drawn from the pmf ``seen``: a token x of it is tested with min(1, p(x)/seen(x))."""
+    for path in islice(paths(run), MOST_PATHS):
+        drawn = with_pmfs(run, draws_of(path.decisions), len(seen), known)
+        for item, test in pairwise(drawn):
+            if test.is_lookup or item.outcome is None or len(item.pmf) != len(seen):
+                continue
+            if any(abs(one - other) > NEAR for one, other in zip(item.pmf, seen, strict=True)):
+                continue
+            bound = test.high if test.low <= 0 else test.low
+            if seen[item.outcome] > 0 and abs(bound - p[item.outcome] / seen[item.outcome]) < NEAR:
+                return True
+    return False
+
+
+def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], number: int) -> list[Drawn]:
+    """Return the draws of a path that fix its first tokens, so many, where they are fewer draws than tokens.
+
+    A draft is one draw and one test, so each new token has a draw of its own. Nothing is returned where they suffice.
+    """
+    choices = tuple(decision.outcome for decision in decisions)
+    ends = [(path.choices, path.outcome) for path in islice(paths(run), MOST_PATHS)]
+    for length in range(len(choices) + 1):
+        same = [outcome for other, outcome in ends if other[:length] == choices[:length]]
+        begun = {tuple(text[:number]) for outcome in same for text, share in outcomes_of(outcome) if share}
+        if len(begun) > 1:
+            continue
+        drawn = draws_of(decisions[:length])
+        lookups = sum(item.is_lookup for item in drawn)
+        return drawn if 0 < lookups < number and len(drawn) - lookups <= lookups else []
+    return []
 
 
 def told(drawn: Sequence[Drawn]) -> str:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from specverify.base.verdict import Counterexample
-from specverify.checks._engine_stories import Drawn, draws_of, told, with_pmfs
+from specverify.checks._engine_stories import (
+    Drawn,
+    drawn_together,
+    draws_of,
+    is_drawn_from_q,
+    told,
+    with_pmfs,
+)
 from specverify.checks._first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks._round_faults import fault_of_rounds
+from specverify.checks._round_readings import Models, Reading, items_of_decisions, reading_of
 from specverify.checks._round_stories import rounds_of_path
 from specverify.checks._token_names import name_of_token
-from specverify.checks._traces import listed_tokens, round_around
+from specverify.checks._traces import listed_tokens, round_around, wrong_row
+from specverify.checks._tree_readings import tree_reading
 from specverify.checks._trees import trees_of_run
 from specverify.checks._wording import apart, short, short_row
 from specverify.laws.draws import Decision, Replayed
-from specverify.laws.enumeration import whole_run
+from specverify.laws.enumeration import program_law, whole_run
+from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.processed import Processed
@@ -27,6 +37,10 @@ from specverify.subjects.subject import EngineProgram, InScenario, Trace
 Found = TypeVar("Found")
 SHOWN = 3
 """How many paths a counterexample tells."""
+SEARCHED = 8
+"""How many of an engine's are looked at for one that shows the fault."""
+SEARCHED_TREES = 40
+NEAR_LAW = 1e-6
 MOST_PATHS = 20_000
 """How many paths are searched for the heaviest ones."""
 
@@ -42,11 +56,14 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
     """Explain where ``law`` puts most probability beyond ``expected``, and what in the rounds does it."""
     worst, then = _most_beyond(law, expected)
-    example = outcome_counterexample(here, lambda outcome: outcome == worst, then)
+    readings: list[Reading] = []
+    example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
     difference, fault = first_difference(law, expected), or_none(lambda: fault_of_rounds(here))
+    read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
-    return example._replace(fault=fault.sentence if fault else difference.fault, rows=difference.rows)
+    named = fault.sentence if fault else f"{read}: {difference.fault}" if read else difference.fault
+    return example._replace(fault=named, rows=difference.rows)
 
 
 def program_counterexample(
@@ -58,7 +75,7 @@ def program_counterexample(
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    heaviest = heaviest_paths(run, share, SHOWN, MOST_PATHS)
+    heaviest = heaviest_paths(run, share, SEARCHED, MOST_PATHS)
     traced = program.trace
     trace = or_none(lambda: traced(heaviest[0][1].choices)) if traced and heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
@@ -67,41 +84,148 @@ def program_counterexample(
         if found is not None:
             return found
     difference = first_difference(law, expected, program.split, program.each)
-    size, cells, rows = _vocabulary(expected), dict[tuple[int, ...], Any](), program.rows(worst)
+    size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
     drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for _, path in heaviest]
-    stories = zip(heaviest, drawn, strict=True)
+    horizon = max((len(text) for text in expected), default=0)
+    readings = [
+        or_none(lambda item=item, items=items: _read(program, item[1], items, worst, horizon))  # type: ignore[misc]
+        for item, items in zip(heaviest, drawn, strict=True)
+    ]
+    because, shown = _stories_of(heaviest, drawn, readings)
     example = Counterexample(
-        let=(described(program), *_rows(rows)),
+        let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)})),
         then=then,
-        because=tuple(f"{told(items)}   contributes {_weight(weight)}" for (weight, _), items in stories),
+        because=because,
     )
     if difference is None:
         return example
-    named = _token_named(difference, rows, drawn, size)
+    index = difference.request
+    alone = "" if index is None else or_none(lambda: right_alone(program, index))
+    if alone:
+        return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
+    paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn, cells)
+    read = next((reading.fault for reading in shown if reading.fault), "")
+    named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     return example._replace(fault=f"{named}: {difference.fault}" if named else difference.fault, rows=difference.rows)
 
 
+def _read(program: EngineProgram, path: Path[Any], drawn: Sequence[Drawn], new: Any, horizon: int) -> Reading | None:
+    """Return a path of an engine as rounds, where the models are known and it serves one request."""
+    trace = program.trace(path.choices) if program.trace else None
+    if trace is None or trace.target is None or trace.draft is None or len(trace.texts) != 1:
+        return None
+    asked = tuple(dict.fromkeys(text for _, text in trace.queries))
+    return reading_of(drawn, Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked), new)
+
+
+def _stories_of(
+    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[Drawn]], readings: Sequence[Reading | None]
+) -> tuple[tuple[str, ...], list[Reading]]:
+    """Return the lines about the heaviest paths, those that deviate from the rule first, equal ones as one."""
+    weights: dict[str, Any] = {}
+    faulty, shown = dict[str, bool](), dict[str, Reading]()
+    for (weight, _), items, reading in zip(heaviest, drawn, readings, strict=True):
+        line = _in_rounds(reading) if reading else told(items)
+        weights[line] = weights.get(line, 0) + weight
+        faulty[line] = bool(reading and reading.fault)
+        if reading:
+            shown[line] = reading
+    lines = sorted(weights, key=lambda line: (not faulty[line], -weights[line]))[:SHOWN]
+    said = tuple(f"{line}   contributes {_weight(weights[line])}" for line in lines)
+    return said, [shown[line] for line in lines if line in shown]
+
+
+def _in_rounds(reading: Reading) -> str:
+    """Return the words of a path, its rounds numbered where there are several."""
+    if len(reading.words) < 2:
+        return "; ".join(reading.words)
+    return "; ".join(f"round {number}: {words}" for number, words in enumerate(reading.words, 1))
+
+
+def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
+    """Return the rows that the paths told are decided by."""
+    if trace is None or trace.target is None or trace.draft is None:
+        return {}
+    words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
+    texts = {text: None for reading in readings for text in reading.used}
+    texts |= {text: None for _, text in trace.queries if str(text) in words}
+    target, draft = trace.target, trace.draft
+    return {text: {"p": target(text), "q": draft(text)} for text in sorted(texts, key=lambda text: (len(text), text))}
+
+
+def right_alone(program: EngineProgram, index: int) -> str:
+    """Return that one of several requests is right where it is served alone, or nothing where it is not."""
+    if program.alone is None:
+        return ""
+    alone = program.alone(index)
+    with alone.open() as run:
+        law = program_law(run, MOST_PATHS)
+    if not total_variation(law, alone.law()).high < NEAR_LAW:
+        return ""
+    others = "request 1" if index == 1 else f"the {program.each}s before it"
+    where = f"behind {others}" if program.each == "request" and index else f"beside the other {program.each}s"
+    return f"{program.each} {index + 1} is right alone and wrong {where}"
+
+
+class _Paths(NamedTuple):
+    """The heaviest paths of an engine."""
+
+    run: Callable[[Draws], Any]
+    decisions: Sequence[Sequence[Decision]]
+    drawn: Sequence[Sequence[Drawn]]
+    cells: dict[tuple[int, ...], Any]
+
+
 def _token_named(
-    difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], drawn: Sequence[Sequence[Drawn]], size: int
+    difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
     """Return why the first token that differs has the law that it has, where a computation tells, or nothing.
 
-    q is the draft model's row, where models were given, else what the first draw of all was made from.
+    q is the draft model's row, where models were given, else what the first draw of all was made from. ``read`` is the
+    first deviation on the paths, where they were read as rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
-        return ""
+        return read
+    firsts = [items[0].pmf for items in heaviest.drawn if items and items[0].pmf]
+    q: Sequence[Any] = firsts[0] if firsts and not difference.before else ()
+    known = False
     for text, row in rows.items():
         if difference.before == text[len(text) - len(difference.before) :] and _is_row(row["p"], p):
-            return name_of_token(seen, p, row["q"].tolist())
-    firsts = [items[0].pmf for items in drawn if items and items[0].pmf]
-    if not difference.before and firsts:
-        return name_of_token(seen, p, firsts[0])
-    for items in drawn:
-        at = next((item.place for item in items if len(item.pmf) == size and _is_row(np.array(item.pmf), seen)), "")
-        if at:
-            said = f"new token {len(difference.before) + 1} is drawn from {short_row(seen)} at {at}"
+            q, known = row["q"].tolist(), True
+            break
+    named = name_of_token(seen, p, q) if q else ""
+    if named or read or known or q:
+        return named or read
+    number = len(difference.before) + 1
+    return _row_of_token(heaviest, number, seen, p) or _too_few_draws(heaviest, number, p)
+
+
+def _row_of_token(heaviest: _Paths, number: int, seen: Sequence[Any], p: Sequence[Any]) -> str:
+    """Return the row that a new token is drawn from, where a draw of a path has it, or nothing."""
+    for items in heaviest.drawn:
+        at = next((item.place for item in items if _is_row(np.array(item.pmf), seen)), "")
+        if at and _is_from_q(heaviest, seen, p):
+            said = f"the token behind accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
             return f"{said}, expected p = {short_row(p)}"
+        if at:
+            return f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+    return ""
+
+
+def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
+    return bool(or_none(lambda: is_drawn_from_q(heaviest.run, seen, p, heaviest.cells)))
+
+
+def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
+    """Return that the first new tokens, so many, come from the draws of fewer, or nothing."""
+    for decisions in heaviest.decisions if max(p) < CERTAIN else ():
+        items = or_none(lambda decisions=decisions: drawn_together(heaviest.run, decisions, number))  # type: ignore[misc]
+        if items:
+            with_rows = with_pmfs(heaviest.run, items, len(p), heaviest.cells)
+            count = sum(item.is_lookup for item in items)
+            draws = f"{count} token{'s' * (count > 1)}"
+            return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
     return ""
 
 
@@ -129,7 +253,9 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             lines += [round_around(trace, index, should)]
             if len(texts) > 1:
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
-            fault = named + text_fault(should, does)
+            why = wrong_row(trace, index, should)
+            alone = or_none(lambda index=index: right_alone(program, index)) if index else ""  # type: ignore[misc]
+            fault = (f"{alone}: " if alone else named) + text_fault(should, does) + (f": {why}" if why else "")
             return Counterexample(let=(described(program),), then=fault, fault=fault, rows=tuple(filter(None, lines)))
     return None
 
@@ -141,26 +267,80 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
 
 
-def outcome_counterexample(here: InScenario, offends: Callable[[Tokens], bool], then: str) -> Counterexample:
-    """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true."""
+def outcome_counterexample(
+    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
+) -> Counterexample:
+    """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true.
+
+    What is read of paths that are told draw by draw is appended to ``readings``.
+    """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
+    if heaviest and or_none(lambda: tree_reading(here, heaviest[0].choices)) is not None:
+        return _tree_counterexample(here, offends, then, readings)
     seen.clear()
     for path in heaviest:
         program(Replayed(path.choices))
+    weights: dict[str, Any] = {}
+    for path in heaviest:
+        line = _told(here, path, readings)
+        weights[line] = weights.get(line, 0) + path.weight
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{_told(here, path)}   contributes {_weight(path.weight)}" for path in heaviest),
+        because=tuple(f"{line}   contributes {_weight(weight)}" for line, weight in ordered),
     )
 
 
-def _told(here: InScenario, path: Path[Any]) -> str:
+def _tree_counterexample(
+    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
+) -> Counterexample:
+    """Explain ``then`` by paths with trees, those first that deviate from the rule."""
+    seen: dict[Tokens, dict[str, Pmf]] = {}
+    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
+    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, MOST_PATHS)
+    weights: dict[str, Any] = {}
+    paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
+    for weight, path in heaviest:
+        found = or_none(lambda path=path: tree_reading(here, path.choices))  # type: ignore[misc]
+        line = found.words if found else _told(here, path, None)
+        weights[line] = weights.get(line, 0) + weight
+        paths_of.setdefault(line, path)
+        faults[line] = found.fault if found else ""
+    lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
+    seen.clear()
+    for line in lines:
+        program(Replayed(paths_of[line].choices))
+    if readings is not None:
+        readings += [Reading((line,), faults[line], (), 0.0) for line in lines]
+    said = tuple(f"{line}   contributes {_weight(weights[line])}" for line in lines)
+    return Counterexample(let=(described(here), *_rows(seen)), then=then, because=said)
+
+
+def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Return a path round by round, or where that cannot be, its trees and its decisions."""
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(lambda: rounds_of_path(here, path.choices))
-    return rounds or "; ".join([*trees, _story(path.decisions)])
+    if rounds or trees:
+        return rounds or "; ".join([*trees, _story(path.decisions)])
+    reading = or_none(lambda: _read_decoder(here, path))
+    if reading is None:
+        return _story(path.decisions)
+    if readings is not None:
+        readings.append(reading)
+    return _in_rounds(reading)
+
+
+def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
+    """Return a path of a decoder that names its draws as rounds."""
+    if here.task.draft is None or not any(
+        decision.site[:1] in {("draft",), ("accept",)} for decision in path.decisions
+    ):
+        return None
+    models = Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon)
+    return reading_of(items_of_decisions(path.decisions), models, path.outcome)
 
 
 def or_none(explain: Callable[[], Found]) -> Found | None:
@@ -187,7 +367,7 @@ def readable(value: Any) -> str:
 
 
 def _weight(value: Any) -> str:
-    return str(value) if isinstance(value, (Fraction, int)) else f"{value:.3g}"
+    return f"{float(value):.3g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:

@@ -36,6 +36,10 @@ class Difference(NamedTuple):
     seen: Mapping[int, Any] = {}
     """The law of that token, and below the expected one; empty where they are of several texts."""
     expected: Mapping[int, Any] = {}
+    request: int | None = None
+    """Which of several texts differs, where one does by itself."""
+    sentence: str = ""
+    """The fault without the name of the text."""
 
 
 class _Place(NamedTuple):
@@ -63,9 +67,12 @@ def first_difference(
         place = _place(_of_one(law, texts, index), _of_one(expected, texts, index), bound)
         if place is not None:
             named = f"{each} {index + 1}, " if number > 1 else ""
-            found = Difference(named + _sentence(place), _rows(place))
+            sentence = _sentence(place)
+            found = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
-            return found if number > 1 else found._replace(before=place.before, seen=seen, expected=should)
+            if number > 1:
+                return found._replace(request=index)
+            return found._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
 
@@ -133,7 +140,7 @@ def _sentence(place: _Place) -> str:
     only = next((token for token, mass in should.items() if mass >= CERTAIN), None)
     if place.token == END:
         sure = "" if does >= CERTAIN else f" with probability {apart(does, ought)[0]}"
-        return f"the text ends after {number - 1} of {place.longest} new tokens{sure}"
+        return f"the text ends after {number - 1} of {place.longest} new tokens{sure}{behind if sure else ''}"
     if only == END:
         return f"the text goes on with token {place.token} after its end{behind}"
     if only is not None and does >= CERTAIN:

@@ -11,6 +11,7 @@ This explains a refutation and refutes nothing: a lossless round may follow anot
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -122,6 +123,16 @@ def _one_coin(rows: Rows, drafts: Tokens, i: int) -> Any:
     return min(1, ratios[-1] / before) if before > 0 else 1
 
 
+def _by_number(rows: Rows, drafts: Tokens, i: int) -> Any:
+    """Return P(more than i tests pass), given that i or more do, each draft being tested by itself."""
+    passed: list[Any] = [1]
+    for k, token in enumerate(drafts):
+        one = ratio(rows.p[k][token], rows.q[k][token])
+        passed = [fewer * one + same * (1 - one) for fewer, same in zip([0, *passed], [*passed, 0], strict=True)]
+    reached = sum(passed[i:])
+    return sum(passed[i + 1 :]) / reached if reached > 0 else 1
+
+
 def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
     def accept(rows: Rows, drafts: Tokens, i: int) -> Any:
         p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
@@ -160,6 +171,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first rows of p and q": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[0][drafts[i]]),
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
+    "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
 }
 """And those by other rows."""
 
@@ -234,9 +246,14 @@ def fault_of_rounds(here: InScenario) -> Fault | None:
     for scenario in GENERIC:
         if scenario != here.scenario:
             others += _elsewhere(here._replace(scenario=scenario))
-    fault = _named([*mine, *others])
+    fault = _named([*mine, *others], _parameters(here.variant.label))
     row = here.variant.label.partition(", ")[2]
     return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
+
+
+def _parameters(label: str) -> str:
+    """Return the sampling parameters that are set, as they stand in the label of a variant."""
+    return ", ".join(re.findall(r"\b(?:temperature|top_k|top_p|min_p|typical_p|penalty)=[^,\s]+", label))
 
 
 def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
@@ -417,9 +434,9 @@ def _is_wrong(given: GivenDrafts, part: str) -> bool:
     return any(not _fits(seen, _expected(given, part, i, given.rows), given.slack) for i, seen in _values(given, part))
 
 
-def _named(all_given: Sequence[GivenDrafts]) -> Fault:
+def _named(all_given: Sequence[GivenDrafts], parameters: str) -> Fault:
     wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
-    other = _other_rows(all_given)
+    other = _other_rows(all_given, parameters)
     if other:
         return Fault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
     return Fault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
@@ -484,12 +501,13 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     return ""
 
 
-def _other_rows(all_given: Sequence[GivenDrafts]) -> str:
+def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     """Return a sentence where the round follows the rule with other rows in the place of p, of q or of both."""
+    before = f"taken before {parameters or 'the sampling parameters'} is applied"
     for said, change in (
-        ("p is taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_p),
-        ("q is taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_q),
-        ("p and q are taken before the sampling parameters are applied (temperature, top-k, top-p)", _raw_both),
+        (f"p is {before}", _raw_p),
+        (f"q is {before}", _raw_q),
+        (f"p and q are {before}", _raw_both),
         ("p and q are exchanged", lambda given: Rows(given.rows.q, given.rows.p)),
     ):
         if _follows(all_given, change):
@@ -498,7 +516,9 @@ def _other_rows(all_given: Sequence[GivenDrafts]) -> str:
     if power and _follows(
         all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
     ):
-        return f"a further temperature of {short(1 / power)} is applied to p"
+        value = short(1 / power)
+        twice = f"temperature={value}" in parameters
+        return f"the temperature {value} is applied twice to p" if twice else f"p has a further temperature of {value}"
     return ""
 
 

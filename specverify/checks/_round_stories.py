@@ -73,6 +73,9 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
     sign = "<" if accepted else ">="
     if abs(does - ought) > NEAR:
         seen, said = apart(does, ought)
+        if place and ought in {0, 1}:
+            always = "always, as p >= q" if ought else "never, as p = 0"
+            return f"{which} (u {sign} {seen}, {place}; it should be accepted {always})"
         if place:
             return f"{which} (u {sign} {seen}, {place}; expected u {sign} {said} = min(1, p/q))"
         return f"{which} (P(accept) = {seen}, expected {said} = min(1, p/q))"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specverify.reference import Tokens
+from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
 
@@ -37,6 +37,45 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     number = f"new token {begin + 1}"
     return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
+
+
+def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
+    """Return which row of p has the first wrong token of a request as its certain one, or nothing.
+
+    A row of another request counts where that row was asked for while this one was served.
+    """
+    prompt, new = trace.texts[index]
+    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
+    if wrong is None or trace.target is None:
+        return ""
+    text, token = prompt + new[:wrong], new[wrong]
+    served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
+    later = trace.queries[served[-1] :] if served else ()
+    own = prompt[:1] if len(trace.texts) == 1 else prompt
+    strange = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
+    for asked in reversed(strange):
+        if len(asked) == len(text) and _chosen(trace.target, asked) == token:
+            other = next(
+                (i for i, (first, _) in enumerate(trace.texts) if i != index and asked[: len(first)] == first), None
+            )
+            whose = f", a text of request {other + 1}" if other is not None else ""
+            return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
+    if len(trace.texts) > 1:
+        return ""
+    draft = None if trace.draft is None else _chosen(trace.draft, text)
+    fitting = []
+    if draft is not None and _chosen(trace.target, (*text, draft)) == token:
+        fitting.append(f"the choice of p one position late, behind draft {draft}")
+    if wrong and _chosen(trace.target, text[:-1]) == token:
+        fitting.append("the choice of p one position early")
+    if draft == token:
+        fitting.append("the draft itself, kept although p has another choice")
+    return f"it is {', or '.join(fitting)}" if fitting else ""
+
+
+def _chosen(model: LanguageModel, tokens: Tokens) -> int:
+    row = model(tokens).tolist()
+    return int(row.index(max(row)))
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:

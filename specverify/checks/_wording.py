@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-LONGEST_FRACTION = 7
-"""Characters of a fraction that is printed as it is."""
 MOST_DIGITS = 15
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Return a number for a reader: ``9/14`` where it is exact and short, else three digits."""
-    if isinstance(value, (Fraction, int)) and len(str(value)) <= LONGEST_FRACTION:
+    """Return a number for a reader: whole numbers as they are, others with three digits, rationals too."""
+    if isinstance(value, (Fraction, int)) and value == int(value):
         return str(value)
     return f"{float(value):.{digits}g}"
 

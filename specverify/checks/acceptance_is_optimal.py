@@ -18,11 +18,12 @@ from specverify.checks._explain import described, or_none, readable
 from specverify.checks._round_faults import fault_of_rounds
 from specverify.checks._rounds import first_rounds
 from specverify.checks._tree_acceptance import examine_tree
-from specverify.checks._wording import apart
+from specverify.checks._wording import apart, short_row
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
 from specverify.laws.paths import paths
 from specverify.reference import Claim, Draft, Tokens, accept_probability, one_hot
+from specverify.reference.models import draft_model
 from specverify.subjects.subject import InScenario
 
 
@@ -81,16 +82,29 @@ def _not_optimal(
     does, ought = apart(actual, best)
     named = or_none(lambda: fault_of_rounds(here))
     fault = f"{'draft 1 is' if i == 1 else f'drafts 1 to {i} are'} accepted with probability {does}, expected {ought}"
-    if named is not None and "accept" in named.parts:
+    if i == 1 and here.variant.best is None:
+        fault += " = sum of min(p, q)"
+    equal = or_none(lambda: _chance_of_equal(here, tokens)) if i == 1 else None
+    if equal is not None and abs(actual - equal) < slack(here, 2):
+        fault += f"; {does} = sum of p q, as if a token is drawn from p and the draft is kept where it is equal"
+    elif named is not None and "accept" in named.parts:
         fault = named.sentence
+    p, q = here.task.target(tokens).tolist(), draft_model(here.task)(tokens).tolist()
+    rows = f"after {tokens}: p = {short_row(p)}   q = {short_row(q)}"
     statement = f"the {drafts} accepted with probability {readable(actual)}, optimal is {readable(best)}"
     return Examination(
         statement,
         failed=True,
         rational=here.rational,
-        counterexample=Counterexample(let=(described(here), f"committed {tokens}"), then=statement, fault=fault),
+        counterexample=Counterexample(let=(described(here), rows), then=fault, fault=fault),
         figures=figures,
     )
+
+
+def _chance_of_equal(here: InScenario, tokens: Tokens) -> Any:
+    """Return how likely a draw from p and one from q are equal after these tokens."""
+    p, q = here.task.target(tokens), draft_model(here.task)(tokens)
+    return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:

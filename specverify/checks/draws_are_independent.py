@@ -13,6 +13,7 @@ it, and decides: another law than was promised refutes, the promised one holds a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -20,9 +21,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described
+from specverify.checks._explain import described, or_none
 from specverify.checks._laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
 from specverify.checks._open_ends import step_with_open_end
+from specverify.checks._round_faults import fault_of_rounds, rounds_given_drafts
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -36,6 +38,7 @@ from specverify.subjects.subject import InScenario, Intercepted, Subject
 
 SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
+STATE = "the state "
 ROUNDS_TWICE = 4
 """Rounds that are put to a verifier twice, its drafts being certain."""
 RUNS_A_PATH = 10
@@ -53,6 +56,8 @@ class Block(NamedTuple):
     """The law it is promised to have, if it is."""
     whole: bool = False
     """Whether it is an engine, which drafts by itself."""
+    roles: Callable[[Reuse], str] = lambda reuse: ""
+    """What a number that is used twice decides, in the words of decoding, where that is known."""
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -80,7 +85,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
             declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
             law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
-            block = Block(described(here), partial(_opened, here), law)
+            block = Block(described(here), partial(_opened, here), law, roles=partial(_role, here))
             yield Case(subject, here, partial(examine, block, twice=twice))
     for program in subject.programs:
         block = Block(described(program), program.open, program.law, whole=True)
@@ -126,11 +131,33 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
     figures = compared.figures if compared else {}
     if compared is None or compared.refuted:
         because = [f"the law is off by it: {compared.statement}"] if compared else []
-        others = (reuse.sentence for reuse in found[1:])
-        example = Counterexample((block.where,), said, because=(*because, *others), fault=USED_TWICE + said)
+        others = (_in_words(reuse) for reuse in found[1:])
+        role = block.roles(found[0])
+        fault = USED_TWICE + _in_words(found[0]) + (f": {role}" if role else "")
+        example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is what was promised all the same"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
+
+
+def _in_words(reuse: Reuse) -> str:
+    """Return what is used twice; a generator that is started over is said to be seeded again."""
+    if not reuse.what.startswith(STATE):
+        return reuse.sentence
+    drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
+    return f"the generator is seeded with the same seed again, so that {drawn} draws the same numbers again"
+
+
+def _role(here: InScenario, reuse: Reuse) -> str:
+    """Return what a verifier decides by a uniform that is used twice, as the law of its rounds tells it."""
+    rounds = or_none(lambda: rounds_given_drafts(here)) or ()
+    tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
+    fault = or_none(lambda: fault_of_rounds(here))
+    if fault is None or not any(reuse.what.endswith(f" at {place}") for place in tested):
+        return ""
+    if "replace" in fault.parts and reuse.first != reuse.second:
+        return "the uniform of the accept test also chooses the replacement"
+    return "one uniform tests several drafts" if "accept" in fault.parts else ""
 
 
 def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:

@@ -40,6 +40,7 @@ from specverify.laws.near_ties import greedy_parting
 from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.reference import Claim, Task, Tokens
+from specverify.reference.models import draft_model
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, Subject, UnusableSubject
 
@@ -186,7 +187,7 @@ def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination
             when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
             if probability >= edge:
                 said = f"{fault}, when {when}"
-                sentence = _accepted_at_zero(called, came) or said
+                sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said
                 example = Counterexample((*described_call(called.here, came), when), fault, fault=sentence)
                 found = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
                 return at_an_edge(found, probability)
@@ -258,6 +259,22 @@ def _accepted_at_zero(called: Called, came: Came) -> str:
         if not row[token] > 0:
             number = f"draft {position + 1}, token {token} with p = 0"
             return f"{number}, is accepted when u = {value!r} ({came.boundary.where}): expected u < p/q, not u <= p/q"
+    return ""
+
+
+def _empty_residual(called: Called, came: Came, fault: str) -> str:
+    """Return the sentence about an error where a draft is rejected and nothing is left to draw from, or nothing."""
+    propose, boundary = called.here.decoder.propose, came.boundary
+    if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
+        return ""
+    drafts, q_of = propose(Replayed(came.choices), came.state).tokens, draft_model(called.here.task)
+    for position in range(len(drafts)):
+        text = came.state.tokens + drafts[:position]
+        p, q = called.here.task.target(text), q_of(text)
+        if not (p > q).any():
+            at = f" at u = {boundary.value!r} ({boundary.where})" if boundary.where else ""
+            left = f"p - q is nowhere positive after {text}, so that the residual max(p - q, 0) is all zero"
+            return f"where draft {position + 1} is rejected{at}, {left}: {fault}"
     return ""
 
 

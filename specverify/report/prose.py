@@ -95,14 +95,14 @@ def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     if example is None:
         return headline(verdict, verdicts)
     first = first_sentence(verdict)
-    then = "" if example.then in {verdict.statement, first} or example.then in first else example.then
+    then = "" if example.then in first else example.then
     lines = [first, *(f"        {line}" for line in example.rows)]
     if then:
         lines += _block("Then", (then + (", because" if example.because else ""), *example.because))
     else:
         lines += _block("Also", example.because)
     lines += _block("Let", example.let)
-    lines += _block("Check", (headline(verdict, verdicts),))
+    lines += _block("Check", (_check_line(verdict),))
     lines += [f"  Again specverify replay {example.again}"] if example.again else []
     return "\n".join(lines)
 
@@ -134,6 +134,13 @@ def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """Return what there is to say of a verdict, ``verdicts`` being all of the subject's: more of a refutation."""
     mine = [other for other in verdicts if other.subject == verdict.subject]
     return failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement
+
+
+def _check_line(verdict: Verdict) -> str:
+    """Return the name of the check, the strength of its evidence and the distance of the laws, where it has one."""
+    figures = verdict.figures
+    tv = f"TV = {figures['tv']:.3g}" if figures.get("tv") else ""
+    return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
 def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:

@@ -192,6 +192,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
         each="row" if requests.at_once and not requests.rows else "request",
+        alone=lambda index: _program(make, requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
     )
@@ -337,7 +338,8 @@ def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
     with opened(anew(), (), None, scenario.horizon, anew) as run:
         queries.clear()
         new = _first(run(Replayed(choices)))
-    return Trace(((scenario.prompt, new),), tuple(queries), _models(scenario).draft)
+    models = _models(scenario)
+    return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
@@ -359,7 +361,8 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
         queries.clear()
         run(Replayed(choices))
     prompts = (each.prompt for each in requests.each)
-    return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), _models(requests.scenario).draft)
+    models = _models(requests.scenario)
+    return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), models.draft, models.target)
 
 
 def _first(end: Any) -> Tokens:

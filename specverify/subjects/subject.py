@@ -175,6 +175,7 @@ class Trace(NamedTuple):
     queries: tuple[tuple[str, Tokens], ...]
     """``("target", tokens)`` or ``("draft", tokens)``, in their order."""
     draft: LanguageModel | None = None
+    target: LanguageModel | None = None
 
 
 class EngineProgram(NamedTuple):
@@ -208,6 +209,8 @@ class EngineProgram(NamedTuple):
     """Separates an outcome into the texts of its requests, where it has several."""
     each: str = "request"
     """What one of them is called."""
+    alone: Callable[[int], EngineProgram] | None = None
+    """The program that serves one of them alone."""
     trace: Callable[[tuple[int, ...]], Trace] | None = None
     """Runs the path of these choices once more and returns what it decoded, where the models are tables of ours."""
     most_paths: float = math.inf

@@ -1,0 +1,143 @@
+"""A round with a tree in the words of decoding: each child tested or skipped, beside what recursive rejection has.
+
+Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160): children of one node are tested in their
+order, child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. Another rule
+can be lossless too, so a difference is named only where p itself, or no row at all, stands in the place of r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from specverify.checks._engine_stories import Drawn, draws_of
+from specverify.checks._round_faults import excess, ratio
+from specverify.checks._trees import drawn, is_tree
+from specverify.checks._wording import apart, short
+from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
+from specverify.reference import Draft, Tokens
+from specverify.reference.trees import child_pmf, children
+from specverify.subjects.subject import InScenario
+
+NEAR = 1e-6
+DRAWN_BY_DRAFTER = frozenset({"draft"})
+
+
+class TreeReading(NamedTuple):
+    """The rounds of a path."""
+
+    words: str
+    fault: str
+    """The first test that deviates from the rule and is named, or nothing."""
+
+
+def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
+    """Return the rounds of one path that drafts trees, or None where it drafts none or cannot be read."""
+    if here.decoder.propose is None:
+        return None
+    replayed, state = Replayed(choices), here.decoder.init(here.prompt)
+    words, fault, trees = list[str](), "", False
+    with suppress(NotAFunctionOfItsDraws):
+        while state.remaining > 0:
+            draft = here.decoder.propose(Replayed(choices[replayed.used :]), state)
+            narrated, prefix = Narrated(replayed), state.tokens
+            state, done = here.decoder.step(narrated, state)
+            own = [decision for decision in narrated.decisions if decision.site[0] not in DRAWN_BY_DRAFTER]
+            items = [item for item in draws_of(own) if item.high - item.low < 1 - NEAR]
+            said, wrong = _Walk(here, draft, prefix, items).words(done.tokens)
+            trees = trees or is_tree(draft)
+            words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
+            fault = fault or wrong
+    return TreeReading("; ".join(words), fault) if trees else None
+
+
+class _Walk:
+    """Goes down one tree."""
+
+    def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[Drawn]) -> None:
+        self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
+        self.fault = ""
+
+    def words(self, emitted: Tokens) -> tuple[str, str]:
+        """Return the tests of a round that emits these tokens, and the first fault."""
+        said: list[str] = []
+        nodes: tuple[int, ...] = (-1,)
+        for depth, token in enumerate(emitted):
+            text = self.prefix + emitted[:depth]
+            siblings = children(self.draft.parents, nodes)
+            kept, tests, left = self._level(text, siblings, token)
+            said += tests
+            if kept is None:
+                said.append(self._last(text, token, left, rejected=bool(siblings)))
+                break
+            nodes = (kept,)
+        return ", ".join(said), self.fault
+
+    def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
+        """Return the child that was kept, or None, the tests, and the residual that is left."""
+        p_row = self.here.task.target(text)
+        p: list[float] = [float(mass) for mass in p_row.tolist()]
+        left, said, rejected = p, list[str](), list[int]()
+        for child in siblings:
+            q = [float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()]
+            drafted = self.draft.tokens[child]
+            bound = float(ratio(left[drafted], q[drafted]))
+            with_p = float(ratio(p[drafted], q[drafted]))
+            item = self.items[0] if self.items and not self.items[0].is_lookup else None
+            seen = None if item is None else item.high if item.low <= 0 else item.low
+            sure = bound > 1 - NEAR or bound < NEAR
+            if (
+                item is not None
+                and seen is not None
+                and (abs(seen - bound) < NEAR or not sure or abs(seen - with_p) < NEAR)
+            ):
+                self.items.pop(0)
+                accepted = item.low <= 0
+                said.append(self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
+            else:
+                accepted = drafted == token and (bound > 1 - NEAR or (bound < NEAR and with_p > 1 - NEAR))
+                wrong = accepted and bound < NEAR
+                if wrong:
+                    said.append(f"#{child} accepted surely, as by p (expected: rejected)")
+                    self._name(child, drafted, rejected, "surely accepted", _bound(bound))
+                else:
+                    said.append(f"#{child} {'accepted' if accepted else 'rejected'}")
+            if accepted:
+                return child, said, left
+            rejected.append(child)
+            left = list(excess(left, q))
+        return None, said, left
+
+    def _test(
+        self, child: int, token: int, item: Drawn, seen: float, bound: float, with_p: float,
+        rejected: Sequence[int], *, accepted: bool,
+    ) -> str:  # fmt: skip
+        word, sign = ("accepted", "<") if accepted else ("rejected", ">=")
+        place = f", {item.place}" if item.place else ""
+        if abs(seen - bound) < NEAR:
+            return f"#{child} {word} (u {sign} {short(seen)}{place})"
+        does, ought = apart(seen, bound)
+        rule = "min(1, residual/q)" if rejected else "min(1, p/q)"
+        by_p = " = p/q" if rejected and abs(seen - with_p) < NEAR else ""
+        if by_p:
+            at = f" ({item.place})" if item.place else ""
+            self._name(child, token, rejected, f"u < {does}{at}", _bound(bound))
+        return f"#{child} {word} (u {sign} {does}{by_p}{place}; expected {ought} = {rule})"
+
+    def _name(self, child: int, token: int, rejected: Sequence[int], does: str, ought: str) -> None:
+        gone = " and ".join(f"#{other}" for other in rejected)
+        self.fault = self.fault or (
+            f"after child {gone} is rejected, its sibling #{child} (token {token}) is tested with p: {does}, expected "
+            f"with the residual norm(max(p - q, 0)): {ought}"
+        )
+
+    def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
+        """Return the words of the token behind the last kept node."""
+        rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
+        word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
+        return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
+
+
+def _bound(value: float) -> str:
+    return "always rejected" if value < NEAR else "always accepted" if value > 1 - NEAR else f"u < {short(value)}"
