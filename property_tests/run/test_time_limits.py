@@ -93,7 +93,7 @@ def test_where_the_time_went_is_told_also_of_a_check_that_was_not_asked_for(monk
 
 @pytest.mark.parametrize(("doing", "told"), [("it was drawing, at a.py:1", True), ("it was looping, at a.py:1", False)])
 def test_a_verifier_of_too_many_paths_is_told_the_ways_out(monkeypatch, doing, told):
-    monkeypatch.setattr(verify, "guarded", lambda work, seconds: Guarded(None, out_of_time=doing))
+    monkeypatch.setattr(verify, "guarded", lambda work, seconds, watch_loops: Guarded(None, out_of_time=doing))
     subject = verifier_subject(lambda p, q, draft_tokens: [0], "it")
     case = Case(subject, None, lambda *_: Examination("it is not run"))
     found = verify.run_case(case, checks_named({"law_is_target"})[0], Checklist(()).conditions)

@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from specverify.base.process import NOTHING, Changes, changes_since, process_state
-from specverify.foreign.limit import OutOfTime, time_limit
+from specverify.foreign.limit import LoopsWithoutDrawing, OutOfTime, time_limit
 from specverify.foreign.places import is_ours, place_of_frame, sentence_of
 from specverify.intercept.native_types import replaced
 
@@ -35,6 +35,8 @@ class Guarded(NamedTuple, Generic[Result]):
     changes: Changes = NOTHING
     out_of_time: str = ""
     """What it was doing then."""
+    looping: bool = False
+    """Whether it was stopped before its time was over, because it loops without drawing: ``out_of_time`` says where."""
     ended: str = ""
     """How it ended the process, or would have."""
 
@@ -43,15 +45,16 @@ class _Refused(BaseException):
     """A call that would end the process; the message says which."""
 
 
-def guarded(work: Callable[[], Result], seconds: float) -> Guarded[Result]:
+def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
     """Return what came of ``work`` within ``seconds``. What it raises in the ordinary way is raised.
 
+    With ``watch_loops`` a loop that makes too many turns without a draw is stopped before (``foreign.loops``).
     An interrupt from the keyboard is raised too; a ``KeyboardInterrupt`` that nobody pressed is an end like another.
     """
     refused, changes = list[str](), NOTHING
     with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
         try:
-            with time_limit(seconds):
+            with time_limit(seconds, watch_loops=watch_loops):
                 before = process_state()
                 try:
                     result = work()
@@ -60,7 +63,8 @@ def guarded(work: Callable[[], Result], seconds: float) -> Guarded[Result]:
         except OutOfTime as reason:
             if interrupted:
                 raise KeyboardInterrupt from None
-            return Guarded(None, changes, out_of_time=str(reason))
+            looping = isinstance(reason, LoopsWithoutDrawing)
+            return Guarded(None, changes, out_of_time=str(reason), looping=looping)
         except Exception:
             if refused:
                 return Guarded(None, changes, ended=refused[0])

@@ -9,24 +9,21 @@ on: those need a process of their own, see ``worker``.
 from __future__ import annotations
 
 import ctypes
-import random
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic  # by name: foreign code is run at other times, and this goes on
 from traceback import walk_stack
 from types import FrameType
 
-import numpy as np
-
 from specverify import intercept
+from specverify.foreign.draws_made import draws_made, run_of
+from specverify.foreign.loops import MONITORED, LoopWatch
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
 from specverify.intercept.caller import file_of, standard_library
-from specverify.laws.draws import Replayed, Tape
-from specverify.laws.paths import Enumerated, Probe
 
 _WATCHED = 0.25
 """The last share of the time, in which the subject is looked at."""
@@ -48,20 +45,31 @@ class OutOfTime(BaseException):
     """The time limit was reached; the message says what the subject was doing. No ``except Exception`` stops it."""
 
 
+class LoopsWithoutDrawing(OutOfTime):
+    """A loop has made too many turns without a draw; the message says which loop."""
+
+
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise ``OutOfTime`` in the block after ``seconds``, again every second, and at its end if it was swallowed."""
+def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
+    """Raise ``OutOfTime`` in the block after ``seconds``, again every second, and at its end if it was swallowed.
+
+    With ``watch_loops`` raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
+    """
     observer = _Observer(seconds)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    if watch_loops and (main or MONITORED):
+        observer.watch_loops(threading.get_ident())
     try:
         with (_by_signal if main else _by_exception)(observer):
             yield
     except BaseException:
         if observer.said:
-            raise OutOfTime(observer.said) from None
+            raise observer.reason() from None
         raise
+    finally:
+        observer.leave_loops()
     if observer.said:
-        raise OutOfTime(observer.said)
+        raise observer.reason()
 
 
 class _Observer:
@@ -72,18 +80,49 @@ class _Observer:
         self.deadline = monotonic() + seconds
         self.next = self.deadline - self.watched
         self.said = ""
+        self._loops: LoopWatch | None = None
+        self._loop_found = False
+        self._thread = 0
         self._run: object = None
         self._draws: object = 0
         self._looks, self._drew, self._imports = 0, False, _IMPORTS
         self._patience = self._patience_of_contexts = _PATIENCE
 
+    def watch_loops(self, thread: int) -> None:
+        """Count the turns of loops without draws in a thread."""
+        self._loops, self._thread = LoopWatch(self._stop), thread
+
+    def leave_loops(self) -> None:
+        """Count no turns any longer."""
+        if self._loops is not None:
+            self._loops.end()
+            self._loops = None
+
+    def reason(self) -> OutOfTime:
+        """Return what to raise."""
+        return (LoopsWithoutDrawing if self._loop_found else OutOfTime)(self.said)
+
+    def _stop(self, loop: str) -> None:
+        """End the time now, because of a loop. Called in the thread that loops."""
+        if not self.said:
+            self.said, self._loop_found = loop, True
+        self.deadline = monotonic()
+        self.next = self.deadline + _AGAIN
+        raise self.reason()
+
     def wait(self) -> float:
         """Return the seconds until the subject is looked at again."""
-        return max(self.next - monotonic(), 1e-4)
+        due = self.next if self._loops is None else min(self.next, self._loops.next)
+        return max(due - monotonic(), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
         """Look at what runs, and return whether the time is over; ``said`` then says what it was doing."""
-        run, draws = _draws_of(frame)
+        if self._loops is not None and monotonic() >= self._loops.next:
+            self._loops.look(frame, self._thread, importing=_is_importing(frame))
+        if monotonic() < self.next:
+            return False
+        run = run_of(frame)
+        draws = draws_made(run)
         self._drew |= _is_answering(frame) or (self._looks > 0 and (run is not self._run or draws != self._draws))
         self._run, self._draws, self._looks = run, draws, self._looks + 1
         now = monotonic()
@@ -183,25 +222,6 @@ def _plant_in(thread: int) -> None:
     It is never taken back: that leaves CPython 3.11 with a loop without end as soon as a profiler is set.
     """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
-
-
-def _draws_of(frame: FrameType | None) -> tuple[object, object]:
-    """Return who answers the draws of the run that a frame belongs to, and how many it has answered.
-
-    Where nobody answers them, nobody and how the libraries' own generators stand.
-    """
-    for found, _ in walk_stack(frame) if frame else ():
-        if is_foreign(file_of(found)):
-            continue
-        for value in found.f_locals.values():
-            with suppress(AttributeError, RuntimeError):  # it is only being made, or counts in another thread
-                if isinstance(value, (Enumerated, Probe)):
-                    return value, value.depth
-                if isinstance(value, (Replayed, Tape)):
-                    return value, value.used
-    torch = sys.modules.get("torch")
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - it is looked at, not drawn from
-    return None, (random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None)
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:

@@ -75,8 +75,7 @@ def verify_subject(
     deadline = time.perf_counter() + checklist.seconds - spent
     subject, found = _settled_in_time(subject, left_until(deadline))
     unsaid = joined_changes(joined_changes(changes, found.changes), Changes((found.ended,) if found.ended else ()))
-    over = f"its first decode did not finish within {checklist.seconds:g} s: {found.out_of_time}"
-    over, blocked, refused, last, hidden = over if found.out_of_time else "", "", "", "being loaded", False
+    over, blocked, refused, last, hidden = _never_warm(found, checklist.seconds), "", "", "being loaded", False
     kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
     for check in _grounded(subject, checklist.checks):
         progress(check.name, 0, 0)
@@ -96,10 +95,9 @@ def verify_subject(
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
-        if verdict.figures.get("function_of_draws") is False:
-            blocked, hidden = "it is not a function of its draws, so it has no law to compare", True
-        elif verdict.status is Status.UNKNOWN and verdict.figures.get("replays") == 0:
-            blocked, hidden = verdict.statement, True
+        over = verdict.statement if verdict.figures.get("looping") else over  # samples would not end either
+        if stops := _stops_exact_checks(verdict):
+            blocked, hidden = stops, True
         elif verdict.status is Status.UNKNOWN and time.perf_counter() >= deadline - left:
             hidden = True  # it says where the time went
         if check in checklist.checks or hidden or verdict.status is Status.UNUSABLE:
@@ -115,9 +113,25 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     return (PROGRAM_IS_ITS_DRAWS, *checks) if needed else checks
 
 
+def _stops_exact_checks(verdict: Verdict) -> str:
+    """Return why no exact check is run after this verdict; nothing if they are."""
+    if verdict.figures.get("function_of_draws") is False:
+        return "it is not a function of its draws, so it has no law to compare"
+    stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0
+    return verdict.statement if stops and verdict.status is Status.UNKNOWN else ""
+
+
+def _never_warm(found: Guarded[Subject], seconds: float) -> str:
+    """Return why a subject did not come to the end of its first decode; nothing if it did."""
+    if not found.out_of_time:
+        return ""
+    late = "does not end" if found.looping else f"did not finish within {seconds:g} s"
+    return f"its first decode {late}: {found.out_of_time}"
+
+
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject settled, as far as it goes, and what came of it."""
-    found = guarded(partial(warmed_up, subject), seconds)
+    found = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if found.result is not None:
         return found.result, found
     subject = subject._replace(probe=None, warm=None)
@@ -177,8 +191,10 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
     started = time.perf_counter()
-    done = guarded(partial(float_calls.again, examined), seconds)
-    if done.out_of_time:
+    done = guarded(partial(float_calls.again, examined), seconds, watch_loops=True)
+    if done.looping:
+        verdict = verdict_of(subject.name, check, Status.UNKNOWN, done.out_of_time)._replace(figures={"looping": True})
+    elif done.out_of_time:
         elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
         of_verifiers = FEWER_OF_VERIFIERS if done.out_of_time.startswith("it was drawing") else ""
         fewer = FEWER if subject.programs else of_verifiers

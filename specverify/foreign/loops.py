@@ -1,0 +1,215 @@
+"""Loops that go on without a draw, found by counting their turns.
+
+Counting costs time, so it begins only when a run has used ``QUIET`` seconds of CPU time without a draw. From then on
+every turn of a loop of the foreign frames that are running is counted, until the run draws. The clock decides when
+turns are counted; the number of turns alone decides that a run is stopped.
+
+The turns of a loop are counted for as long as the program stays in it: a turn of the loop around it, and a new call of
+its function, begin at 0. So a matrix product of nested loops is not mistaken for a loop without end.
+
+Not covered: loops inside one call of C, code of the standard library, NumPy and torch, programs of several threads (one
+thread may wait for another in a loop), and on Python 3.11 runs outside the main thread or under another tracer, such as
+coverage or a debugger. There the time limit ends the run.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic, process_time  # by name: foreign code is run at other times, and these go on
+from traceback import walk_stack
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+from specverify.foreign.draws_made import Run, draws_made, run_of
+from specverify.foreign.places import file_and_line, is_foreign
+from specverify.intercept.caller import file_of
+
+QUIET = 5.0
+"""Seconds of CPU time without a draw after which turns are counted. Most runs take milliseconds."""
+LOOKS = 5
+"""How often a run is looked at in that time."""
+WHILE_TURNS = 300_000
+"""Turns of one ``while`` loop without a draw after which a run is stopped.
+
+A loop over the tokens of a text or a prompt has thousands, and one over the largest vocabularies in use 262 144. At 150
+microseconds a turn, which is a few operations on intercepted tensors, they take less than a minute.
+"""
+FOR_TURNS = 10_000_000
+"""The same of a ``for`` loop, which ends by itself unless what it runs over does not: it may run over weights."""
+MONITORED = sys.version_info >= (3, 12)
+"""Whether turns are counted by ``sys.monitoring``, which sees all threads and disturbs no other tracer."""
+
+_THREADS_BEFORE = frozenset(sys._current_frames())  # noqa: SLF001 - there is no other way to see other threads
+"""Threads older than this module: of a notebook, of a test runner."""
+_EXTENDED_ARG, _FOR_ITER = dis.opmap["EXTENDED_ARG"], dis.opmap["FOR_ITER"]
+
+Turn = Callable[[FrameType, int, int], None]
+"""``turn(frame, source, head)``: a frame jumps back from one offset in its code to another."""
+
+
+class LoopWatch:
+    """Counts the turns of loops while a run makes no draw, and stops the run when one loop has made too many."""
+
+    def __init__(self, stop: Callable[[str], None]) -> None:
+        """``stop(reason)`` is called in the thread that loops, and raises."""
+        self.next = monotonic() + QUIET / LOOKS
+        """When to look next."""
+        self._stop = stop
+        self._run: Run | None = None
+        self._draws: object = None
+        self._quiet_since = process_time()
+        self._left: dict[FrameType, dict[int, int]] = {}
+        """For each frame that is counted, the turns left of each of its loops, by the offset where the loop begins."""
+        self._counter: _Counter | None = None
+
+    def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
+        """Look at the run of a thread: begin to count, go on, or end it because the run has drawn.
+
+        Nothing is counted while a package is ``importing``: a module may build tables.
+        """
+        self.next = monotonic() + QUIET / LOOKS
+        run = run_of(frame)
+        draws = draws_made(run)
+        if importing or run is not self._run or draws != self._draws or _others_run(thread):
+            self._run, self._draws, self._quiet_since = run, draws, process_time()
+            self.end()
+        elif process_time() - self._quiet_since >= QUIET:
+            frames = [running for running, _ in walk_stack(frame) if is_foreign(file_of(running))]
+            self._left = {running: self._left.get(running, {}) for running in frames}
+            self._counter = self._counter or _counter(self._turned)
+            if self._counter is not None:
+                self._counter.count_in(frames)
+
+    def end(self) -> None:
+        """Count no longer."""
+        self._left = {}
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.end()
+
+    def _turned(self, frame: FrameType, source: int, head: int) -> None:
+        left = self._left.get(frame)
+        if left is None:
+            return
+        if head not in left or len(left) > 1:
+            for inner in [offset for offset in left if head < offset <= source]:
+                del left[inner]
+        turns = left.get(head)
+        left[head] = turns = (_most_turns(frame.f_code, head) if turns is None else turns) - 1
+        if turns > 0:
+            return
+        if draws_made(self._run) != self._draws or _others_run(threading.get_ident()):
+            left.clear()
+            return
+        self.end()
+        self._stop(_sentence(frame, source, head))
+
+
+class _Counter(Protocol):
+    """Tells of the turns of the loops of chosen frames."""
+
+    def count_in(self, frames: Sequence[FrameType]) -> None:
+        """Tell of the turns of these frames, which are running."""
+
+    def end(self) -> None:
+        """Tell of no more."""
+
+
+def _counter(turned: Turn) -> _Counter | None:
+    """Return what counts turns on this Python; None where another tool has the means."""
+    if not MONITORED:
+        return None if sys.gettrace() else _Traced(turned)
+    free = [tool for tool in range(6) if sys.monitoring.get_tool(tool) is None]  # type: ignore[attr-defined]
+    return _Monitored(turned, free[-1]) if free else None
+
+
+class _Monitored:
+    """Counts by ``sys.monitoring``, in the code of the frames alone: all other code is as fast as it was."""
+
+    def __init__(self, turned: Turn, tool: int) -> None:
+        self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+        self._tool, self._codes = tool, set[CodeType]()
+        self._jump = self._monitoring.events.JUMP
+
+        def jumped(_: CodeType, source: int, head: int) -> None:
+            if head <= source:
+                turned(sys._getframe(1), source, head)  # noqa: SLF001 - the frame that jumps
+
+        self._monitoring.use_tool_id(tool, "specverify loops")
+        self._monitoring.register_callback(tool, self._jump, jumped)
+
+    def count_in(self, frames: Sequence[FrameType]) -> None:
+        codes = {frame.f_code for frame in frames}
+        for code in codes - self._codes:
+            self._monitoring.set_local_events(self._tool, code, self._jump)
+        self._codes |= codes
+
+    def end(self) -> None:
+        for code in self._codes:
+            self._monitoring.set_local_events(self._tool, code, 0)
+        self._monitoring.register_callback(self._tool, self._jump, None)
+        self._monitoring.free_tool_id(self._tool)
+
+
+class _Traced:
+    """Counts by ``sys.settrace``, in the frames alone, for Python 3.11: a line behind the last one is a turn."""
+
+    def __init__(self, turned: Turn) -> None:
+        self._turned = turned
+        self._last: dict[FrameType, int | None] = {}
+
+    def count_in(self, frames: Sequence[FrameType]) -> None:
+        if sys.gettrace() not in {None, self._called}:
+            return
+        self._last = {frame: self._last.get(frame) for frame in frames}
+        sys.settrace(self._called)
+        for frame in frames:
+            frame.f_trace = self._at_line
+
+    def end(self) -> None:
+        if sys.gettrace() == self._called:
+            sys.settrace(None)
+        for frame in self._last:
+            frame.f_trace = None
+        self._last = {}
+
+    def _called(self, *_: Any) -> None:
+        """Trace no call that begins now."""
+
+    def _at_line(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            last, now = self._last.get(frame), frame.f_lasti
+            self._last[frame] = now
+            if last is not None and now <= last:
+                self._turned(frame, last, now)
+        return self._at_line
+
+
+def _others_run(thread: int) -> bool:
+    """Return whether another thread runs foreign code, in which case this one may only wait for it."""
+    stacks = sys._current_frames().items()  # noqa: SLF001
+    others = [frame for other, frame in stacks if other != thread and other not in _THREADS_BEFORE]
+    return any(is_foreign(file_of(running)) for frame in others for running, _ in walk_stack(frame))
+
+
+def _most_turns(code: CodeType, head: int) -> int:
+    """Return the turns that the loop which begins at an offset may make."""
+    while code.co_code[head] == _EXTENDED_ARG:
+        head += 2
+    return FOR_TURNS if code.co_code[head] == _FOR_ITER else WHILE_TURNS
+
+
+def _sentence(frame: FrameType, source: int, head: int) -> str:
+    lines = [
+        line for begin, end, line in frame.f_code.co_lines() if line and (begin <= head < end or begin <= source < end)
+    ]
+    place = file_and_line((file_of(frame), min(lines, default=frame.f_lineno)))
+    turns = f"{_most_turns(frame.f_code, head):,}".replace(",", " ")
+    return (
+        f"{place} loops without drawing: {turns} turns of one loop, without leaving it and without a draw that decides "
+        "anything. Let the loop end, or raise, where nothing is added to the text; if it ends by itself and is only "
+        "long, examine it with fewer tokens or a smaller model"
+    )
