@@ -67,6 +67,7 @@ PROOFS = [
     ("specinfer", 2, 1, "law"),
     ("block-verification", 2, 1, "law"),
     ("sample-and-match", 2, 1, "law"),
+    ("slrs", 2, 1, "law"),
 ]
 
 
@@ -252,6 +253,20 @@ def test_a_corrupted_certificate_is_refused(corrupt, statement, folder):
         assert data != written(*statement)
         with pytest.raises(CertificateRefused):
             checked(data, folder)
+
+
+def test_weights_that_add_up_to_one_only_where_the_branch_is_taken_need_a_reason(folder):
+    """SLRS: where q(0) = 1 the weights of a draw are 0 and q(0)."""
+    sums = [node["whole"] for node in every(written("slrs", 2, 1, "law"), "draw") if node["whole"]]
+    assert sums
+    for lost in ("<", ">"):
+        for reason in (None, {"terms": [["1", [0]]], "equalities": []}):
+            data = json.loads(text_of("slrs", 2, 1, "law"))
+            whole = next(node["whole"] for node in every(data, "draw") if node["whole"])
+            del whole[lost]
+            whole |= {lost: reason} if reason else {}
+            with pytest.raises(CertificateRefused, match="do not add up to 1"):
+                checked(data, folder)
 
 
 def test_without_the_runs_another_algorithm_is_not_noticed(folder):

@@ -170,7 +170,10 @@ def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, wh
             yield from ends_of(node[answer], tables, after, path._replace(asked=asked), here)
     else:
         weights = [tables.ratios[number] for number in node["draw"]]
-        require(bool(top_of_sum([*weights, Ratio(negative(ONE))])), f"{where}, a draw: its weights do not add up to 1")
+        missing, why = top_of_sum([*weights, Ratio(negative(ONE))]), node.get("whole", {})
+        for relation in "<>" if missing else "":
+            fault = shown(why[relation], missing, relation) if relation in why else "no reason is given"
+            require(fault, f"{where}, a draw: its weights do not add up to 1")
         for factor in (factor for weight in weights for factor in weight.below):
             require(shown(node["positive"][tables.number(factor)], factor, "<="), f"{where}, a denominator of a draw")
         for outcome, weight in enumerate(weights):

@@ -159,7 +159,10 @@ class Writer:
             return written
         weights = [_ratio(weight) for weight in node["draw"]]
         factors = dict.fromkeys(factor for _, below in weights for factor in below)
+        missing = common_numerator([*weights, (constant_polynomial(-1), ())])
+        relations = (("<", _BELOW), (">", _ABOVE)) if missing else ()
         written = {
+            "whole": {relation: shown(Condition(missing, signs)) for relation, signs in relations},
             "draw": [self._ratio_number(weight) for weight in node["draw"]],
             "branches": {},
             "impossible": {},
