@@ -95,8 +95,8 @@ def test_what_follows_forced_tokens_is_judged_for_each_of_them():
     assert "at least one in 0." in said  # it tells what it accepted
     code, said = sampled(command("forgets"), *asked, "3")
     assert code == 1
-    assert "forgets after (1, 2) samples fit law - refuted" in said
-    assert "forgets after (1,) samples" not in said
+    assert "forgets after (1, 2) (1,) came" in said
+    assert said.count("samples fit law - refuted") == 1
     assert "each prefix has a law of its own" in sampled(command("follows"), *asked, "a text")[1]
     assert "--after is 'x', expected token ids" in sampled(command("follows"), *asked, "3", "--after", "x")[1]
 
