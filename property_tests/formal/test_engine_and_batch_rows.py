@@ -128,6 +128,7 @@ def disagreements(name, program=None):
     return wrong
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_row_has_the_joint_law_of_its_program(name):
     assert disagreements(name) == []

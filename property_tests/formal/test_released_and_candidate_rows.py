@@ -296,6 +296,7 @@ def disagreements(name, tables, program=None):
     return wrong
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_row_has_the_joint_law_of_its_program(name):
     assert disagreements(name, FEW.get(name, TABLES)) == []

@@ -54,6 +54,7 @@ def as_thread(function):
     return thread
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("start", [as_thread, lambda function: _thread.start_new_thread(function, ())])
 @pytest.mark.filterwarnings("error")

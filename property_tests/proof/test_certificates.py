@@ -71,6 +71,7 @@ PROOFS = [
 ]
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("statement", PROOFS, ids=str)
 def test_a_proof_is_accepted_with_the_paths_that_the_search_saw(statement, folder):
     accepted = checked(written(*statement), folder)
@@ -243,6 +244,7 @@ CORRUPTIONS: tuple[Callable[[Any, random.Random], None], ...] = (
 )
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__)
 @pytest.mark.parametrize("statement", PROOFS[:3], ids=str)
 def test_a_corrupted_certificate_is_refused(corrupt, statement, folder):

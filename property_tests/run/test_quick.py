@@ -28,6 +28,7 @@ def planned(verdicts):
     return {verdict.check: verdict.figures["planned"] for verdict in verdicts}
 
 
+@pytest.mark.thorough
 def test_two_runs_examine_the_same_cases_and_say_which(monkeypatch):
     first = check_verifier(one_row, quick=True)
     later = iter(range(10**6))
@@ -57,6 +58,7 @@ def test_the_plan_of_engines_has_an_open_batch_of_like_prompts_and_a_conversatio
     assert names & {item.name for item in IN_TURN}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("make", "fault"),
     [(serving, "copies share a round"), (serving, "slots of others"), (one_by_one, "never emptied")],
