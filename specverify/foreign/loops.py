@@ -40,7 +40,7 @@ microseconds a turn, which is a few operations on intercepted tensors, they take
 FOR_TURNS = 10_000_000
 """The same of a ``for`` loop, which ends by itself unless what it runs over does not: it may run over weights."""
 MONITORED = hasattr(sys, "monitoring")
-"""Whether this is Python 3.12 or later, where turns are counted by ``sys.monitoring``: it sees all threads, disturbs no tracer."""
+"""Whether this is Python 3.12 or later, where ``sys.monitoring`` counts turns in any thread beside any tracer."""
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _THREADS_BEFORE = frozenset(sys._current_frames())  # noqa: SLF001 - there is no other way to see other threads
