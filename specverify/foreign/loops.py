@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic, process_time  # by name: foreign code is run at other times, and these go on
 from traceback import walk_stack
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from specverify.foreign.draws_made import Run, draws_made, run_of
 from specverify.foreign.places import file_and_line, is_foreign
@@ -39,15 +39,29 @@ microseconds a turn, which is a few operations on intercepted tensors, they take
 """
 FOR_TURNS = 10_000_000
 """The same of a ``for`` loop, which ends by itself unless what it runs over does not: it may run over weights."""
-MONITORED = sys.version_info >= (3, 12)
-"""Whether turns are counted by ``sys.monitoring``, which sees all threads and disturbs no other tracer."""
+MONITORED = hasattr(sys, "monitoring")
+"""Whether this is Python 3.12 or later, where ``sys.monitoring`` counts turns in any thread beside any tracer."""
 
+_MONITORING: Any = getattr(sys, "monitoring", None)
 _THREADS_BEFORE = frozenset(sys._current_frames())  # noqa: SLF001 - there is no other way to see other threads
 """Threads older than this module: of a notebook, of a test runner."""
 _EXTENDED_ARG, _FOR_ITER = dis.opmap["EXTENDED_ARG"], dis.opmap["FOR_ITER"]
 
 Turn = Callable[[FrameType, int, int], None]
 """``turn(frame, source, head)``: a frame jumps back from one offset in its code to another."""
+
+
+class _Count(NamedTuple):
+    """The turns that are counted of a run between two of its draws.
+
+    One value, replaced as a whole: a signal may come in the middle of a turn.
+    """
+
+    run: Run | None
+    draws: object
+    """The draws that were made when it began."""
+    left: dict[FrameType, dict[int, int]]
+    """For each frame, the turns left of each of its loops, by the offset where the loop begins."""
 
 
 class LoopWatch:
@@ -58,11 +72,8 @@ class LoopWatch:
         self.next = monotonic() + QUIET / LOOKS
         """When to look next."""
         self._stop = stop
-        self._run: Run | None = None
-        self._draws: object = None
+        self._count = _Count(None, None, {})
         self._quiet_since = process_time()
-        self._left: dict[FrameType, dict[int, int]] = {}
-        """For each frame that is counted, the turns left of each of its loops, by the offset where the loop begins."""
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
@@ -73,25 +84,28 @@ class LoopWatch:
         self.next = monotonic() + QUIET / LOOKS
         run = run_of(frame)
         draws = draws_made(run)
-        if importing or run is not self._run or draws != self._draws or _others_run(thread):
-            self._run, self._draws, self._quiet_since = run, draws, process_time()
+        if importing or run is not self._count.run or draws != self._count.draws or _others_run(thread):
+            self._quiet_since = process_time()
             self.end()
+            self._count = _Count(run, draws, {})
         elif process_time() - self._quiet_since >= QUIET:
             frames = [running for running, _ in walk_stack(frame) if is_foreign(file_of(running))]
-            self._left = {running: self._left.get(running, {}) for running in frames}
+            left = self._count.left
+            self._count = _Count(run, draws, {running: left.get(running, {}) for running in frames})
             self._counter = self._counter or _counter(self._turned)
             if self._counter is not None:
                 self._counter.count_in(frames)
 
     def end(self) -> None:
         """Count no longer."""
-        self._left = {}
+        self._count = _Count(None, None, {})
         counter, self._counter = self._counter, None
         if counter is not None:
             counter.end()
 
     def _turned(self, frame: FrameType, source: int, head: int) -> None:
-        left = self._left.get(frame)
+        count = self._count
+        left = count.left.get(frame)
         if left is None:
             return
         if head not in left or len(left) > 1:
@@ -101,7 +115,7 @@ class LoopWatch:
         left[head] = turns = (_most_turns(frame.f_code, head) if turns is None else turns) - 1
         if turns > 0:
             return
-        if draws_made(self._run) != self._draws or _others_run(threading.get_ident()):
+        if draws_made(count.run) != count.draws or _others_run(threading.get_ident()):
             left.clear()
             return
         self.end()
@@ -122,7 +136,7 @@ def _counter(turned: Turn) -> _Counter | None:
     """Return what counts turns on this Python; None where another tool has the means."""
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)
-    free = [tool for tool in range(6) if sys.monitoring.get_tool(tool) is None]  # type: ignore[attr-defined]
+    free = [tool for tool in range(6) if _MONITORING.get_tool(tool) is None]
     return _Monitored(turned, free[-1]) if free else None
 
 
@@ -130,28 +144,27 @@ class _Monitored:
     """Counts by ``sys.monitoring``, in the code of the frames alone: all other code is as fast as it was."""
 
     def __init__(self, turned: Turn, tool: int) -> None:
-        self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
         self._tool, self._codes = tool, set[CodeType]()
-        self._jump = self._monitoring.events.JUMP
+        self._jump = _MONITORING.events.JUMP
 
         def jumped(_: CodeType, source: int, head: int) -> None:
             if head <= source:
                 turned(sys._getframe(1), source, head)  # noqa: SLF001 - the frame that jumps
 
-        self._monitoring.use_tool_id(tool, "specverify loops")
-        self._monitoring.register_callback(tool, self._jump, jumped)
+        _MONITORING.use_tool_id(tool, "specverify loops")
+        _MONITORING.register_callback(tool, self._jump, jumped)
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
         codes = {frame.f_code for frame in frames}
         for code in codes - self._codes:
-            self._monitoring.set_local_events(self._tool, code, self._jump)
+            _MONITORING.set_local_events(self._tool, code, self._jump)
         self._codes |= codes
 
     def end(self) -> None:
         for code in self._codes:
-            self._monitoring.set_local_events(self._tool, code, 0)
-        self._monitoring.register_callback(self._tool, self._jump, None)
-        self._monitoring.free_tool_id(self._tool)
+            _MONITORING.set_local_events(self._tool, code, 0)
+        _MONITORING.register_callback(self._tool, self._jump, None)
+        _MONITORING.free_tool_id(self._tool)
 
 
 class _Traced:
