@@ -276,14 +276,14 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
         if state in seen or state.remaining <= 0:
             continue
         seen.add(state)
-        here_found, after = _from_state(here, state)
+        here_found, after = given_from_state(here, state)
         found += here_found
         open_states += after
     return tuple(found)
 
 
 @lru_cache(maxsize=512)
-def _from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
+def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []
@@ -306,7 +306,7 @@ def _from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list
 
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
     """Return what the round from a state does given its drafts, or None where it is too large or drafts a tree."""
-    return next((given for given in _from_state(here, state)[0] if given.drafts == drafts), None)
+    return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
 
 def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) -> GivenDrafts:

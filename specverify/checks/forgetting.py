@@ -6,7 +6,7 @@ judges hundreds of subjects looks through all of them for each: see ``intercept.
 
 from __future__ import annotations
 
-from specverify.checks import _calls, _laws, _rounds, check
+from specverify.checks import _calls, _laws, _round_faults, _rounds, check
 
 _KEPT = (
     check.law_in,
@@ -18,6 +18,8 @@ _KEPT = (
     _laws.law_of_opened,
     _laws.overheard_of,
     _rounds.first_rounds,
+    _round_faults.rounds_given_drafts,
+    _round_faults.given_from_state,
 )
 
 
