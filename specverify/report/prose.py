@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,8 +139,8 @@ def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
 
 def _check_line(verdict: Verdict) -> str:
     """Return the name of the check, the strength of its evidence and the distance of the laws, where it has one."""
-    figures = verdict.figures
-    tv = f"TV = {figures['tv']:.3g}" if figures.get("tv") else ""
+    distance = re.search(r"TV = (\d[\d.e-]*)", verdict.statement)
+    tv = f"TV = {float(distance[1]):.3g}" if distance and "/" not in verdict.statement else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
