@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, is_edge, word_of
@@ -139,8 +140,8 @@ def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
 
 def _check_line(verdict: Verdict) -> str:
     """Return the name of the check, the strength of its evidence and the distance of the laws, where it has one."""
-    distance = re.search(r"TV = (\d[\d.e-]*)", verdict.statement)
-    tv = f"TV = {float(distance[1]):.3g}" if distance and "/" not in verdict.statement else ""
+    distance = re.search(r"TV = (\d+/\d+|\d[\d.]*(?:e[+-]?\d+)?)", verdict.statement)
+    tv = f"TV = {float(Fraction(distance[1])):.3g}" if distance else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
