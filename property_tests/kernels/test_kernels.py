@@ -46,7 +46,7 @@ def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
 
 
 def test_a_refutation_is_raised_with_its_counterexample():
-    with pytest.raises(SpeculationRefuted, match=r"(?s)Then .*because.*Let .*law is target - refuted: LOSSLESS"):
+    with pytest.raises(SpeculationRefuted, match=r"(?s)Then .*because.*Let .*law is target - refuted, "):
         check_kernel(PLANTED["replaced from p"].kernel, **SMALL)
 
 

@@ -280,6 +280,16 @@ def test_the_row_that_has_a_wrong_certain_token_is_named():
     assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
 
 
+def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
+    texts = (((0, 1), (1,)), ((3, 3), (1,)))
+    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
+    trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
+    expected = "p is not computed after (3 3); it is the choice of p after (0 1), as long, before"
+    assert wrong_row(trace, 1, (0,)) == expected
+    asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
+    assert wrong_row(asked, 1, (0,)) == ""
+
+
 def appends_zero(last=0, length=2):
     new = [last]
     while len(new) <= length:

@@ -114,7 +114,7 @@ def test_the_engine_of_the_contributors_page_holds(verified):
 def test_a_bug_planted_in_it_is_refuted(verified):
     done = verified("verify", "toy:long", "--check", "law_is_target", replace=("max(p - q, 0.0)", "p"))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "law is target - refuted: LOSSLESS" in done.stdout
+    assert "law is target - refuted, " in done.stdout
 
 
 def test_it_is_listed(verified):

@@ -40,6 +40,8 @@ SHOWN = 3
 SEARCHED = 8
 """How many of an engine's are looked at for one that shows the fault."""
 SEARCHED_TREES = 40
+PATHS_ALONE = 2000
+"""How many paths of one request alone are followed."""
 NEAR_LAW = 1e-6
 MOST_PATHS = 20_000
 """How many paths are searched for the heaviest ones."""
@@ -159,7 +161,7 @@ def right_alone(program: EngineProgram, index: int) -> str:
         return ""
     alone = program.alone(index)
     with alone.open() as run:
-        law = program_law(run, MOST_PATHS)
+        law = program_law(run, PATHS_ALONE)
     if not total_variation(law, alone.law()).high < NEAR_LAW:
         return ""
     others = "request 1" if index == 1 else f"the {program.each}s before it"
@@ -219,7 +221,7 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
     """Return that the first new tokens, so many, come from the draws of fewer, or nothing."""
-    for decisions in heaviest.decisions if max(p) < CERTAIN else ():
+    for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(lambda decisions=decisions: drawn_together(heaviest.run, decisions, number))  # type: ignore[misc]
         if items:
             with_rows = with_pmfs(heaviest.run, items, len(p), heaviest.cells)

@@ -74,8 +74,8 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
     if abs(does - ought) > NEAR:
         seen, said = apart(does, ought)
         if place and ought in {0, 1}:
-            always = "always, as p >= q" if ought else "never, as p = 0"
-            return f"{which} (u {sign} {seen}, {place}; it should be accepted {always})"
+            always = "always accepted, as p >= q" if ought else "never accepted, as p = 0"
+            return f"{which} (u {sign} {seen}, {place}; expected {always})"
         if place:
             return f"{which} (u {sign} {seen}, {place}; expected u {sign} {said} = min(1, p/q))"
         return f"{which} (P(accept) = {seen}, expected {said} = min(1, p/q))"

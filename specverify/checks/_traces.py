@@ -61,7 +61,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             whose = f", a text of request {other + 1}" if other is not None else ""
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
-        return ""
+        return _kept_row(trace, text, token, served)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
     fitting = []
     if draft is not None and _chosen(trace.target, (*text, draft)) == token:
@@ -71,6 +71,17 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
     return f"it is {', or '.join(fitting)}" if fitting else ""
+
+
+def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
+    """Return the row of an earlier request that stands for one that was never asked for, if just one is as long."""
+    if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
+        return ""
+    earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
+    if len(earlier) != 1 or _chosen(trace.target, next(iter(earlier))) != token:
+        return ""
+    asked = listed_tokens(next(iter(earlier)))
+    return f"p is not computed after ({listed_tokens(text)}); it is the choice of p after ({asked}), as long, before"
 
 
 def _chosen(model: LanguageModel, tokens: Tokens) -> int:

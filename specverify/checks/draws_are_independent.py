@@ -34,11 +34,12 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import InScenario, Intercepted, Subject
+from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject
 
 SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
 STATE = "the state "
+PATHS_ALONE = 200
 ROUNDS_TWICE = 4
 """Rounds that are put to a verifier twice, its drafts being certain."""
 RUNS_A_PATH = 10
@@ -88,7 +89,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             block = Block(described(here), partial(_opened, here), law, roles=partial(_role, here))
             yield Case(subject, here, partial(examine, block, twice=twice))
     for program in subject.programs:
-        block = Block(described(program), program.open, program.law, whole=True)
+        block = Block(described(program), program.open, program.law, whole=True, roles=partial(_shared_by, program))
         yield Case(subject, program, partial(examine, block))
 
 
@@ -133,7 +134,7 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
         because = [f"the law is off by it: {compared.statement}"] if compared else []
         others = (_in_words(reuse) for reuse in found[1:])
         role = block.roles(found[0])
-        fault = USED_TWICE + _in_words(found[0]) + (f": {role}" if role else "")
+        fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is what was promised all the same"
@@ -158,6 +159,18 @@ def _role(here: InScenario, reuse: Reuse) -> str:
     if "replace" in fault.parts and reuse.first != reuse.second:
         return "the uniform of the accept test also chooses the replacement"
     return "one uniform tests several drafts" if "accept" in fault.parts else ""
+
+
+def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
+    """Return that the requests or rows of an engine share what is used twice, where one alone uses nothing twice."""
+    if program.alone is None:
+        return ""
+    with audited() as found, program.alone(0).open() as run:
+        refusal, _, _ = _follow(run, found, PATHS_ALONE)
+    what = "one seed" if reuse.what.startswith(STATE) else "random numbers"
+    return (
+        "" if found or refusal else f"the {program.each}s share {what}, while one {program.each} alone repeats nothing"
+    )
 
 
 def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:

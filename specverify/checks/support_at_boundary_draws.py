@@ -272,9 +272,9 @@ def _empty_residual(called: Called, came: Came, fault: str) -> str:
         text = came.state.tokens + drafts[:position]
         p, q = called.here.task.target(text), q_of(text)
         if not (p > q).any():
-            at = f" at u = {boundary.value!r} ({boundary.where})" if boundary.where else ""
-            left = f"p - q is nowhere positive after {text}, so that the residual max(p - q, 0) is all zero"
-            return f"where draft {position + 1} is rejected{at}, {left}: {fault}"
+            at = f" at u = {boundary.value:.9g} ({boundary.where})" if boundary.where else ""
+            left = f"the residual max(p - q, 0) sums to 0, as p - q is nowhere positive after {text}"
+            return f"{left}: where draft {position + 1} is rejected{at}, {fault}"
     return ""
 
 

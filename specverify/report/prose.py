@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from specverify.base.verdict import AT_AN_EDGE, Evidence, Status, Verdict, is_edge, word_of
@@ -138,8 +140,8 @@ def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
 
 def _check_line(verdict: Verdict) -> str:
     """Return the name of the check, the strength of its evidence and the distance of the laws, where it has one."""
-    figures = verdict.figures
-    tv = f"TV = {figures['tv']:.3g}" if figures.get("tv") else ""
+    distance = re.search(r"TV = (\d+/\d+|\d[\d.]*(?:e[+-]?\d+)?)", verdict.statement)
+    tv = f"TV = {float(Fraction(distance[1])):.3g}" if distance else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
