@@ -69,7 +69,8 @@ def test_a_wrong_twin_is_refuted_and_its_tree_is_drawn(name):
     assert verdict.figures["tv"] > 1e-4
     assert re.search(r"parents \(-1, .*\) (with|without|top)", verdict.counterexample.let[0])
     stories = verdict.counterexample.because
-    assert all(re.match(r"tree #0=\d.* keeps (nothing|#\d( #\d)*), then \d", story) for story in stories)
+    assert stories
+    assert all(re.match(r"tree #0=\d", story) for story in stories)
 
 
 def test_a_node_that_two_paths_share_is_tried_once():
