@@ -103,7 +103,7 @@ def test_a_right_verifier_holds_and_nothing_of_it_is_unanswered():
 def test_one_key_for_the_coins_and_for_the_token_is_refuted():
     verdict = said(verifiers.vectorised.wrong, "law_is_target")
     assert verdict.status is Status.REFUTED
-    assert "jax.random.uniform at verifiers.py:" in str(verdict.counterexample)
+    assert "verifiers.py:" in str(verdict.counterexample)
 
 
 def with_a_constant_key(p, q, draft_tokens):
