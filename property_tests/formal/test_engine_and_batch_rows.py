@@ -7,10 +7,9 @@ from fractions import Fraction
 import engine_programs as engines
 import pytest
 import theory_programs as theory
-from test_rows_are_the_programs_of_the_theories import PROMPT, random_models, row_law
-from theory_programs import Chain
+from test_rows_are_the_programs_of_the_theories import PROMPT, best, disagreements, random_models, verified
 
-from reference import argmax, as_pmf
+from reference import as_pmf
 from reference.algorithms.fly import top_entropy
 from reference.algorithms.relaxed_acceptance import is_near, thinking
 from reference.algorithms.watermarked import reweighted
@@ -23,21 +22,6 @@ FEW = {"lockstep-batch": 4, "lockstep-batch of longer blocks": 1}
 """The same for the cases that take seconds."""
 HALF = Fraction(1, 2)
 BESIDE = (1, 0)
-
-
-def verified(p, q, gamma):
-    """Speculative sampling as a chain whose parts a round uses."""
-    return Chain(
-        lambda s, c: gamma,
-        lambda s, c, ds: True,
-        lambda s, c, ds: q(c + ds),
-        lambda s, c, ks, d: theory.speculative_rule(p(c + ks), q(c + ks), d),
-        lambda c: theory.draw(p(c)),
-    )
-
-
-def best(model):
-    return lambda text: argmax(as_pmf(model(text)))
 
 
 def deferring(p, q, eos, window=1):
@@ -115,23 +99,10 @@ PROGRAMS = {
 """Row, perhaps at two options -> its options, the round of its program, and the state that it starts in."""
 
 
-def disagreements(name, program=None):
-    """Return the random tables on which the row and its program have different joint laws."""
-    options, own, start = PROGRAMS[name]
-    wrong = []
-    for seed in range(FEW.get(name, TABLES)):
-        size, eos = 2 + seed % 2, ((), (1,))[seed % 3 == 2]
-        p, q = random_models(f"{name} {seed}", size)
-        expected = theory.law(theory.decode(eos, (program or own)(p, q, eos), 0, 3, start, PROMPT))
-        if row_law(name.split()[0], p, q, 3, eos, options) != expected:
-            wrong.append((seed, size, eos))
-    return wrong
-
-
 @pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_row_has_the_joint_law_of_its_program(name):
-    assert disagreements(name) == []
+    assert disagreements(name, *PROGRAMS[name], FEW.get(name, TABLES)) == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +117,8 @@ def test_the_row_has_the_joint_law_of_its_program(name):
     ],
 )
 def test_another_program_is_told_apart(name, wrong):
-    assert disagreements(name, wrong)
+    options, _, start = PROGRAMS[name]
+    assert disagreements(name, options, wrong, start, FEW.get(name, TABLES))
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

@@ -11,11 +11,13 @@ import released_programs as released
 import theory_programs as theory
 from test_rows_are_the_programs_of_the_theories import (
     PROMPT,
+    best,
     chain,
+    disagreements,
+    drafter,
     independent,
-    random_models,
     regular,
-    row_law,
+    verified,
 )
 from theory_programs import Chain, Tree
 
@@ -35,21 +37,6 @@ TABLES = 6
 FEW = {"spectr-gbv-released of longer blocks": 1, "specinfer": 3}
 """The same for the cases that take seconds."""
 HALF = Fraction(1, 2)
-
-
-def drafter(q, gamma, rule=None, bonus=None):
-    return Chain(lambda s, c: gamma, lambda s, c, ds: True, lambda s, c, ds: q(c + ds), rule, bonus)
-
-
-def verified(p, q, gamma):
-    """Speculative sampling as a chain whose parts another round may use."""
-    return drafter(
-        q, gamma, lambda s, c, ks, d: theory.speculative_rule(p(c + ks), q(c + ks), d), lambda c: theory.draw(p(c))
-    )
-
-
-def best(model):
-    return lambda text: argmax(as_pmf(model(text)))
 
 
 def point(token, size):
@@ -283,23 +270,10 @@ PROGRAMS = {
 """Row, perhaps at two options -> its options, the round of its program, and the state that it starts in."""
 
 
-def disagreements(name, tables, program=None):
-    """Return the random tables on which the row and its program have different joint laws."""
-    options, own, start = PROGRAMS[name]
-    wrong = []
-    for seed in range(tables):
-        size, eos = 2 + seed % 2, ((), (1,))[seed % 3 == 2]
-        p, q = random_models(f"{name} {seed}", size)
-        expected = theory.law(theory.decode(eos, (program or own)(p, q, eos), 0, 3, start, PROMPT))
-        if row_law(name.split()[0], p, q, 3, eos, options) != expected:
-            wrong.append((seed, size, eos))
-    return wrong
-
-
 @pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_row_has_the_joint_law_of_its_program(name):
-    assert disagreements(name, FEW.get(name, TABLES)) == []
+    assert disagreements(name, *PROGRAMS[name], FEW.get(name, TABLES)) == []
 
 
 @pytest.mark.parametrize(
@@ -312,4 +286,5 @@ def test_the_row_has_the_joint_law_of_its_program(name):
     ],
 )
 def test_another_program_is_told_apart(name, wrong):
-    assert disagreements(name, TABLES // 2, wrong)
+    options, _, start = PROGRAMS[name]
+    assert disagreements(name, options, wrong, start, TABLES // 2)
