@@ -106,7 +106,7 @@ def test_an_empty_residual_is_refuted_in_every_form(form, residual):
     assert verdict.status is Status.REFUTED
     assert "gives 0.99999" in verdict.statement
     let = verdict.counterexample.let
-    assert any("   q = (0" in line for line in let)
+    assert any("   q = (0, " in line for line in let)
     assert any(line.startswith("drafted (") for line in let)
 
 

@@ -495,8 +495,10 @@ PAIRS = {
 def test_two_calls_that_return_batches(shape):
     right, wrong, plain = pair_of(shape)
     chosen = {"checks": ["law_is_target"], "on_fail": None}
-    assert [item.status for item in check_engine(right, plain, **chosen)] == [Status.HOLDS]
-    assert check_engine(wrong, plain, **chosen)[-1].status is Status.REFUTED
+    found = check_engine(right, plain, **chosen)
+    assert [item.status for item in found] == [Status.HOLDS], found
+    found = check_engine(wrong, plain, **chosen)
+    assert found[-1].status is Status.REFUTED, found
 
 
 def test_rows_are_told_apart_where_one_is_longer():

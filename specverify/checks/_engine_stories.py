@@ -11,6 +11,7 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from specverify.checks._round_faults import place_of
+from specverify.checks._round_rules import same_row
 from specverify.checks._wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
 from specverify.laws.paths import outcomes_of, paths
@@ -107,9 +108,7 @@ def is_drawn_from_q(
     for path in islice(paths(run), MOST_PATHS):
         drawn = with_pmfs(run, draws_of(path.decisions), len(seen), known)
         for item, test in pairwise(drawn):
-            if test.is_lookup or item.outcome is None or len(item.pmf) != len(seen):
-                continue
-            if any(abs(one - other) > NEAR for one, other in zip(item.pmf, seen, strict=True)):
+            if test.is_lookup or item.outcome is None or not same_row(item.pmf, seen, NEAR):
                 continue
             bound = test.high if test.low <= 0 else test.low
             if seen[item.outcome] > 0 and abs(bound - p[item.outcome] / seen[item.outcome]) < NEAR:

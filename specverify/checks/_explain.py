@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
 from specverify.checks._engine_stories import (
@@ -20,6 +18,7 @@ from specverify.checks._engine_stories import (
 from specverify.checks._first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks._round_faults import fault_of_rounds
 from specverify.checks._round_readings import Models, Reading, items_of_decisions, reading_of
+from specverify.checks._round_rules import same_row
 from specverify.checks._round_stories import rounds_of_path
 from specverify.checks._token_names import name_of_token
 from specverify.checks._traces import listed_tokens, round_around, wrong_row
@@ -35,6 +34,7 @@ from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
 
 Found = TypeVar("Found")
+Given = ParamSpec("Given")
 SHOWN = 3
 """How many paths a counterexample tells."""
 SEARCHED = 8
@@ -42,7 +42,7 @@ SEARCHED = 8
 SEARCHED_TREES = 40
 PATHS_ALONE = 2000
 """How many paths of one request alone are followed."""
-NEAR_LAW = 1e-6
+NEAR, NEAR_LAW = 1e-9, 1e-6
 MOST_PATHS = 20_000
 """How many paths are searched for the heaviest ones."""
 
@@ -60,7 +60,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
-    difference, fault = first_difference(law, expected), or_none(lambda: fault_of_rounds(here))
+    difference, fault = first_difference(law, expected), or_none(fault_of_rounds, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
@@ -78,8 +78,7 @@ def program_counterexample(
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
     heaviest = heaviest_paths(run, share, SEARCHED, MOST_PATHS)
-    traced = program.trace
-    trace = or_none(lambda: traced(heaviest[0][1].choices)) if traced and heaviest else None
+    trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
     if trace is not None and not others and most >= CERTAIN:
         found = certain_counterexample(program, trace, wanted)
@@ -89,9 +88,9 @@ def program_counterexample(
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
     drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for _, path in heaviest]
     horizon = max((len(text) for text in expected), default=0)
+    traces = [trace, *(_trace_of(program, path) for _, path in heaviest[1:])][: len(heaviest)]
     readings = [
-        or_none(lambda item=item, items=items: _read(program, item[1], items, worst, horizon))  # type: ignore[misc]
-        for item, items in zip(heaviest, drawn, strict=True)
+        or_none(_read, one, items, worst, horizon) if one else None for one, items in zip(traces, drawn, strict=True)
     ]
     because, shown = _stories_of(heaviest, drawn, readings)
     example = Counterexample(
@@ -102,7 +101,7 @@ def program_counterexample(
     if difference is None:
         return example
     index = difference.request
-    alone = "" if index is None else or_none(lambda: right_alone(program, index))
+    alone = "" if index is None else or_none(right_alone, program, index)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn, cells)
@@ -111,10 +110,14 @@ def program_counterexample(
     return example._replace(fault=f"{named}: {difference.fault}" if named else difference.fault, rows=difference.rows)
 
 
-def _read(program: EngineProgram, path: Path[Any], drawn: Sequence[Drawn], new: Any, horizon: int) -> Reading | None:
+def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
+    """Return what a path of an engine asks of its models, where those are known."""
+    return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _read(trace: Trace, drawn: Sequence[Drawn], new: Any, horizon: int) -> Reading | None:
     """Return a path of an engine as rounds, where the models are known and it serves one request."""
-    trace = program.trace(path.choices) if program.trace else None
-    if trace is None or trace.target is None or trace.draft is None or len(trace.texts) != 1:
+    if trace.target is None or trace.draft is None or len(trace.texts) != 1:
         return None
     asked = tuple(dict.fromkeys(text for _, text in trace.queries))
     return reading_of(drawn, Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked), new)
@@ -133,7 +136,7 @@ def _stories_of(
         if reading:
             shown[line] = reading
     lines = sorted(weights, key=lambda line: (not faulty[line], -weights[line]))[:SHOWN]
-    said = tuple(f"{line}   contributes {_weight(weights[line])}" for line in lines)
+    said = tuple(f"{line}   contributes {short(weights[line])}" for line in lines)
     return said, [shown[line] for line in lines if line in shown]
 
 
@@ -193,7 +196,7 @@ def _token_named(
     q: Sequence[Any] = firsts[0] if firsts and not difference.before else ()
     known = False
     for text, row in rows.items():
-        if difference.before == text[len(text) - len(difference.before) :] and _is_row(row["p"], p):
+        if difference.before == text[len(text) - len(difference.before) :] and same_row(row["p"].tolist(), p, NEAR):
             q, known = row["q"].tolist(), True
             break
     named = name_of_token(seen, p, q) if q else ""
@@ -206,7 +209,7 @@ def _token_named(
 def _row_of_token(heaviest: _Paths, number: int, seen: Sequence[Any], p: Sequence[Any]) -> str:
     """Return the row that a new token is drawn from, where a draw of a path has it, or nothing."""
     for items in heaviest.drawn:
-        at = next((item.place for item in items if _is_row(np.array(item.pmf), seen)), "")
+        at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
         if at and _is_from_q(heaviest, seen, p):
             said = f"the token behind accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
             return f"{said}, expected p = {short_row(p)}"
@@ -216,23 +219,19 @@ def _row_of_token(heaviest: _Paths, number: int, seen: Sequence[Any], p: Sequenc
 
 
 def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
-    return bool(or_none(lambda: is_drawn_from_q(heaviest.run, seen, p, heaviest.cells)))
+    return bool(or_none(is_drawn_from_q, heaviest.run, seen, p, heaviest.cells))
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
     """Return that the first new tokens, so many, come from the draws of fewer, or nothing."""
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
-        items = or_none(lambda decisions=decisions: drawn_together(heaviest.run, decisions, number))  # type: ignore[misc]
+        items = or_none(drawn_together, heaviest.run, decisions, number)
         if items:
             with_rows = with_pmfs(heaviest.run, items, len(p), heaviest.cells)
             count = sum(item.is_lookup for item in items)
             draws = f"{count} token{'s' * (count > 1)}"
             return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
     return ""
-
-
-def _is_row(row: Pmf, other: Sequence[Any]) -> bool:
-    return len(row) == len(other) and all(abs(a - b) < 1e-9 for a, b in zip(row.tolist(), other, strict=True))
 
 
 def _vocabulary(law: Mapping[Any, Any]) -> int:
@@ -256,7 +255,7 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             if len(texts) > 1:
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
             why = wrong_row(trace, index, should)
-            alone = or_none(lambda index=index: right_alone(program, index)) if index else ""  # type: ignore[misc]
+            alone = or_none(right_alone, program, index) if index else ""
             fault = (f"{alone}: " if alone else named) + text_fault(should, does) + (f": {why}" if why else "")
             return Counterexample(let=(described(program),), then=fault, fault=fault, rows=tuple(filter(None, lines)))
     return None
@@ -279,7 +278,7 @@ def outcome_counterexample(
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
-    if heaviest and or_none(lambda: tree_reading(here, heaviest[0].choices)) is not None:
+    if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
         return _tree_counterexample(here, offends, then, readings)
     seen.clear()
     for path in heaviest:
@@ -292,7 +291,7 @@ def outcome_counterexample(
     return Counterexample(
         let=(described(here), *_rows(seen)),
         then=then,
-        because=tuple(f"{line}   contributes {_weight(weight)}" for line, weight in ordered),
+        because=tuple(f"{line}   contributes {short(weight)}" for line, weight in ordered),
     )
 
 
@@ -306,7 +305,7 @@ def _tree_counterexample(
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     for weight, path in heaviest:
-        found = or_none(lambda path=path: tree_reading(here, path.choices))  # type: ignore[misc]
+        found = or_none(tree_reading, here, path.choices)
         line = found.words if found else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
@@ -317,17 +316,17 @@ def _tree_counterexample(
         program(Replayed(paths_of[line].choices))
     if readings is not None:
         readings += [Reading((line,), faults[line], (), 0.0) for line in lines]
-    said = tuple(f"{line}   contributes {_weight(weights[line])}" for line in lines)
+    said = tuple(f"{line}   contributes {short(weights[line])}" for line in lines)
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=said)
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Return a path round by round, or where that cannot be, its trees and its decisions."""
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
-    rounds = None if trees else or_none(lambda: rounds_of_path(here, path.choices))
+    rounds = None if trees else or_none(rounds_of_path, here, path.choices)
     if rounds or trees:
         return rounds or "; ".join([*trees, _story(path.decisions)])
-    reading = or_none(lambda: _read_decoder(here, path))
+    reading = or_none(_read_decoder, here, path)
     if reading is None:
         return _story(path.decisions)
     if readings is not None:
@@ -345,10 +344,10 @@ def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
     return reading_of(items_of_decisions(path.decisions), models, path.outcome)
 
 
-def or_none(explain: Callable[[], Found]) -> Found | None:
+def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
     """Return what ``explain`` finds, or None where the program does not go through it: the refutation stands anyway."""
     try:
-        return explain()
+        return explain(*given, **named)
     except Exception:  # noqa: BLE001 - an explanation runs the program once more, and that may raise anything
         return None
 
@@ -366,10 +365,6 @@ def described(here: InScenario | EngineProgram) -> str:
 def readable(value: Any) -> str:
     """Return a probability for a reader: a rational as it is, a float to six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
-
-
-def _weight(value: Any) -> str:
-    return f"{float(value):.3g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:

@@ -12,10 +12,10 @@ This explains a refutation and refutes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from specverify.checks._engine_stories import Drawn
-from specverify.checks._round_faults import excess, ratio
+from specverify.checks._round_rules import Row, excess, ratio, same_row
 from specverify.checks._wording import apart, short, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
@@ -29,8 +29,6 @@ WORST = 5.0
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST = 3.0, 2.0, 2.5, 1.5
 UNLIKELY = 0.25
 """A reading that follows the rule, but is not how rounds usually go."""
-
-Row = Sequence[Any]
 
 
 class Models(NamedTuple):
@@ -184,7 +182,7 @@ class _Reader:
             if sure is not None:
                 open_ones.append(((*drafts, sure), here, cost, fault))
             elif (item := self._next(here, lookup=True)) is not None and item.outcome is not None:
-                if _equal(item.pmf, row):
+                if same_row(item.pmf, row, NEAR):
                     open_ones.append(((*drafts, item.outcome), here + 1, cost, fault))
                 elif not fault and cost == 0:
                     named = self._named_row(item.pmf, text + drafts, ())
@@ -292,7 +290,7 @@ class _Reader:
         item = self._next(at, lookup=True)
         if item is None or item.outcome is None:
             return
-        if _equal(item.pmf, rule):
+        if same_row(item.pmf, rule, NEAR):
             if sure is None:
                 yield item.outcome, at + 1, 0.0, "", ""
             return
@@ -342,11 +340,11 @@ class _Reader:
         p, q = self.p(here), self.q(here)
         shown = short_row(seen)
         for name, row in (*_named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
-            if _equal(seen, row):
+            if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
         for text in self._texts(here):
             for name, row in _named_rows(self.p(text), self.q(text)):
-                if _equal(seen, row):
+                if same_row(seen, row, NEAR):
                     return f"{name} after {text}{_whose(text, here, rejected)} = {shown}"
         return shown
 
@@ -374,7 +372,3 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
 def _certain(row: Row) -> int | None:
     most = max(range(len(row)), key=lambda token: row[token])
     return most if row[most] > 1 - NEAR else None
-
-
-def _equal(one: Row, other: Row) -> bool:
-    return len(one) == len(other) and all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))

@@ -10,12 +10,12 @@ from specverify.checks._round_faults import (
     LARGEST_VOCABULARY,
     GivenDrafts,
     accepted_of,
-    excess,
     expected_accept,
     is_coin,
     place_of,
     round_given,
 )
+from specverify.checks._round_rules import excess
 from specverify.checks._wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Round

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from specverify.checks._round_faults import ACCEPT_OF_ROW, REPLACE_OF_ROW, Rows, excess, ratio
+from specverify.checks._round_rules import ACCEPT_OF_ROW, REPLACE_OF_ROW, Row, Rows, excess, ratio, same_row
 
-Row = Sequence[Any]
 NEAR = 1e-9
 LEAST = 3
 """Tokens of a vocabulary in which the laws of wrong rules differ."""
@@ -21,11 +19,11 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
     """
     if len(p) < LEAST or len(q) != len(p) or len(seen) != len(p):
         return ""
-    if _equal(seen, p):
+    if same_row(seen, p, NEAR):
         return ""
-    if _equal(seen, q):
+    if same_row(seen, q, NEAR):
         return "every draft is kept, as q has it: it is never compared with p"
-    fitting = [name for name, law in _laws(p, q) if _equal(seen, law)]
+    fitting = [name for name, law in _laws(p, q) if same_row(seen, law, NEAR)]
     return fitting[0] if len(fitting) == 1 else ""
 
 
@@ -48,7 +46,3 @@ def _law(q: Row, kept: Row, instead: Sequence[Row]) -> Row:
         q[token] * kept[token] + sum(q[x] * (1 - kept[x]) * instead[x][token] for x in range(len(q)))
         for token in range(len(q))
     ]
-
-
-def _equal(one: Row, other: Row) -> bool:
-    return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from specverify.checks._engine_stories import Drawn, draws_of
-from specverify.checks._round_faults import excess, ratio
+from specverify.checks._round_rules import excess, ratio
 from specverify.checks._trees import drawn, is_tree
 from specverify.checks._wording import apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed

@@ -80,11 +80,11 @@ def _not_optimal(
 ) -> Examination:
     drafts = "first draft is" if i == 1 else f"first {i} drafts are"
     does, ought = apart(actual, best)
-    named = or_none(lambda: fault_of_rounds(here))
+    named = or_none(fault_of_rounds, here)
     fault = f"{'draft 1 is' if i == 1 else f'drafts 1 to {i} are'} accepted with probability {does}, expected {ought}"
     if i == 1 and here.variant.best is None:
         fault += " = sum of min(p, q)"
-    equal = or_none(lambda: _chance_of_equal(here, tokens)) if i == 1 else None
+    equal = or_none(_chance_of_equal, here, tokens) if i == 1 else None
     if equal is not None and abs(actual - equal) < slack(here, 2):
         fault += f"; {does} = sum of p q, as if a token is drawn from p and the draft is kept where it is equal"
     elif named is not None and "accept" in named.parts:

@@ -151,9 +151,9 @@ def _in_words(reuse: Reuse) -> str:
 
 def _role(here: InScenario, reuse: Reuse) -> str:
     """Return what a verifier decides by a uniform that is used twice, as the law of its rounds tells it."""
-    rounds = or_none(lambda: rounds_given_drafts(here)) or ()
+    rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
-    fault = or_none(lambda: fault_of_rounds(here))
+    fault = or_none(fault_of_rounds, here)
     if fault is None or not any(reuse.what.endswith(f" at {place}") for place in tested):
         return ""
     if "replace" in fault.parts and reuse.first != reuse.second:

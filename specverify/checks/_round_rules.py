@@ -1,0 +1,173 @@
+"""The rule of speculative sampling, and other formulas that stand in its place in wrong programs, each with a name.
+
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.reference import Tokens, excess_law
+
+Row = Sequence[Any]
+
+
+class Rows(NamedTuple):
+    """Rows of the models along a draft: ``p[i]`` and ``q[i]`` after i drafts."""
+
+    p: tuple[Row, ...]
+    q: tuple[Row, ...]
+
+
+def ratio(p: Any, q: Any) -> Any:
+    """Return min(1, p/q); 1 where neither is positive, as nothing is drafted there."""
+    return min(1, p / q) if q > 0 else 1
+
+
+def excess(p: Row, q: Row) -> Row:
+    """Return norm(max(p - q, 0)), or p where that is empty."""
+    law: Row = excess_law(np.asarray(p), np.asarray(q)).tolist()
+    return law
+
+
+def same_row(one: Row, other: Row, near: float) -> bool:
+    """Return whether two rows have the same entries, but for less than ``near``."""
+    return len(one) == len(other) and all(abs(a - b) < near for a, b in zip(one, other, strict=True))
+
+
+# Other formulas
+
+AcceptFormula = Callable[[Rows, Tokens, int], Any]
+RowFormula = Callable[[Rows, Tokens, int], Row]
+
+
+def _argmax(row: Row) -> int:
+    return max(range(len(row)), key=lambda token: row[token])
+
+
+def scaled(row: Row) -> Row:
+    """Return a row divided by its sum, or the row itself where that is 0."""
+    total = sum(row)
+    return [value / total for value in row] if total > 0 else list(row)
+
+
+def _one_coin(rows: Rows, drafts: Tokens, i: int) -> Any:
+    """Return P(u < r_i) given that u is below every ratio before it."""
+    ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
+    before = min([1, *ratios[:-1]])
+    return min(1, ratios[-1] / before) if before > 0 else 1
+
+
+def _by_number(rows: Rows, drafts: Tokens, i: int) -> Any:
+    """Return P(more than i tests pass), given that i or more do, each draft being tested by itself."""
+    passed: list[Any] = [1]
+    for k, token in enumerate(drafts):
+        one = ratio(rows.p[k][token], rows.q[k][token])
+        passed = [fewer * one + same * (1 - one) for fewer, same in zip([0, *passed], [*passed, 0], strict=True)]
+    reached = sum(passed[i:])
+    return sum(passed[i + 1 :]) / reached if reached > 0 else 1
+
+
+def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
+    def accept(rows: Rows, drafts: Tokens, i: int) -> Any:
+        p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
+        return ratio(p[drafts[i]], q[drafts[i]])
+
+    return accept
+
+
+def _inside(index: int, rows: Sequence[Row]) -> int:
+    return min(max(index, 0), len(rows) - 1)
+
+
+ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
+    "with probability min(1, q/p)": lambda rows, drafts, i: ratio(rows.q[i][drafts[i]], rows.p[i][drafts[i]]),
+    "always": lambda rows, drafts, i: 1,
+    "never": lambda rows, drafts, i: 0,
+    "with probability p": lambda rows, drafts, i: rows.p[i][drafts[i]],
+    "with probability 1 - p/q": lambda rows, drafts, i: 1 - ratio(rows.p[i][drafts[i]], rows.q[i][drafts[i]]),
+    "whenever p >= q, and never else": lambda rows, drafts, i: int(rows.p[i][drafts[i]] >= rows.q[i][drafts[i]]),
+    "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
+    "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
+    "by one random number for all drafts": _one_coin,
+    "with probability p/(p + q)": lambda rows, drafts, i: (
+        rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
+    ),
+}
+"""``drafts are accepted ...``, by the rows of the draft."""
+ACCEPT: Mapping[str, AcceptFormula] = {
+    **ACCEPT_OF_ROW,
+    "by the row of p one position late": _shifted_ratio(1, 0),
+    "by the row of p one position early": _shifted_ratio(-1, 0),
+    "by the row of q one position late": _shifted_ratio(0, 1),
+    "by the row of q one position early": _shifted_ratio(0, -1),
+    "by rows of p and q one position early": _shifted_ratio(-1, -1),
+    "by rows of p and q one position late": _shifted_ratio(1, 1),
+    "by the first rows of p and q": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[0][drafts[i]]),
+    "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
+    "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
+    "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
+}
+"""And those by other rows."""
+
+
+def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
+    return lambda rows, drafts, i: excess(rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)])
+
+
+def _short_of_one(rows: Rows, drafts: Tokens, i: int) -> Row:
+    """Return max(p - q, 0) with what is missing to 1 on the last token, as an inverse CDF that runs off the end has."""
+    left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    return [*left[:-1], left[-1] + 1 - sum(left)]
+
+
+def _without_draft(rows: Rows, drafts: Tokens, i: int) -> Row:
+    return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
+
+
+REPLACE_OF_ROW: Mapping[str, RowFormula] = {
+    "p": lambda rows, drafts, i: rows.p[i],
+    "q": lambda rows, drafts, i: rows.q[i],
+    "norm(max(q - p, 0))": lambda rows, drafts, i: excess(rows.q[i], rows.p[i]),
+    "norm(|p - q|)": lambda rows, drafts, i: scaled([abs(a - b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]),
+    "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token": _short_of_one,
+    "p without the rejected token": _without_draft,
+    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
+    "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
+        int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
+    ],
+}
+"""``a rejected draft is replaced by a draw from ...``, by the rows of the draft."""
+REPLACE: Mapping[str, RowFormula] = {
+    **REPLACE_OF_ROW,
+    "p one position late": lambda rows, drafts, i: rows.p[_inside(i + 1, rows.p)],
+    "p one position early": lambda rows, drafts, i: rows.p[_inside(i - 1, rows.p)],
+    "the last row of p": lambda rows, drafts, i: rows.p[-1],
+    "max(p - q, 0) with p one position late": _shifted_excess(1, 0),
+    "max(p - q, 0) with p one position early": _shifted_excess(-1, 0),
+    "max(p - q, 0) with q one position late": _shifted_excess(0, 1),
+    "max(p - q, 0) with q one position early": _shifted_excess(0, -1),
+    "max(p - q, 0) with p and q one position early": _shifted_excess(-1, -1),
+    "max(p - q, 0) with p and q one position late": _shifted_excess(1, 1),
+    "max(p - q, 0) of the first position": lambda rows, drafts, i: excess(rows.p[0], rows.q[0]),
+    "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(
+        rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]
+    ),
+    "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
+}
+"""And those by other rows."""
+
+BONUS: Mapping[str, RowFormula] = {
+    "q": lambda rows, drafts, i: rows.q[i],
+    "norm(max(p - q, 0))": lambda rows, drafts, i: excess(rows.p[i], rows.q[i]),
+    "the row of p before the last draft": lambda rows, drafts, i: rows.p[i - 1],
+    "the first row of p": lambda rows, drafts, i: rows.p[0],
+    "the row of q before the last draft": lambda rows, drafts, i: rows.q[i - 1],
+    "p after the last draft minus q before it": lambda rows, drafts, i: excess(rows.p[i], rows.q[i - 1]),
+    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
+}
+"""``the bonus token is drawn from ...``."""
