@@ -185,7 +185,7 @@ def test_the_documented_lossy_mode_has_its_declared_law(name, planted):
         assert wrong.status is Status.REFUTED
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "check"),
     [

@@ -69,7 +69,7 @@ def test_the_table_is_named_by_the_engine():
 
 
 @pytest.mark.filterwarnings("ignore:Passing .repetition_penalty. with .inputs_embeds:UserWarning")
-@pytest.mark.thorough(keep=54)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", rows_alone())
 def test_a_row_is_what_its_page_says(name):
     assert law_verdict(name) is (Status.REFUTED if name in WRONG else Status.HOLDS)
@@ -82,7 +82,7 @@ def test_an_option_that_is_not_heeded_is_refuted(monkeypatch, name, processor):
     assert law_verdict(name) is Status.REFUTED
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BROKEN)
 def test_an_option_that_is_off_by_one_is_refuted(planted, name):
     processor, right, wrong = BROKEN[name]

@@ -212,7 +212,7 @@ def test_the_value_that_is_another_is_named_as_the_engine_names_it():
     assert reproduced("prompt-lookup/greedy", "scores_match").fault.returned == "attentions"
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "check", "said"),
     [

@@ -90,6 +90,7 @@ def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     assert LINES[begin_of(idiom)].endswith(end_of(idiom, Status.HOLDS, Status.REFUTED))
 
 
+@pytest.mark.thorough
 def test_what_several_numbers_decide_holds_or_is_refuted():
     sums = next(idiom for idiom in KNOWN if idiom.name == "sum round the clock")
     assert told(sums.right, sums.gamma, 3) == (Status.HOLDS, "")

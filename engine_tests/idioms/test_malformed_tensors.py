@@ -10,7 +10,7 @@ from specverify.testing import UnusableSubject, check_engine
 LAW = {(1, 0): 1.0}
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [

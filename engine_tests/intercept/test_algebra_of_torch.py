@@ -159,7 +159,7 @@ def test_a_verifier_of_python_coins_and_noise_in_place_holds(noise):
     assert verdict.figures["tv"] < 1e-12
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "wrong",
     [{"ratio": lambda p, q: p}, {"noise": clamped(0.25)}, {"noise": lambda row: clamped(0.0)(row) + 0.25}],

@@ -253,6 +253,7 @@ def alike(one, other):
     return one == other
 
 
+@pytest.mark.thorough
 @given(plain, plain)
 def test_two_plain_values_have_one_digest_only_if_they_are_alike(one, other):
     assert (digest(one) == digest(other)) == alike(one, other)

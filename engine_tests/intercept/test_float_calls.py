@@ -116,6 +116,7 @@ def with_floats(p, q, draft_tokens):
     return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
 
 
+@pytest.mark.thorough
 def test_a_verifier_that_makes_floats_of_its_numbers_is_judged():
     (verdict,) = check_verifier(with_floats, gammas=(1,), checks=["law_is_target"], quick=True)
     assert verdict.status is Status.HOLDS
@@ -146,6 +147,7 @@ def test_a_function_that_is_defined_again_is_another_one():
         assert float_calls.again(law) == {True: 0.25, False: 0.75}
 
 
+@pytest.mark.thorough
 def test_a_function_that_is_made_in_every_run_comes_to_an_end():
     def law():
         def program(draws):

@@ -68,6 +68,7 @@ def test_a_tensor_of_whole_numbers_or_bools_is_one():
     assert law(lambda: torch.tensor([random.random()], dtype=torch.bool)) == {(1,): 1.0}
 
 
+@pytest.mark.thorough
 def test_a_whole_number_that_is_too_large_for_its_dtype_begins_again():
     assert law(lambda: torch.randint(0, 512, (1,)).to(torch.uint8) < 4)[(1,)] == pytest.approx(1 / 64)
     assert law(lambda: torch.randint(100, 150, (1,)).to(torch.int8) < 0)[(1,)] == pytest.approx(22 / 50)

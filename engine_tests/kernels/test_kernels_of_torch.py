@@ -29,6 +29,7 @@ def source(name):
     return "own" if name in {"its_own", "reseeded"} else "seed"
 
 
+@pytest.mark.thorough
 def test_a_right_kernel_of_explicit_uniforms_holds():
     verdicts = check_kernel(kernels.given, vocabularies=(129, 1025), rows=2**14)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}

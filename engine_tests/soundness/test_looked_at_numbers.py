@@ -82,7 +82,7 @@ def asked(verify):
     return next(iter(verify_subject(verifier_subject(verify, "verify", (2,)), Checklist(CHECK, quick=True))))
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("uniform", LOOKING)
 def test_a_verifier_that_looks_at_its_numbers_is_unknown_with_the_reason_and_the_way_out(uniform):
     verdict = asked(of_coin(uniform))
@@ -122,7 +122,7 @@ def test_a_verifier_that_raises_for_numbers_as_well_is_unusable():
     assert "ValueError: no coin" in verdict.statement
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(
     "uniform",
     [

@@ -78,6 +78,7 @@ def seeded_torch():
     return decode(lambda kind, _: weights if kind == "p" else [1, 1], chosen, coin)
 
 
+@pytest.mark.thorough
 def test_a_seed_of_torch_is_seen_too():
     found, said = statuses(seeded_torch, {(0,): 0.5, (1,): 0.5})
     assert found["law_is_target"] is Status.UNKNOWN
@@ -110,6 +111,7 @@ def test_one_seed_for_everything_and_generators_without_one_have_their_law(fast)
     assert set(found.values()) == {Status.HOLDS}
 
 
+@pytest.mark.thorough
 def test_threads_that_draw_in_another_order_are_named():
     """Drawn one by one, the two of them are a function of their draws."""
     runs, found = count(), {}
@@ -136,6 +138,7 @@ def test_what_is_drawn_once_and_kept_is_named_by_its_line():
     assert "must be drawn before the call" in said
 
 
+@pytest.mark.thorough
 def test_bytes_of_the_operating_system_may_name_a_request_and_decide_nothing():
     kept = set()
 

@@ -162,7 +162,7 @@ def torch_error(p, q, draft_tokens):
     return [int(torch.multinomial(p[0] * 0, 1))]
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("verify", "said"),
     [
@@ -237,6 +237,7 @@ def test_who_needs_sums_of_float64_is_given_no_float32():
     assert {verdict.status for verdict in check_verifier(summing, gammas=(1,))} == {Status.HOLDS}
 
 
+@pytest.mark.thorough
 def test_a_number_whose_bits_are_cut_out_is_named():
     def of_low_bits(p, q, draft_tokens):
         coin = (random.getrandbits(64) & (2**53 - 1)) / 2**53
@@ -272,6 +273,7 @@ def refused_and_of_numpy(p, q, draft_tokens):
     return [int(draft_tokens[0]), int(p[-1].astype(float).argmax())]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", [coin_of_refused_draw, refused_and_of_numpy])
 def test_a_refusal_wins_over_errors_about_arrays_of_a_kind_that_was_never_answered(verify):
     options = {"checks": ["law_is_target"], "gammas": (1,), "on_fail": None}

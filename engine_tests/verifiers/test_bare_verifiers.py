@@ -33,7 +33,7 @@ def verdicts_of(verify, names, gammas=(2,), share=(0, 1), detect=0.05):
     return {verdict.check: verdict for verdict in verify_subject(subject, Checklist(checks, Conditions()))}
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("verify", CORRECT, ids=lambda verify: verify.__name__)
 def test_a_correct_verifier_is_exact_and_lossless(verify):
     """Each in a quarter of the scenarios, the next one in another; in all of them with the profile "thorough"."""
@@ -54,6 +54,7 @@ def test_a_block_may_keep_more_than_token_after_token_and_no_more_than_a_lossles
     assert everything.status is Status.REFUTED
 
 
+@pytest.mark.thorough
 def test_a_verifier_without_a_bonus_accepts_as_often_as_one_with_it_and_one_that_redraws_does_not():
     """All drafts and nothing more is every draft accepted: the row is one token shorter than with a bonus."""
     rng, name = np.random.default_rng(), "acceptance_is_optimal"

@@ -48,6 +48,7 @@ def test_a_right_one_holds_in_a_few_scenarios(check):
     assert verdict.figures["tv"] < 1e-12
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize(
     ("verify", "check"),
     [

@@ -53,7 +53,7 @@ def test_vectorised_torch_holds(verify, check):
     assert verdict.figures["tv"] < 1e-12
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "verify", [batched_verifiers.shared_coins, batched_verifiers.shared_noise], ids=lambda f: f.__name__
 )
@@ -75,6 +75,7 @@ def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
     assert joint.figures["tv"] > 0.05
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "verify",
     [
@@ -199,6 +200,7 @@ def test_a_failure_on_the_command_line_can_be_repeated():
     assert "from the product of the rows' laws; alone they are off by" in again.output
 
 
+@pytest.mark.thorough
 def test_three_lines_in_somebodys_test_file():
     with pytest.raises(UnusableSubject, match="row 1 of 1 emitted 0 tokens"):
         check_verifier(lambda p, q, draft_tokens: [[]] * len(p), form="batched")

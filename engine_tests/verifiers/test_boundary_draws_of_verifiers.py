@@ -55,7 +55,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.thorough(keep=15)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_sampler_holds_at_every_end(name):
     verdict = verdict_of(RIGHT[name])
@@ -94,7 +94,7 @@ def test_an_inclusive_coin_is_refuted_in_every_form_with_its_line(form):
     assert "gives 0.0: about once in " in verdict.statement
 
 
-@pytest.mark.thorough(keep=16)
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "residual", [samplers.divided, samplers.floored, samplers.divided_in_float32], ids=lambda f: f.__name__
@@ -110,6 +110,7 @@ def test_an_empty_residual_is_refuted_in_every_form(form, residual):
     assert any(line.startswith("drafted (") for line in let)
 
 
+@pytest.mark.thorough
 def test_an_empty_residual_is_an_error_or_the_forbidden_first_token():
     """``torch.multinomial`` refuses NaN; a race over NaN is won by the first, which is token 0."""
     refused = verdict_of(samplers.loop(residual=samplers.divided), scenarios=())
@@ -133,6 +134,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_at_an_end_is_refuted_by_the_number_that_does_it(name):
     verify, said, value = WRONG[name]

@@ -280,6 +280,7 @@ def test_rows_of_a_batch_are_examined_one_by_one():
     assert "row 1 of 4" in wrong.statement
 
 
+@pytest.mark.thorough
 def test_the_rejection_sampler_of_transformers_holds():
     sampler = pytest.importorskip("transformers.generation.utils")._speculative_sampling
 
@@ -292,6 +293,7 @@ def test_the_rejection_sampler_of_transformers_holds():
         assert verdict.status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_verifier_of_logits_that_forgets_its_temperature_is_refuted():
     case = shapes("peaked", size=20_000, form="logits")[0].call()._replace(temperature=0.5)
     assert judged(of_logits(), [case]).status is Status.HOLDS

@@ -38,6 +38,7 @@ def line_of(function, text, number=0):
 # Verifiers that use randomness twice
 
 
+@pytest.mark.thorough
 def test_a_rejecting_uniform_that_is_looked_up_again_is_named_with_both_lines():
     found = verdict_of(verifiers.reused_uniform)
     drawn, coin, lookup = (
@@ -49,6 +50,7 @@ def test_a_rejecting_uniform_that_is_looked_up_again_is_named_with_both_lines():
     assert "gamma=2" in found.counterexample.let[0]
 
 
+@pytest.mark.thorough
 def test_one_uniform_for_all_positions_of_a_loop_is_named():
     found = verdict_of(verifiers.one_uniform)
     assert found.status is Status.REFUTED
@@ -64,6 +66,7 @@ def test_a_generator_that_is_seeded_again_is_named():
     assert found.statement in [f"{call} draws twice from one state of its generator" for call in calls]
 
 
+@pytest.mark.thorough
 def test_a_generator_that_begins_again_in_every_call_is_named():
     def verify(p, q, draft_tokens):
         return with_two_generators((3, 4))(p, q, draft_tokens)
@@ -107,6 +110,7 @@ def test_a_seed_that_is_made_of_the_arguments_alone_leaves_nothing_random(name):
         assert found.statement.endswith(", in two calls that are given the same")
 
 
+@pytest.mark.thorough
 def test_noise_of_two_races_is_named_and_its_law_refuted():
     found = run_check(verifier_subject(verifiers.shared_clock, "shared_clock", (1,)), CHECK, Checklist((CHECK,)))
     first, second = (line_of(verifiers.shared_clock, f"p[{row}] / clock") for row in (0, 1))
@@ -138,6 +142,7 @@ def with_two_generators(seeds):
     return verify
 
 
+@pytest.mark.thorough
 def test_two_generators_of_one_seed_are_one_generator():
     verify = with_two_generators((3, 3))
     found = verdict_of(verify)
@@ -162,6 +167,7 @@ def restoring(p, q, draft_tokens):
     return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
 
 
+@pytest.mark.thorough
 def test_a_restored_state_is_named():
     found = verdict_of(restoring)
     coin, lookup = line_of(restoring, "coins = torch.rand"), line_of(restoring, "uniform = torch.rand")
@@ -169,6 +175,7 @@ def test_a_restored_state_is_named():
     assert found.statement == f"torch.rand at {coin} and torch.rand at {lookup} draw from one state of a generator"
 
 
+@pytest.mark.thorough
 def test_a_refutation_is_found_again_on_its_case_alone():
     subject = verifier_subject(verifiers.one_uniform, "one_uniform", (2,))
     case = next(
@@ -218,7 +225,7 @@ AFRESH = {
 }
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", AFRESH)
 def test_a_verifier_that_draws_afresh_holds(name):
     """Each in one of the three scenarios, the next one in another; in all of them with the profile "thorough"."""

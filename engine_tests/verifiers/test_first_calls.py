@@ -82,6 +82,7 @@ OF_LIBRARIES = {
 }
 
 
+@pytest.mark.thorough(keep=16)
 @pytest.mark.parametrize("library", OF_LIBRARIES)
 @pytest.mark.parametrize("wrong", WRONG_AT_FIRST)
 def test_a_verifier_whose_very_first_call_is_wrong_is_unknown(wrong, library):
@@ -91,6 +92,7 @@ def test_a_verifier_whose_very_first_call_is_wrong_is_unknown(wrong, library):
     assert ("its very first call answered something else" in verdict.statement) is bool(WRONG_AT_FIRST[wrong])
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("begins", [False, True])
 def test_the_very_first_call_of_a_verifier_of_tensors_is_made_with_some(begins):
     left = iter([begins])
@@ -107,6 +109,7 @@ def test_the_very_first_call_of_a_verifier_of_tensors_is_made_with_some(begins):
     assert verdict.status is (Status.UNKNOWN if begins else Status.HOLDS)
 
 
+@pytest.mark.thorough
 def test_a_generator_of_its_own_is_no_other_beginning():
     verify = first_call_only(None, partial(getattr, np.random.default_rng(5), "random"))
     (verdict,) = check_verifier(verify, checks=["program_is_its_draws"], gammas=(1,), on_fail=None)

@@ -91,6 +91,7 @@ def said(keeps, check):
     return run_check(subject, check_named(check), Checklist(())).status
 
 
+@pytest.mark.thorough
 def test_the_larger_of_two_is_one_number_and_used_once():
     assert said(lambda ratio: max(u(), u()) ** 2 < ratio, "draws_are_independent") is Status.HOLDS
     assert said(lambda ratio: max(u(), u()) ** 2 < ratio, "law_is_target") is Status.HOLDS

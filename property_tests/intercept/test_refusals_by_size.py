@@ -108,6 +108,7 @@ def outcomes(library, calls):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory in use is read from /proc")
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_what_is_very_large_is_refused_before_it_is_built(library):

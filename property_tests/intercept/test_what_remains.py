@@ -19,6 +19,7 @@ class WeaklyOfRandom(random.Random):
     """Likewise."""
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("made", [lambda: Weakly(np.random.PCG64(1)), lambda: WeaklyOfRandom(1)])
 @pytest.mark.parametrize("held", [lambda made: made, lambda made: made.random])
 def test_generators_that_nobody_holds_are_let_go(made, held):

@@ -57,7 +57,7 @@ def test_right_kernels_are_not_accused_whatever_the_seed():
         assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
-@pytest.mark.thorough(keep=13)
+@pytest.mark.thorough(keep=14)
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
     check, says = PLANTED[name]

@@ -111,6 +111,7 @@ def test_a_kernel_that_promises_less_is_held_to_it():
     assert "acceptance_is_optimal" not in statuses(lossless)
 
 
+@pytest.mark.thorough
 def test_the_law_knows_when_rows_mix():
     """Rows at the end of a launch are lost, others in the next look: no law, and that is not held."""
     verdicts = check_kernel(PLANTED["last row ignored"].kernel, on_fail=None, **SMALL)

@@ -96,7 +96,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_grid_law_is_the_exact_law_of_hundreds_of_tables(kernel):
     """Gamma = 2. No tolerance; and filled up by the target it is the target's law, which no verifier computed."""

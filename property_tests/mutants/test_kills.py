@@ -60,7 +60,7 @@ SOUNDNESS = PAGE.with_name("soundness.md").read_text("utf-8")
 NOTES = re.findall(r"`([a-z-]+)`", SOUNDNESS.partition("these are notes by default:")[2].partition("\n\n")[0])
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", [item.name for item in mutants() if item.killed_by == "support_at_boundary_draws"])
 def test_planted_edges_are_notes_by_default_where_the_page_lists_them(name):
     subject = next(item for item in mutants() if item.name == name).open()

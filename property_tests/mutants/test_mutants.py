@@ -162,7 +162,7 @@ def test_some_counterexamples_have_several_paths():
     assert len(refutation(OF_DECODERS_OF_OURS[0]).counterexample.because) > 1
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=18)
 @pytest.mark.parametrize(
     "mutant",
     [mutant for mutant in mutants() if mutant.category == "Q"],
@@ -190,7 +190,7 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
     assert check.name in {mutant.killed_by for mutant in mutants()}
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=18)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""

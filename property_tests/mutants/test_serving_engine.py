@@ -71,7 +71,7 @@ def test_every_parameter_changes_the_law_it_is_tested_on(name, bare):
     assert promised(without) != promised(setup)
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["one request", "penalties", "grammar", "end of sequence", "reports", "window"])
 def test_every_check_of_engines_holds(name):
     verdicts = list(verify_subject(serving_subject(CORRECT, SITUATIONS[name], "engine"), Checklist(OF_ENGINES)))

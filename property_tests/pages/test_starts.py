@@ -18,7 +18,7 @@ MENDED = {
 """What the text of a page says to write for what."""
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_its_code_says(page):
     assert executed(text_of(page)) == text_of(page)

@@ -196,6 +196,7 @@ def resamples_from_p(last=0, length=2):
     return new[1:]
 
 
+@pytest.mark.thorough
 def test_an_engine_is_refuted_with_the_fault_in_the_first_line():
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(resamples_from_p, plain, checks=["law_is_target"])
@@ -313,6 +314,7 @@ def bonus_from_q(last=0, length=3):
     return new[1 : length + 1]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("fast", "length", "said"),
     [
@@ -333,6 +335,7 @@ def siblings_without_residual(p, q, parents, tokens):
     return [drawn(p[0] - q[0] if (p[0] > q[0]).any() else p[0])]
 
 
+@pytest.mark.thorough
 def test_a_sibling_that_is_tested_with_p_is_named():
     with pytest.raises(SpeculationRefuted) as raised:
         check_verifier(

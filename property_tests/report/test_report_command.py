@@ -82,6 +82,7 @@ def campaign_in(folder, blocks, tolerance=0.05):
     return folder / "plan.toml"
 
 
+@pytest.mark.thorough
 def test_of_a_campaign_says_what_the_campaign_said(tmp_path, monkeypatch):
     monkeypatch.chdir(SAMPLERS)
     run = tmp_path / "run.json"

@@ -168,6 +168,7 @@ def test_a_function_that_raises_is_unusable_with_its_own_message():
     assert "RuntimeError: out of luck" in " ".join(result.output.split())
 
 
+@pytest.mark.thorough
 def test_a_function_that_hangs_is_unknown_after_the_time_limit():
     result = run("verify", "decoders:hangs_later", "--check", "law_is_target", "--timeout", "2")
     assert result.exit_code == UNKNOWN

@@ -130,6 +130,7 @@ def loops_in_a_generator():
     return list(tokens())
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("verifier", "loop"),
     [
@@ -145,6 +146,7 @@ def test_a_verifier_that_loops_is_named_by_the_line_of_its_loop(verifier, loop):
     assert all(re.match(said, verdict.statement) for verdict in verdicts), verdicts[0]
 
 
+@pytest.mark.thorough
 def test_an_engine_that_loops_on_some_paths_alone_is_named_and_its_samples_do_not_decide():
     law = {(0, 1): 0.5, (1, 1): 0.5}
     with pytest.raises(SpeculationUndecided) as raised:

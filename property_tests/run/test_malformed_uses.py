@@ -135,7 +135,7 @@ def test_what_calibrate_takes_for_an_answer():
         assert found.alarms == 10
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=15)
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -179,6 +179,7 @@ def test_options_behind_three_arguments_make_a_verifier_and_no_round():
     assert not decode_subject(malformed.one_round, "round").intercepted
 
 
+@pytest.mark.thorough
 def test_an_end_of_an_iterator_is_told_where_it_is_met_and_not_where_it_arrives():
     """Python makes a RuntimeError of a StopIteration that passes through a generator, with the generator's line."""
 
@@ -191,7 +192,7 @@ def test_an_end_of_an_iterator_is_told_where_it_is_met_and_not_where_it_arrives(
     assert re.fullmatch(r"StopIteration \(test_malformed_uses\.py:\d+\)", said.pop())
 
 
-@pytest.mark.thorough(keep=12)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "answer", [None, 0, "ab", ["a"], [None], [[["a"]]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
 )
@@ -203,7 +204,7 @@ def test_an_engine_that_returns_no_tokens_is_held_to_be_nothing(answer):
     assert "engine.py" not in str(caught.value)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("answer", [(1, 0), np.array([1, 0]), [np.int64(1), 0.0]])
 def test_an_engine_may_return_token_ids_of_any_kind(answer):
     assert check_engine(lambda: answer, {(1, 0): 1.0})
@@ -281,11 +282,13 @@ def test_a_black_box_without_its_kind(name, tmp_path):
     assert f"did you mean python:{name}?" in " ".join(result.output.split())
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # Python says it too
 def test_a_verifier_that_returns_a_coroutine_is_told_how_to_call_it():
     with pytest.raises(UnusableSubject, match="a coroutine, expected the tokens: call it through asyncio"):
         check_verifier(lambda p, q, draft_tokens: malformed.awaited())
 
 
+@pytest.mark.thorough
 def test_an_engine_that_is_async_is_run():
     assert check_engine(malformed.awaited, malformed.Awaited(), checks=["law_is_target"])

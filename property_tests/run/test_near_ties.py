@@ -87,6 +87,7 @@ def judged(seed, speculates):
     return {verdict.check: verdict for verdict in found}
 
 
+@pytest.mark.thorough
 def test_passes_of_low_precision_part_at_a_near_tie():
     assert plain(TIE) != speculative(TIE)
     found = judged(TIE, speculative)
@@ -99,7 +100,7 @@ def test_passes_of_low_precision_part_at_a_near_tie():
     assert 0 < parted["gap"] <= parted["bound"] == pytest.approx(2 * STEP)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("tells", [True, False])
 def test_an_engine_that_is_looked_into_is_not_refuted_for_what_it_accepts(tells):
     prompt = (VOCABULARY,)
@@ -124,6 +125,7 @@ def test_samples_beside_plain_ones_are_judged_by_the_logits_too(speculates, tie)
     assert found.figures["partings"][0]["near_tie"] == tie
 
 
+@pytest.mark.thorough
 def test_a_row_read_too_late_is_a_bug():
     found = judged(0, late)
     assert found["law_is_target"].status is Status.REFUTED
@@ -133,6 +135,7 @@ def test_a_row_read_too_late_is_a_bug():
     assert "no tie, their logits are" in found["law_is_target"].counterexample.because[-1]
 
 
+@pytest.mark.thorough
 def test_without_logits_nothing_is_excused():
     found = {item.check: item for item in check_engine(partial(speculative, TIE), partial(plain, TIE), on_fail=None)}
     assert found["law_is_target"].status is Status.REFUTED
@@ -183,6 +186,7 @@ def test_an_exact_check_of_a_greedy_bug_says_where_it_parts():
     assert parted["setting"].startswith("gamma=2, ")
 
 
+@pytest.mark.thorough
 def test_the_page_shows_a_tie_as_a_tie_and_a_bug_as_a_bug():
     verdicts = [*judged(TIE, speculative).values(), *judged(0, late).values()]
     text = page(said_of_verdicts(as_data(verdicts, 1e-6, 0)))

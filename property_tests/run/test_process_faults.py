@@ -124,6 +124,7 @@ def test_a_fault_that_is_seen_once_is_not_forgotten():
     assert {verdict.status for verdict in others} == {Status.HOLDS}
 
 
+@pytest.mark.thorough
 def test_a_swallowed_ending_is_named_too():
     def swallows(draws, target, draft, tokens):
         try:

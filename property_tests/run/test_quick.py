@@ -58,7 +58,7 @@ def test_the_plan_of_engines_has_an_open_batch_of_like_prompts_and_a_conversatio
     assert names & {item.name for item in IN_TURN}
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "fault"),
     [(serving, "copies share a round"), (serving, "slots of others"), (one_by_one, "never emptied")],
@@ -68,6 +68,7 @@ def test_quick_refutes_engines_whose_requests_meet(make, fault):
         check_engine(partial(make, fault), quick=True, checks=[LAW.name])
 
 
+@pytest.mark.thorough
 def test_quick_holds_the_engine_without_a_fault():
     [law] = check_engine(lambda scenario: serving("", scenario), quick=True, checks=[LAW.name])
     assert law.status is Status.HOLDS

@@ -97,6 +97,7 @@ def test_a_report_on_standard_output_is_json_alone():
     assert "1 holds" in run("verify", "reference:egag", "--check", "greedy_is_argmax").stdout
 
 
+@pytest.mark.thorough
 def test_an_interrupt_leaves_what_is_known(monkeypatch):
     def interrupted(subject, *given):
         found = verify_subject(subject, *given)

@@ -17,6 +17,7 @@ def _beside_the_programs(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent.parent))
 
 
+@pytest.mark.thorough
 def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_path):
     plan = plan_in(tmp_path, "right", "biased", tolerance=0.2)
     code, said = run(plan)

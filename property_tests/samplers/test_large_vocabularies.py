@@ -20,6 +20,7 @@ def test_a_bias_on_thirty_tokens_is_refuted(law):
     assert found.status is Status.REFUTED
 
 
+@pytest.mark.thorough
 def test_the_right_one_holds_and_what_each_way_shows_is_printed():
     verdicts = check_sampler(sampler_of(P), law=P, draft=Q, tolerance=0.04)
     fit = verdicts[1]

@@ -64,6 +64,7 @@ def test_log_probabilities_are_read_from_every_shape(name):
     assert answer["processed"] == (name in {"llama.cpp", "llama.cpp chat", "llama.cpp /completion"})
 
 
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", TELLING)
 def test_a_right_server_holds_and_a_wrong_one_is_refuted(name, tmp_path):
     options = ["--logprobs", "--prompt", "2" if FAKES[name].takes_ids else "d"]
@@ -105,6 +106,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(("number", "check"), LIMITS)
 def test_fewer_samples_a_request_where_the_server_takes_fewer(number, check, tmp_path):
     with fake_server("vLLM", check=check) as right, fake_server("vLLM", WRONG, check) as wrong:
@@ -189,6 +191,7 @@ def test_options_of_other_servers_are_left_out(name, check, tmp_path):
         assert sampled(tmp_path, wrong, "--logprobs", "--prompt", prompt)[0] == 1
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "options", [["--set", "top_k=2"], ["--temperature", "0.5"], ["--set", "top_k=2", "--temperature", "2"]]
 )

@@ -122,6 +122,7 @@ def test_coins_of_one_row_leave_each_row_its_law():
     assert run_check(subject, check_named("law_is_target"), Checklist(())).status is Status.HOLDS
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("decode", "said"),
     [

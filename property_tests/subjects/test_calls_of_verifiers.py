@@ -35,6 +35,7 @@ def test_a_right_verifier_leaves_its_arguments_and_answers_alone(verify, form, n
     assert verdict.figures["runs"] > 100
 
 
+@pytest.mark.thorough
 def test_what_a_verifier_was_given_when_it_raised_is_told_unless_it_is_much():
     def strict(p, q, draft_tokens):
         raise ArithmeticError("no")

@@ -74,6 +74,7 @@ def verdict_of_rows(verifier):
     return status_of(verifier_subject(verifier, "a verifier"))
 
 
+@pytest.mark.thorough
 def test_a_right_verifier_holds_with_eight_drafts():
     subject = verifier_subject(verify, "a verifier")
     found = run_check(subject._replace(variants=()), check_named("law_is_target"), Checklist(()))
@@ -127,7 +128,7 @@ def test_a_right_verifier_of_batches_holds_in_a_crowd(check):
     assert status_of(batched_subject(verify_rows, "a verifier"), check) is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("wrong", "check"),
     [

@@ -86,7 +86,7 @@ def statuses(propose, **options):
     return {verdict.check: verdict.status for verdict in check_drafter(propose, on_fail=None, **options)}
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("propose", [right, confident, greedy])
 def test_a_right_drafter_holds(propose):
     assert set(statuses(propose, gammas=(1, 2)).values()) == {Status.HOLDS}
@@ -96,7 +96,7 @@ def test_a_right_drafter_reports_its_model():
     assert statuses(right, draft=model, gammas=(2,))["q_is_the_models"] is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(
     ("propose", "check"),
     [
@@ -112,6 +112,7 @@ def test_a_planted_bug_is_refuted_by_the_check_that_names_it(propose, check):
     assert statuses(propose, gammas=(1, 2))[check] is Status.REFUTED
 
 
+@pytest.mark.thorough
 def test_a_stale_q_is_lossless_and_not_the_models():
     found = statuses(stale, gammas=(2,), draft=model)
     assert found["drafts_follow_q"] is Status.HOLDS

@@ -93,6 +93,7 @@ def verdict_of(make, names, check="law_is_target"):
     return run_check(subject, check_named(check), Checklist(()))
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("make", "names"),
     [

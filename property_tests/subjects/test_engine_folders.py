@@ -106,6 +106,7 @@ def verified(tmp_path):
     return run
 
 
+@pytest.mark.thorough
 def test_the_engine_of_the_contributors_page_holds(verified):
     done = verified("verify", "toy:all")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -113,6 +114,7 @@ def test_the_engine_of_the_contributors_page_holds(verified):
     assert "holds  law_is_target" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_bug_planted_in_it_is_refuted(verified):
     done = verified("verify", "toy:long", "--check", "law_is_target", replace=("max(p - q, 0.0)", "p"))
     assert done.returncode == 1, done.stdout + done.stderr

@@ -441,7 +441,7 @@ def status_of(form, *, wrong, names):
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=35)
 @pytest.mark.parametrize("form", [*ARGUMENTS, *ANSWERS, *LATER], ids=lambda form: form.__name__)
 def test_an_engine_of_one_prompt(form):
     right, wrong = (status_of(form, wrong=wrong, names=ALONE) for wrong in (False, True))
@@ -490,7 +490,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("shape", PAIRS.values(), ids=PAIRS)
 def test_two_calls_that_return_batches(shape):
     right, wrong, plain = pair_of(shape)
@@ -501,6 +501,7 @@ def test_two_calls_that_return_batches(shape):
     assert found[-1].status is Status.REFUTED, found
 
 
+@pytest.mark.thorough
 def test_rows_are_told_apart_where_one_is_longer():
     """Laid end to end both calls would return (0, 1, 0)."""
     *_, verdict = check_engine(lambda: [[0, 1], [0]], lambda: [[0], [1, 0]], checks=["law_is_target"], on_fail=None)
@@ -508,6 +509,7 @@ def test_rows_are_told_apart_where_one_is_longer():
     assert "((0, 1), (0,))" in str(verdict.counterexample)
 
 
+@pytest.mark.thorough
 def test_a_text_for_a_batch_is_refused():
     with pytest.raises(UnusableSubject, match="it returned 1 rows, expected 2 rows, as the call without speculation"):
         check_engine(lambda: [0, 1], lambda: [[0], [1]])
@@ -515,6 +517,7 @@ def test_a_text_for_a_batch_is_refused():
         check_engine(lambda: [[0], [1]], {(0, 1): 1.0})
 
 
+@pytest.mark.thorough
 def test_a_seed_of_a_call_without_a_prompt():
     def fast(seed):
         return [int(random.Random(seed).random() < 0.25)]
@@ -572,6 +575,7 @@ class Both:
     token_ids: Any = field(default_factory=lambda: [1, 0])
 
 
+@pytest.mark.thorough(keep=10)
 @pytest.mark.parametrize(
     ("decode", "said"),
     [
@@ -616,6 +620,7 @@ def ended(shape, *, wrong=False):
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
+@pytest.mark.thorough
 def test_padding_that_is_a_token_is_read_by_lengths_and_refused_without():
     def alone(rows, lengths):
         return rows

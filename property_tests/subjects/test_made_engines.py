@@ -104,7 +104,7 @@ def test_a_right_engine_holds_in_every_scenario(make):
     assert len(looked_into) == (3 if make is watched else 0)
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("beyond", [False, True])
 def test_a_right_engine_has_the_law_of_the_tables(beyond):
     assert status_of(lambda scenario: partial(speculates, scenario, beyond=beyond), "law_is_target") is Status.HOLDS
@@ -118,7 +118,7 @@ def test_p_and_q_are_named_where_an_engine_is_wrong():
     assert all(said in let for said in ("setting generic-v3", "after (0, 1, 0): p = (", "   q = ("))
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("check", ["acceptance_law", "draft_is_honest", "cache_equals_prefill"])
 def test_a_right_engine_holds_when_it_is_looked_into(check):
     assert status_of(watched, check) is Status.HOLDS

@@ -58,6 +58,7 @@ def logits_anew(target_logits, draft_logits, draft_tokens, temperature):
 WRONG = (generator_anew, legacy_anew, seed_again, standard_seed_again, rows_anew, logits_anew)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", WRONG, ids=lambda verify: verify.__name__)
 def test_a_stream_that_begins_again_in_each_call_is_named(verify):
     verdict = verdict_of(verify)

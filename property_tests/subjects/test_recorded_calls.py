@@ -164,6 +164,7 @@ def test_the_shapes_are_what_they_are_called():
     assert np.count_nonzero(left) > 8000
 
 
+@pytest.mark.thorough
 def test_the_rows_of_a_batch_have_their_own_lengths():
     first, second = batch_rows(BATCH._replace(lengths=[1, 2]))
     assert (len(first.p), len(first.q), len(second.p)) == (2, 1, 3)
@@ -203,7 +204,7 @@ def test_a_mass_that_top_p_meets_within_rounding_is_doubtful():
     assert not np.any(processed_row(logits, 1.0, None, 0.6, None, FLOAT32).doubtful)
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0.0}]
 )

@@ -125,6 +125,7 @@ def status_of(subject):
     return run_check(of_one_row(subject), check_named("law_is_target"), Checklist(())).status
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("tau", [1e-2, 1e-3, 1.3e-4])
 @pytest.mark.parametrize("guard", THRESHOLDS)
 def test_a_threshold_is_refuted(guard, tau):
@@ -189,6 +190,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_shows_at_five_tokens_or_more_is_refuted(wrong):
     assert status_of(verifier_subject(partial(verify, **WRONG[wrong]), "a verifier")) is Status.REFUTED
@@ -263,6 +265,7 @@ def of_engine(**parts):
     return made_subject(make, "an engine")
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("form", [of_rows, of_logits, of_batched_logits, of_tree, of_round, of_engine])
 def test_every_form_is_shown_rows_that_are_a_little_apart(form):
     assert status_of(form()) is Status.HOLDS

@@ -100,6 +100,7 @@ class Skewed(NamedTuple):
         return [min(1, int(np.random.default_rng().integers(2 * self.most)))]
 
 
+@pytest.mark.thorough
 def test_a_call_that_is_equal_to_another_is_not_taken_for_it() -> None:
     assert Plain(2) == Skewed(2)
     (held,) = check_engine(Plain(2), Plain(2), checks=LAW)
