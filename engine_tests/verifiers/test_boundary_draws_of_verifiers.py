@@ -5,6 +5,8 @@ The samplers are written as projects write theirs (``samplers``); the right ones
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import samplers
@@ -68,9 +70,10 @@ def test_a_right_sampler_holds_at_every_end(name):
 def test_a_right_sampler_holds_under_every_exact_check(name):
     """A coin of bfloat16 is one of 256 numbers: then the law is told to be off by what that may do."""
     verdicts = check_verifier(RIGHT[name], gammas=(2,), on_fail=None)
-    coarse = {"law_is_target", "acceptance_is_optimal"} if "bfloat16" in name else set()
+    coarse = {"law_is_target", "acceptance_is_optimal", "horizon_is_respected"} if "bfloat16" in name else set()
     assert {verdict.check for verdict in verdicts if verdict.status is not Status.HOLDS} <= coarse
-    assert all("may be rounding" in verdict.statement for verdict in verdicts if verdict.status is Status.UNKNOWN)
+    unknown = [verdict.statement for verdict in verdicts if verdict.status is Status.UNKNOWN]
+    assert all(re.search("may be rounding|as good as one of them", statement) for statement in unknown), unknown
     assert not any(verdict.status is Status.REFUTED for verdict in verdicts)
     assert {"support_at_boundary_draws", "inputs_unchanged", "outputs_are_fresh"} <= {item.check for item in verdicts}
 
@@ -148,7 +151,7 @@ def test_what_fails_at_an_end_is_refuted_by_the_number_that_does_it(name):
 def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     """Where two are, it takes two uniforms of exactly 0 to fail: that is not held against it, nor is it seen else."""
     verify = samplers.by_noise(samplers.gumbel_of_uniforms)
-    assert any(line.endswith("p = (0.0, 0.0, 1.0)") for line in verdict_of(verify).counterexample.let)
+    assert any(line.endswith("p = (0, 0, 1)") for line in verdict_of(verify).counterexample.let)
     subject = verifier_subject_of(verify, "verify")
     two_possible = [case for case in CHECK.cases(subject) if case.situation.scenario.shape in ROUNDED]
     heres = [case.situation for case in two_possible]

@@ -46,7 +46,7 @@ REASONS: dict[str, Reason] = {
     # comparisons
     "near-an-atom": Reason(
         "A number that has a value of positive probability (a clamp, a whole part) is compared within rounding of it.",
-        "compare with the very number of the clamp, or leave the clamp out",
+        "compare with the very number of the clamp, leave the clamp out, or draw in float32",
     ),
     "equal-numbers": Reason(
         "Which of several equal numbers comes first, or whether two numbers are equal, decides.",
