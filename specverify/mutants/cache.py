@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specverify.mutants.mutant import SHORT, planted, with_verifier
 from specverify.mutants.serving.cache import CacheMemory, fed_last, written
 from specverify.mutants.serving.model import Entry
 from specverify.mutants.serving.planted import engine_part
-from specverify.reference import Tokens
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 
 
 @engine_part(
@@ -200,3 +202,26 @@ def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: in
     """
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
+
+
+@planted(
+    "speculative-sampling",
+    "page-of-sixteen-begins-late",
+    "the 16th place is judged by the row before",
+    category="H",
+    citation="plausible",
+    killed_by="long_law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def page_of_sixteen_begins_late(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling whose target lacks the last token of a full page.
+
+    A page holds 16 tokens. The pass that fills a page reads the row of the token before its last one: no text of fewer
+    tokens shows it.
+    """
+
+    def of_pages(tokens: Tokens) -> object:
+        return target(tokens[:-1] if len(tokens) % 16 == 0 else tokens)
+
+    return speculative_sampling(draws, of_pages, prefix, draft)
