@@ -5,8 +5,9 @@
     python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] [--no-full]    what they refute, a line a bug
     python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
 
-``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. Lines are added to a file: bugs that it has are
-not run again. Only cases whose law takes at most ``POOL_RUNS`` runs can come into a plan.
+``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
+bug, and replaces its cases in the plan. Lines are added to a file: bugs that it has are not run again. Only cases whose
+law takes at most ``POOL_RUNS`` runs can come into a plan.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from specverify.subjects.verifier import verifier_subject
 POOL_RUNS = 100
 """Runs of a case that may come into a plan, on a right subject."""
 POOL, POOL_OF_ENGINES, POOL_OF_OTHERS = 24, 45, 4
-"""Cases that are tried on a bug: of a check that compares laws, the same of an engine, and of each other check."""
+"""Cases that are tried on a bug: of a check that compares laws or looks at ends, the same of an engine, and of each other
+check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
 """Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
 each other check."""
@@ -63,6 +65,8 @@ RUNS_OF_A_CASE = 20
 """Runs that take as long as what a case costs beside its runs."""
 LAWS = frozenset({"law_is_target", "law_is_declared"})
 """The checks that refute most, tried before the others."""
+ENDS = "support_at_boundary_draws"
+"""The check of faults that no other check sees: they need tokens that one of p and q has, or rows apart by rounding."""
 _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
 
 
@@ -132,13 +136,13 @@ def _as_a_user_gives_it(mutant: Mutant) -> Subject:
     return subject if make is None or verify is None else make(verify, subject.name)
 
 
-def kills_of(bug: Bug) -> Iterator[Kill]:
+def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
     """Yield what the cases of the pool say of a bug. Checks behind one that refutes it are not tried."""
     subject = warmed_up(bug.open())
     for check in _most_telling_first():
-        if not_applicable(subject, check) is not None:
+        if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
-        names, refuted = pool(bug.kind).get(check.name, {}), False
+        names, refuted = pool(bug.kind, only).get(check.name, {}), False
         cases = list(check.cases(subject))
         for name, runs in names.items():
             for case in named_cases(cases, [name]):
@@ -155,7 +159,7 @@ def _most_telling_first() -> list[Check]:
 
 
 @cache
-def pool(kind: str) -> Pool:
+def pool(kind: str, only: str = "") -> Pool:
     """Return check -> the cases that may come into a plan -> their runs, as a right subject of this kind shows them.
 
     There is one case of each family: alike but for the prompt and the seed. Variants take turns.
@@ -163,7 +167,7 @@ def pool(kind: str) -> Pool:
     subject = warmed_up(RIGHT[kind]())
     found: dict[str, dict[CaseName, int]] = {}
     for check in EXACT_CHECKS:
-        if not_applicable(subject, check) is not None:
+        if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
         families: dict[str, list[Case]] = defaultdict(list)
         for case in check.cases(subject):
@@ -171,7 +175,7 @@ def pool(kind: str) -> Pool:
         chosen = [cases[place % len(cases)] for place, cases in enumerate(families.values())]
         runs = {}
         most = POOL_OF_ENGINES if subject.programs else POOL
-        for case in spread(chosen, most if check.name in LAWS else POOL_OF_OTHERS):
+        for case in spread(chosen, most if check.name in {*LAWS, ENDS} else POOL_OF_OTHERS):
             examination = None if beyond_reach(case) else _examination(case, subject)
             if examination is not None and not examination.unknown:
                 runs[name_of_case(case)] = int(examination.figures.get("runs", 0))
@@ -350,8 +354,8 @@ def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) ->
                 out.write(line + "\n")
 
 
-def _line_of_kills(bug: Bug) -> dict[str, Any]:
-    kills = [[kill.check, *kill.case, kill.refuted, kill.runs] for kill in kills_of(bug)]
+def _line_of_kills(bug: Bug, only: str) -> dict[str, Any]:
+    kills = [[kill.check, *kill.case, kill.refuted, kill.runs] for kill in kills_of(bug, only)]
     forget_laws()
     return {"bug": bug.name, "kind": bug.kind, "kills": kills}
 
@@ -362,17 +366,22 @@ def main() -> None:
     parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", default="")
+    parser.add_argument("--check", default="")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--no-full", action="store_true", help="leave the full plan out where quick does not refute")
     parser.add_argument("--idioms", type=Path)
     asked = parser.parse_args()
     if asked.what == "plan":
         lines = [line for line in _lines(asked.file) if asked.kind in {"", line["kind"]}]
-        PLAN.write_text(as_toml({**quick_plans(), **plan_of(lines, pool)}), "utf-8")
+        plans = plan_of(lines, partial(pool, only=asked.check))
+        if asked.check:
+            plans = {kind: {**quick_plans().get(kind, {}), **plan} for kind, plan in plans.items()}
+        PLAN.write_text(as_toml({**quick_plans(), **plans}), "utf-8")
     elif asked.what == "page":
         PAGE.write_text(page_of(_lines(asked.file)), "utf-8")
     else:
-        _run(_line_of_kills if asked.what == "kills" else partial(compared, full=not asked.no_full), asked)
+        kills, both = partial(_line_of_kills, only=asked.check), partial(compared, full=not asked.no_full)
+        _run(kills if asked.what == "kills" else both, asked)
 
 
 if __name__ == "__main__":
