@@ -16,7 +16,7 @@ import argparse
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
@@ -52,6 +52,8 @@ check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
 """Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
 each other check."""
+CASES_OF_A_BUG = 2
+"""Cases of a plan that refute each bug."""
 MOST_CASES = 24
 """Cases of a check in a plan."""
 AS_A_USER = {
@@ -228,20 +230,29 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that together refute all that some case does, those first that refute most for their runs."""
-    left, chosen = set().union(*refuted.values()), list[CaseName]()
-    while len(chosen) < min(MOST_CASES, len(runs)) and (left or len(chosen) < least):
-        rest = [case for case in runs if case not in chosen]
-        best = max(
-            rest,
-            key=lambda case: (
-                len(refuted.get(case, set()) & left) / (RUNS_OF_A_CASE + runs[case]),
-                len(refuted.get(case, set())),
-                min(runs[case], RUNS_OF_A_CASE),
-            ),
+    """Return cases that refute each bug ``CASES_OF_A_BUG`` times, where as many can, most for their runs first.
+
+    More cases than one refute a bug that is like it and that is not in the list.
+    """
+    wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
+    left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
+    chosen = list[CaseName]()
+
+    def worth(case: CaseName) -> tuple[float, ...]:
+        here = refuted.get(case, set())
+        new = sum(left[bug] == min(wanted[bug], CASES_OF_A_BUG) for bug in here)
+        more = sum(left[bug] > 0 for bug in here)
+        return (
+            new / (RUNS_OF_A_CASE + runs[case]),
+            more / (RUNS_OF_A_CASE + runs[case]),
+            min(runs[case], RUNS_OF_A_CASE),
         )
+
+    while len(chosen) < min(MOST_CASES, len(runs)) and (any(left.values()) or len(chosen) < least):
+        best = max((case for case in runs if case not in chosen), key=worth)
         chosen.append(best)
-        left = left - refuted.get(best, set())
+        for bug in refuted.get(best, set()):
+            left[bug] = max(0, left[bug] - 1)
     return chosen
 
 
