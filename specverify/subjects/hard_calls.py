@@ -86,9 +86,9 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Where q drafts, p has 2^-13 of it: less than the spacing of a coin of 16 bits, which keeps such drafts too often."""
+    """Where q drafts, p has 2^-13 of it: less than a step of a coin of 16 bits, which keeps such drafts too often."""
     p, q = rng.exponential(size=(2, vocabulary))
-    drafted = rng.random(vocabulary) < 0.5  # noqa: PLR2004
+    drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True
     q[~drafted] /= 16
     p[drafted] = 2.0**-13 * p[~drafted].sum() * q[drafted] / q.sum()

@@ -46,9 +46,9 @@ from specverify.subjects.verifier import verifier_subject
 
 POOL_RUNS = 100
 """Runs of a case that may come into a plan, on a right subject."""
-POOL, POOL_OF_ENGINES, POOL_OF_OTHERS = 24, 45, 4
-"""Cases that are tried on a bug: of a check that compares laws or looks at ends, the same of an engine, and of each other
-check."""
+POOL, POOL_OF_OTHER_KINDS, POOL_OF_OTHERS = 96, 45, 4
+"""Cases that are tried on a bug: of a check that compares laws or looks at ends, the same of a subject that is no bare
+verifier, and of each other check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
 """Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
 each other check."""
@@ -144,7 +144,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
     for check in _most_telling_first():
         if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
-        names, refuted = pool(bug.kind, only).get(check.name, {}), False
+        names, refuted = _tried_of(pool(bug.kind, only), check), False
         cases = list(check.cases(subject))
         for name, runs in names.items():
             for case in named_cases(cases, [name]):
@@ -156,6 +156,11 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
             return
 
 
+def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
+    """Return the cases of a check that are tried; a right subject has no biased law, and lends those of its own."""
+    return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
+
+
 def _most_telling_first() -> list[Check]:
     return sorted(EXACT_CHECKS, key=lambda check: check.name not in LAWS)
 
@@ -164,19 +169,20 @@ def _most_telling_first() -> list[Check]:
 def pool(kind: str, only: str = "") -> Pool:
     """Return check -> the cases that may come into a plan -> their runs, as a right subject of this kind shows them.
 
-    There is one case of each family: alike but for the prompt and the seed. Variants take turns.
+    There is one case of each family: of one variant, and alike but for the prompt and the seed.
     """
     subject = warmed_up(RIGHT[kind]())
     found: dict[str, dict[CaseName, int]] = {}
     for check in EXACT_CHECKS:
         if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
-        families: dict[str, list[Case]] = defaultdict(list)
+        families: dict[CaseName, list[Case]] = defaultdict(list)
         for case in check.cases(subject):
-            families[_OF_ONE_KIND.sub("", name_of_case(case)[1])].append(case)
+            label, where = name_of_case(case)
+            families[label, _OF_ONE_KIND.sub("", where)].append(case)
         chosen = [cases[place % len(cases)] for place, cases in enumerate(families.values())]
         runs = {}
-        most = POOL_OF_ENGINES if subject.programs else POOL
+        most = POOL if subject.intercepted else POOL_OF_OTHER_KINDS
         for case in spread(chosen, most if check.name in {*LAWS, ENDS} else POOL_OF_OTHERS):
             examination = None if beyond_reach(case) else _examination(case, subject)
             if examination is not None and not examination.unknown:
