@@ -390,7 +390,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.what == "plan":
         lines = [line for line in _lines(asked.file) if asked.kind in {"", line["kind"]}]
-        plans = plan_of(lines, partial(pool, only=asked.check))
+        plans: Mapping[str, Mapping[str, Sequence[CaseName]]] = plan_of(lines, partial(pool, only=asked.check))
         if asked.check:
             plans = {kind: {**quick_plans().get(kind, {}), **plan} for kind, plan in plans.items()}
         PLAN.write_text(as_toml({**quick_plans(), **plans}), "utf-8")
