@@ -345,7 +345,8 @@ list is the same on every machine, and no clock decides about it: `specverify/ru
 20 000 runs is left out, and the verdict says so.
 
 The cases are those that refute most. Each is tried on planted bugs, on the wrong twins of idioms and on engines with
-one fault each; the case that refutes most of what is left, for its runs, comes next. A kind of subject that is not
+one fault each; the case that refutes most of what is left, for its runs, comes next, until two cases refute each bug,
+where two do. Where no case of the list can be followed, others are tried until one can. A kind of subject that is not
 listed here has a third of its cases, at even distances, and sixteen of each check at most.
 
 `python -m specverify.trust.quick` computes the list and this page (`kills`, `plan`, `compare`, `page`).
