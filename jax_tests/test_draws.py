@@ -14,6 +14,7 @@ import pytest
 from answers import law_of
 
 from reference import Sampled
+from specverify.intercept import caller
 from specverify.intercept.audit import audited
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
@@ -25,6 +26,15 @@ WEIGHTS = jnp.array([0.5, 0.25, 0.25])
 
 def below(key, bound, **how):
     return jax.random.uniform(key, **how) < bound
+
+
+def test_files_of_jax_are_not_taken_for_those_of_a_program_that_was_located_before(monkeypatch):
+    """What was found of a file before the draws of JAX were answered says nothing of it later."""
+    file = str(jax.random.__file__)
+    monkeypatch.setattr(caller, "jax_is_answered", lambda: False)
+    assert not caller.is_ours_or_answered(file)
+    monkeypatch.setattr(caller, "jax_is_answered", lambda: True)
+    assert caller.is_ours_or_answered(file)
 
 
 def test_what_names_rest_on_is_so_in_jax_itself():

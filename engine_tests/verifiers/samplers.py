@@ -62,13 +62,18 @@ def loop(keeps=below, residual=owed, coin=lambda p: torch.rand(())):
     return verify
 
 
+def coins_like(ratio):
+    """Return uniforms of the type of a ratio, in float32 where that has 16 bits: coins of 16 bits are too few."""
+    return torch.rand_like(ratio, dtype=torch.promote_types(ratio.dtype, torch.float32))
+
+
 def at_once(keeps=below, residual=owed):
     """All coins in one comparison, the count of leading ones, the residual of the row behind them."""
 
     def verify(p, q, draft_tokens):
         places = torch.arange(len(draft_tokens))
         ratio = p[places, draft_tokens] / q[places, draft_tokens]
-        accepted = keeps(torch.rand_like(ratio), ratio)
+        accepted = keeps(coins_like(ratio), ratio)
         count = int(((~accepted).cumsum(dim=-1) < 1).sum())
         row = residual(p[count], q[count]) if count < len(draft_tokens) else p[count]
         return torch.cat([draft_tokens[:count], torch.multinomial(row, num_samples=1)])
@@ -82,7 +87,7 @@ def first_rejection(keeps=below, residual=owed):
     def verify(p, q, draft_tokens):
         places = torch.arange(len(draft_tokens))
         ratio = torch.minimum(p[places, draft_tokens] / q[places, draft_tokens], torch.ones(()))
-        lost = (~keeps(torch.rand_like(ratio), ratio)).nonzero()
+        lost = (~keeps(coins_like(ratio), ratio)).nonzero()
         count = len(draft_tokens) if len(lost) == 0 else int(lost[0])
         row = p[-1] if len(lost) == 0 else residual(p[count], q[count])
         return [*draft_tokens[:count].tolist(), raced(row)]

@@ -125,7 +125,7 @@ def test_a_cumulative_sum_that_lacks_more_than_rounding_lets_a_forbidden_token_o
 def test_what_needs_a_value_is_unknown_by_name_and_never_judged(verify):
     for verdict in verdicts_of(verify, {"law_is_target", "tokens_are_supported"}).values():
         assert verdict.status is Status.UNKNOWN
-        assert "cannot be enumerated, only sampled: see samples_fit_law" in verdict.statement
+        assert "cannot be enumerated, only sampled (samples_fit_law, in a test with sampled=True)" in verdict.statement
         assert "verifiers.py:" in verdict.statement
 
 

@@ -42,7 +42,7 @@ def test_a_right_verifier_holds_at_a_real_vocabulary(name, dtype):
     verdicts = check_verifier(RIGHT[name], cases=hard_calls(LARGE, GAMMA, dtype))
     assert [verdict.check for verdict in verdicts] == ["program_is_its_draws", "call_law", "support_at_boundary_draws"]
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
-    assert verdicts[1].figures["cases"] == 9
+    assert verdicts[1].figures["cases"] == 10
 
 
 @pytest.mark.thorough
@@ -58,7 +58,7 @@ def test_a_sum_in_sixteen_bits_is_too_coarse_to_be_judged(dtype):
 def test_a_right_verifier_holds_at_every_hard_call(dtype):
     verdict = judged(RIGHT["multinomial of all at once"], shapes(size=20_000, dtype=dtype))
     assert verdict.status is Status.HOLDS
-    assert verdict.figures["cases"] == 9
+    assert verdict.figures["cases"] == 10
 
 
 @pytest.mark.thorough
@@ -205,6 +205,45 @@ def test_another_rule_is_not_refuted_for_its_law_given_the_drafts():
     verdict = judged(rejecting, shapes("at edges"))
     assert verdict.status is Status.UNKNOWN
     assert "on rows of three tokens it does not follow the rule of speculative sampling either" in verdict.statement
+
+
+def whole_blocks(p, q, draft_tokens):
+    """Wrong: the last block of the residual is left out where it is not full, and all of a small row."""
+    left = torch.clamp(p[:-1] - q, min=0)
+    left[:, p.shape[1] // 1024 * 1024 :] = 0
+    for place, token in enumerate(draft_tokens):
+        if not torch.rand(()) < p[place, token] / q[place, token]:
+            owed = left[place] if left[place].any() else p[place]
+            return torch.cat([draft_tokens[:place], torch.multinomial(owed, 1)])
+    return torch.cat([draft_tokens, torch.multinomial(p[-1], 1)])
+
+
+def test_a_call_of_no_known_rule_is_refuted_where_few_tokens_show_another_law():
+    verdict = judged(whole_blocks, shapes("at edges", size=5000, gamma=2))
+    assert verdict.status is Status.REFUTED
+    assert re.search(
+        r"is emitted with probability 0, the rule gives .*; and on rows of three tokens, p = .*, drafts drawn from q: "
+        r"new token 1 is 3 with probability 0\.333333, expected 0\.5$",
+        verdict.counterexample.then,
+    )
+
+
+def coins_of_the_rows(p, q, draft_tokens):
+    """Wrong: the coins have the type of the rows, so that a draft is kept once in 256 times or never."""
+    for place, token in enumerate(draft_tokens):
+        if not torch.rand((), dtype=p.dtype) * q[place, token].float() < p[place, token].float():
+            left = torch.clamp(p[place].float() - q[place].float(), min=0)
+            owed = left if left.any() else p[place].float()
+            return torch.cat([draft_tokens[:place], torch.multinomial(owed, 1)])
+    return torch.cat([draft_tokens, torch.multinomial(p[-1].float(), 1)])
+
+
+def test_coins_of_16_bits_show_where_drafts_are_rarely_kept():
+    rarely = {dtype: shapes("rarely kept", size=4096, gamma=2, dtype=dtype) for dtype in ("bfloat16", "float32")}
+    verdict = judged(coins_of_the_rows, rarely["bfloat16"])
+    assert verdict.status is Status.REFUTED
+    assert "is kept with probability 0.00390625, the rule gives 0.00012" in verdict.counterexample.then
+    assert judged(coins_of_the_rows, rarely["float32"]).status is Status.HOLDS
 
 
 # Draws at their ends, hidden draws, batches, logits

@@ -100,7 +100,7 @@ def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(m
     assert verdict.status is Status.REFUTED, verdict.statement
     assert verdict.counterexample.let
     assert verdict.counterexample.then
-    lines = failure(verdict, [verdict]).splitlines()
+    lines = failure(verdict).splitlines()
     assert lines[0] == first_sentence(verdict)
     assert all(any(line.startswith(f"  {word} ") for line in lines) for word in ("Let", "Check", "Again"))
     control = mutant.control()

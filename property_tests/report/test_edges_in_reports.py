@@ -60,8 +60,8 @@ def test_counts_and_words_are_apart():
     assert counted(verdicts) == {"holds": 2, "refuted": 1, "refuted at an edge": 1}
     assert [word_of(verdict) for verdict in verdicts] == ["holds", "holds", "refuted", "refuted at an edge"]
     assert [is_edge(verdict) for verdict in verdicts] == [False, False, False, True]
-    assert failure(EDGE_ONE, verdicts).startswith("support at boundary draws - refuted at an edge: SUPPORTED")
-    assert failure(WRONG, verdicts).startswith("law is target - refuted: LOSSLESS")
+    assert failure(EDGE_ONE).startswith("support at boundary draws - refuted at an edge: SUPPORTED")
+    assert failure(WRONG).startswith("law is target - refuted: LOSSLESS")
 
 
 def test_the_terminal_shows_the_note_and_counts_it():

@@ -360,6 +360,6 @@ def test_verdicts_of_one_wrong_law_are_told_once():
     first, second = by_cause(verdicts)
     assert [verdict.check for verdict in first] == ["law_is_target", "tokens_are_supported"]
     assert [verdict.check for verdict in second] == ["inputs_unchanged"]
-    assert failure(first[0], verdicts).splitlines()[0] == "the fault"
+    assert failure(first[0]).splitlines()[0] == "the fault"
     assert also_refuted(first[1:]) == "  Refuted with it: tokens are supported"
     assert [len(group) for group in by_cause([refuted("tokens_are_supported"), refuted("eos_is_final")])] == [1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
@@ -12,7 +13,8 @@ from specverify.checks import EXACT_CHECKS, Conditions, check_named
 from specverify.laws.certain_tables import CERTAIN
 from specverify.mutants.made_engines import one_by_one, serving
 from specverify.mutants.numpy_verifiers import one_row
-from specverify.run import quick
+from specverify.run import quick, verify
+from specverify.run.catalogue import find_subject
 from specverify.run.quick import in_quick, name_of_case, quick_cases, quick_plans
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.requests import AT_ONCE, IN_TURN
@@ -44,10 +46,15 @@ def test_two_runs_examine_the_same_cases_and_say_which(monkeypatch):
 
 @pytest.mark.parametrize("kind", sorted(quick_plans()))
 def test_every_case_of_a_plan_is_one_of_its_kind(kind):
-    subject, plan = RIGHT[kind](), quick_plans()[kind]
+    """Rows of the registry end texts, and a round that is given does not; a declared law is asked where others are."""
+    subjects, plan = [RIGHT[kind]()], quick_plans()[kind]
+    subjects += [find_subject("reference:speculative-sampling")] * (kind == "decoder")
     for check in EXACT_CHECKS:
-        names = {name_of_case(case) for case in check.cases(subject)} if check.name in plan else set()
-        assert set(plan.get(check.name, ())) <= names
+        here = subjects if check.name in plan else []
+        like = LAW if check.name == "law_is_declared" else check
+        names = {name_of_case(case) for subject in here for case in like.cases(subject)}
+        ends = {("as given", where) for _, where in names if kind == "decoder"}
+        assert set(plan.get(check.name, ())) <= names | ends
     assert len(plan[LAW.name]) >= 8
 
 
@@ -89,9 +96,46 @@ def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
     assert "none of its cases was followed within 1 runs" in held.statement
 
 
+def test_other_cases_stand_in_where_none_of_the_plan_can_be_followed(monkeypatch):
+    named = set(quick_plans()["row"][LAW.name])
+    monkeypatch.setattr(verify, "beyond_reach", lambda case: name_of_case(case) in named)
+    subject = verifier_subject(one_row, "one row")
+    verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
+    assert verdict.status is Status.HOLDS
+    assert verdict.figures["cases"] == 1
+    assert verdict.figures["skipped"] == len(named)
+    assert verdict.figures["left_out"] == len(list(LAW.cases(subject))) - len(named) - 1
+    assert not {tuple(case.split(", ")) for case in verdict.figures["planned"]} & named
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [lambda coin, ratio: coin <= ratio, lambda coin, ratio: 1 - coin < ratio],
+    ids=["u <= p/q", "1 - u < p/q, and u may be 0"],
+)
+def test_quick_refutes_a_coin_that_is_wrong_at_its_end(keeps):
+    """Tokens that one of p and q has not, and rows that are equal, are among the cases of the plan."""
+    rng = np.random.default_rng()
+
+    def judged(p, q, draft_tokens):
+        for place, token in enumerate(draft_tokens):
+            if not keeps(rng.random(dtype=np.float32), p[place, token] / q[place, token]):
+                left = np.maximum(p[place] - q[place], 0)
+                return [*draft_tokens[:place], rng.choice(len(left), p=left / left.sum())]
+        return [*draft_tokens, rng.choice(p.shape[1], p=p[-1])]
+
+    with pytest.raises(SpeculationRefuted, match="support at boundary draws - refuted"):
+        check_verifier(judged, quick=True, checks=["support_at_boundary_draws"])
+
+
+def test_the_plan_of_engines_has_texts_that_end():
+    names = [name for _, name in quick_plans()["engine"][LAW.name]]
+    assert sum("-e" in name for name in names) >= 2
+
+
 def test_a_kind_without_a_plan_has_cases_at_even_distances():
     cases = list(LAW.cases(verifier_subject(one_row, "one row")))
-    chosen, left_out = quick_cases("no kind", LAW, iter(cases))
+    chosen, left_out, _ = quick_cases("no kind", LAW, iter(cases))
     assert len(chosen) == quick.MOST_CASES
     assert left_out == len(cases) - len(chosen)
     assert chosen[0] is cases[0]
@@ -114,6 +158,10 @@ def test_a_plan_is_made_of_the_cases_that_refute_most():
     pool = {"row": {"law_is_target": {tuple(name): 5 for name in names}}}
     plan = plan_of(lines, pool.get)
     assert plan == {"row": {"law_is_target": [tuple(names[1]), tuple(names[0])]}}
+    twice = [*lines, {"bug": "e", "kind": "row", "kills": [["law_is_target", "gamma=2", "later", True, 50]]}]
+    twice[0]["kills"] += [["law_is_target", "gamma=2", "later", True, 50]]
+    plan = plan_of(twice, pool.get)
+    assert plan == {"row": {"law_is_target": [tuple(names[1]), tuple(names[0]), ("gamma=2", "later")]}}
     assert '["row"]\nlaw_is_target = [\n    ["gamma=2", "generic-v2-p0-h3-s1"],' in as_toml(plan)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
+from functools import reduce
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +19,7 @@ from specverify.laws.call_law import CallLaw, call_law
 from specverify.laws.call_paths import Ending, call_paths
 from specverify.laws.call_rule import Rows
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
-from specverify.laws.rounding import UNDERFLOW
+from specverify.laws.rounding import LARGEST, UNDERFLOW, spacing
 from specverify.reference import Draws, Tokens
 from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import GivenCall, OpenedCall, emitted_by
@@ -23,6 +27,8 @@ from specverify.subjects.subject import GivenCall, OpenedCall, emitted_by
 ORDINARY = 0.25
 SMALL = 5
 """The vocabulary at which it is found out which rule a program follows."""
+ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
+"""Total variation that rows stored in a dtype may be off by, in its spacings; how far off 1 a law may sum."""
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
@@ -50,6 +56,53 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
             continue
         return calls
     return []
+
+
+def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
+    """Return how a program breaks the target's law on rows of three tokens, whatever its rule is, or nothing.
+
+    Drafts are drawn from q, and each text is completed by p: a lossless program gives the product of the rows of p.
+    Nothing is returned either where that law is not known, or where the program does not run on a small vocabulary.
+    """
+    gamma = min(len(opened.rows.drafts), 2)
+    for p, q, _ in _few_tokens(SMALL, gamma):
+        with suppress(Exception):  # it is made for one vocabulary or one number of drafts, or refused there
+            said = _unlike_the_target(opened, p, q, seed)
+            if said:
+                return said
+    return ""
+
+
+def _unlike_the_target(opened: OpenedCall, p: Any, q: Any, seed: int) -> str:
+    texts, allowed = np.zeros((SMALL,) * len(p)), LARGEST + ROWS_IN_A_DTYPE * spacing(opened.dtype)
+    for drafts in product(np.flatnonzero(q[0]).tolist(), repeat=len(q)):
+        call = opened.alike(p, q, tuple(drafts))
+        law, rows = law_of(call, seed), call.rows
+        likely = math.prod(float(row.pmf[token] / row.pmf.sum()) for row, token in zip(rows.q, drafts, strict=True))
+        slack = compared(law, rows, call.dtype)[1].get("rounding", 1.0)
+        if law.missing or law.faults or any(each.unread or each.outside for each in law.behind.values()):
+            return ""
+        allowed += 2 * likely * slack
+        for kept, found in law.behind.items():
+            rest = [row.pmf / row.pmf.sum() for row in rows.p[len(kept) + 1 :]]
+            texts[kept] += likely * reduce(np.multiply.outer, rest, found.masses)
+    target = [row.pmf / row.pmf.sum() for row in rows.p]
+    promised = reduce(np.multiply.outer, target)
+    if abs(texts.sum() - 1) > NEGLIGIBLE_IN_SUM or np.abs(texts - promised).sum() / 2 <= allowed:
+        return ""
+    of_first = texts.reshape(SMALL, -1).sum(1)
+    worst = int(np.abs(of_first - target[0]).argmax())
+    if abs(of_first[worst] - target[0][worst]) > allowed:
+        what, found_mass, wanted = f"new token 1 is {worst}", of_first[worst], target[0][worst]
+    else:
+        text = tuple(map(int, np.unravel_index(int(np.abs(texts - promised).argmax()), texts.shape)))
+        what, found_mass, wanted = f"the new tokens are {text}", texts[text], promised[text]
+    shown = ", ".join(f"{name} = {_row(row)}" for name, row in (("p", target[0]), ("q", rows.q[0].pmf)))
+    return f"{shown}, drafts drawn from q: {what} with probability {readable(found_mass)}, expected {readable(wanted)}"
+
+
+def _row(pmf: Any) -> str:
+    return f"({', '.join(readable(float(mass)) for mass in pmf / pmf.sum())})"
 
 
 def _follows(opened: OpenedCall, seed: int) -> bool:

@@ -1,14 +1,15 @@
 """One call at the caller's own size has the law of the rule: which drafts are kept, and every token behind them.
 
 The rule is that of speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program of another rule
-may have another law; so what is outside of rounding refutes only a program that follows this rule on small rows.
+may have another law; so what is outside of rounding refutes only a program that follows this rule on small rows, or
+one that is not lossless on small rows, all drafts taken together.
 """
 
 from __future__ import annotations
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._call_verdicts import Finding, compared, wrong_anyway
-from specverify.checks._given_calls import described, follows_the_rule, law_of
+from specverify.checks._given_calls import described, follows_the_rule, law_of, wrong_on_few_tokens
 from specverify.checks.check import Check, Conditions, cases_of
 from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall, Subject
@@ -31,7 +32,7 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
     wrong = wrong_anyway(law, opened.rows)
     found, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
     if found.of_rule and not follows_the_rule(opened, conditions.seed):
-        found = Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)
+        found = _of_another_rule(found, wrong_on_few_tokens(opened, conditions.seed))
     return Examination(
         found.statement if not (found.refuted or found.unknown) else f"{given.name}: {found.statement}",
         failed=found.refuted,
@@ -40,6 +41,13 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
         counterexample=Counterexample(described(given, opened), found.statement) if found.refuted else None,
         figures={**figures, "runs": law.runs, "missing": law.missing, "followed": law.sampled},
     )
+
+
+def _of_another_rule(found: Finding, wrong: str) -> Finding:
+    """Return what is found of a program that does not follow the rule; ``wrong`` is how it breaks the target's law."""
+    if wrong:
+        return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)
+    return Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)
 
 
 CHECK = Check(

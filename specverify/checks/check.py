@@ -111,7 +111,8 @@ def needs_variants(subject: Subject) -> str | None:
 
 def only_sampled(subject: Subject, reason: object) -> str:
     """Return the sentence about a subject whose draws cannot be enumerated, for the ``reason`` given."""
-    return f"cannot be enumerated, only sampled{': see samples_fit_law' if subject.settings else ''}: {reason}"
+    by = " (samples_fit_law, in a test with sampled=True)" if subject.settings else ""
+    return f"cannot be enumerated, only sampled{by}: {reason}"
 
 
 @lru_cache(maxsize=4096)

@@ -142,11 +142,15 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
 
 
 def _in_words(reuse: Reuse) -> str:
-    """Return what is used twice; a generator that is started over is said to be seeded again."""
+    """Return what is used twice: of JAX a key, else a uniform or a generator that is seeded again."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
-    return f"the generator is seeded with the same seed again, so that {drawn} draws the same numbers again"
+    if drawn.startswith("jax."):
+        again = "in a later call" if reuse.second == reuse.first else f"at {reuse.second}"
+        return f"one key is used by {drawn} and again {again}, and gives the same numbers"
+    same = "in every call" if reuse.second == reuse.first else f"as {reuse.second}"
+    return f"the generator is seeded with the same seed again: {drawn} draws the same numbers {same}"
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:

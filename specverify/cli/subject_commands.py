@@ -126,7 +126,7 @@ def replay_command(identifier: IdentifierArgument) -> None:
 
     verdict = _replayed(identifier)
     if verdict.status is Status.REFUTED:
-        say(console, failure(verdict, [verdict]))
+        say(console, failure(verdict))
     else:
         say(console, f"{verdict.subject}: {verdict.check} {verdict.status} now: {verdict.statement}")
     raise typer.Exit(exit_status([verdict]))

@@ -61,12 +61,16 @@ def foreign_frame() -> Any:
     return frame
 
 
-@cache
 def is_ours_or_answered(filename: str) -> bool:
     """Return whether a file is this package's, or of a library whose random calls are answered."""
+    return _is_ours_or_of(filename, ("torch", "jax", "jaxlib") if jax_is_answered() else ("torch",))
+
+
+@cache
+def _is_ours_or_of(filename: str, libraries: tuple[str, ...]) -> bool:
+    """Return whether a file is this package's, or of a library; JAX may be answered from a later call on."""
     path, package = Path(filename), Path(__file__).parent.parent
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
-    libraries = ("torch", "jax", "jaxlib") if jax_is_answered() else ("torch",)
     ours += [Path(str(sys.modules[name].__file__)).parent for name in libraries if name in sys.modules]
     planted = path.is_relative_to(package / "mutants")  # stands for somebody else's
     return not planted and any(path.is_relative_to(place) for place in ours)
@@ -96,7 +100,6 @@ def standard_library(filename: str) -> tuple[str, ...]:
     return path.relative_to(library).parts if inside else ()
 
 
-@cache
 def _foreign_name(filename: str) -> str:
     """Return the name of a file that belongs to the foreign code, or nothing."""
     if is_ours_or_answered(filename) or standard_library(filename) or filename.startswith("<frozen "):

@@ -82,9 +82,7 @@ class _Serving:
             whole = len(prompt) // 16 * 16
             return self.kept.setdefault(prompt[whole - 16 : whole], prompt[:whole]) + prompt[whole:]
         if self.fault == "rejected draft kept":
-            pairs = enumerate(zip(self.last, prompt, strict=False))
-            alike = next((at for at, (one, other) in pairs if one != other), min(len(self.last), len(prompt)))
-            return self.last[:alike] + prompt[alike:] if alike < len(prompt) else (*self.last[:alike],)
+            return self.last if self.last[: len(prompt)] == prompt else prompt
         return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
 
     def _round(self, text: Tokens, held: Tokens, coins: Any) -> Tokens:

@@ -91,11 +91,11 @@ def first_sentence(verdict: Verdict) -> str:
     return (example and example.fault) or verdict.statement
 
 
-def failure(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
+def failure(verdict: Verdict) -> str:
     """Return a refutation in prose: the fault, what decides, the setting, the check that found it, and Again."""
     example = verdict.counterexample
     if example is None:
-        return headline(verdict, verdicts)
+        return headline(verdict)
     first = first_sentence(verdict)
     then = "" if example.then in first else example.then
     lines = [first, *(f"        {line}" for line in example.rows)]
@@ -132,10 +132,9 @@ def also_refuted(others: Sequence[Verdict]) -> str:
     return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 
-def in_full(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return what there is to say of a verdict, ``verdicts`` being all of the subject's: more of a refutation."""
-    mine = [other for other in verdicts if other.subject == verdict.subject]
-    return failure(verdict, mine) if verdict.status is Status.REFUTED else verdict.statement
+def in_full(verdict: Verdict) -> str:
+    """Return the counterexample of a refuted verdict, and the statement of another one."""
+    return failure(verdict) if verdict.status is Status.REFUTED else verdict.statement
 
 
 def _check_line(verdict: Verdict) -> str:
@@ -145,18 +144,14 @@ def _check_line(verdict: Verdict) -> str:
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
-def headline(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Name the property, what is refuted, what still holds, and the strength of the evidence."""
+def headline(verdict: Verdict) -> str:
+    """Name the check, its claim and the strength of the evidence.
+
+    Other claims are not mentioned: a check that holds may have left out the cases in which a claim is broken.
+    """
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
-    mine = [
-        (other.status, other.claim.upper()) for other in verdicts if other.claim and other.subject == verdict.subject
-    ]
-    fallen = {claim for status, claim in mine if status is Status.REFUTED}
-    standing = sorted({claim for status, claim in mine if status is Status.HOLDS} - fallen)
-    still = f" ({', '.join(standing)} still hold{'s' if len(standing) == 1 else ''})" if standing else ""
     title = verdict.check.replace("_", " ")
-    found = ", ".join(filter(None, (verdict.evidence, verdict.statement)))
-    return f"{title} - {word_of(verdict)}{refuted}{still}    {found}"
+    return f"{title} - {word_of(verdict)}{refuted}    {', '.join(filter(None, (verdict.evidence, verdict.statement)))}"
 
 
 def _block(word: str, lines: Sequence[str]) -> list[str]:

@@ -58,7 +58,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
     groups = [group for name in names for group in by_cause([item for item in verdicts if item.subject == name])]
     for number, (verdict, *others) in enumerate(groups, start=1):
         console.print(f"\n[bold red]{number}. {escape(verdict.subject)}[/bold red]", highlight=False)
-        say(console, failure(verdict, verdicts))
+        say(console, failure(verdict))
         if others:
             say(console, also_refuted(others))
 

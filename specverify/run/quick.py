@@ -34,6 +34,8 @@ class Chosen(NamedTuple):
     cases: Iterable[Case]
     left_out: int
     """How many others there are."""
+    instead: Sequence[Case] = ()
+    """Some of the others: where no case of the plan can be followed, they are tried until one can."""
 
 
 def in_quick(conditions: Conditions) -> Conditions:
@@ -57,7 +59,9 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
-    return Chosen(chosen, len(listed) - len(chosen))
+    names = set(map(name_of_case, chosen))
+    others = [case for case in listed if name_of_case(case) not in names]
+    return Chosen(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
 
 
 @cache

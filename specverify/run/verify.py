@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from enum import Enum
 from functools import partial
+from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
 from specverify.base.edges import edge_lines
@@ -252,6 +253,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         listed = list(cases)
         found = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
         examined, cases = list(zip(listed, found, strict=True)), []
+    if chosen.instead:
+        cases = chain(cases, takewhile(lambda _: not examined, chosen.instead))
     for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
         try:
             examination = _examine(case, conditions, quick=checklist.quick)
@@ -271,10 +274,12 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     if inapplicable is not None and not examined:
         raise inapplicable
     verdict = _judge(subject, check, examined, conditions)
+    tried = len(examined) + sum(map(len, passed.values()))
+    instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0
     notes = [f"left out, with more than {conditions.runs} runs each: {too_long}"] if too_long else []
     more = {
         "skipped": len(passed[_NotExamined.OUT_OF_REACH]),
-        "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]),
+        "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]) - instead,
         "planned": [_words_of(case) for case, _ in examined] if checklist.quick else [],
         "notes": [*verdict.figures.get("notes", ()), *notes],
     }

@@ -85,6 +85,16 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
     return row(), row()
 
 
+def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
+    """Where q drafts, p has 2^-13 of it: less than a step of a coin of 16 bits, which keeps such drafts too often."""
+    p, q = rng.exponential(size=(2, vocabulary))
+    drafted = rng.random(vocabulary) < 0.5
+    drafted[-1] = True
+    q[~drafted] /= 16
+    p[drafted] = 2.0**-13 * p[~drafted].sum() * q[drafted] / q.sum()
+    return p, q
+
+
 def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
     """As of a model that knows nothing: entries of one order of magnitude, every second one tied with others."""
     p, q = rng.uniform(0.5, 1.5, size=(2, vocabulary))
@@ -148,6 +158,7 @@ def points(rng: np.random.Generator, vocabulary: int) -> Pair:
 SHAPES: dict[str, Callable[[np.random.Generator, int], Pair]] = {
     "at edges": at_edges,
     "peaked": peaked,
+    "rarely kept": rarely_kept,
     "flat": flat,
     "mostly zero": mostly_zero,
     "padded": padded,

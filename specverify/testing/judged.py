@@ -120,7 +120,7 @@ def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
     statuses = {verdict.status for verdict in wrong}
     if Status.REFUTED in statuses and plan.refuted_alone:
         wrong = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
-    said = [told(group, verdicts) for group in grouped(wrong)] + surprising
+    said = [told(group) for group in grouped(wrong)] + surprising
     message = "\n\n".join(filter(None, [*said, plan.hint()]))
     if Status.REFUTED in statuses:
         return SpeculationRefuted(message)

@@ -16,12 +16,12 @@ _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 """An answer of the wrong kind, as it is shown: another one in each call."""
 
 
-def told(group: Sequence[Verdict], verdicts: Sequence[Verdict]) -> str:
-    """Return what is said of verdicts of one cause that are not good, ``verdicts`` being all of the subject's."""
+def told(group: Sequence[Verdict]) -> str:
+    """Return what is said of verdicts of one cause that are not good."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:
         return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
-    return "\n".join(filter(None, [f"{verdict.subject}: {failure(verdict, verdicts)}", also_refuted(others)]))
+    return "\n".join(filter(None, [f"{verdict.subject}: {failure(verdict)}", also_refuted(others)]))
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:

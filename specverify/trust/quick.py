@@ -5,8 +5,9 @@
     python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] [--no-full]    what they refute, a line a bug
     python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
 
-``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. Lines are added to a file: bugs that it has are
-not run again. Only cases whose law takes at most ``POOL_RUNS`` runs can come into a plan.
+``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
+bug, and replaces its cases in the plan. Lines are added to a file: bugs that it has are not run again. Only cases whose
+law takes at most ``POOL_RUNS`` runs can come into a plan.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
@@ -45,11 +46,14 @@ from specverify.subjects.verifier import verifier_subject
 
 POOL_RUNS = 100
 """Runs of a case that may come into a plan, on a right subject."""
-POOL, POOL_OF_ENGINES, POOL_OF_OTHERS = 24, 45, 4
-"""Cases that are tried on a bug: of a check that compares laws, the same of an engine, and of each other check."""
+POOL, POOL_OF_OTHER_KINDS, POOL_OF_OTHERS = 96, 45, 4
+"""Cases that are tried on a bug: of a check that compares laws or looks at ends, the same of a subject that is no bare
+verifier, and of each other check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
 """Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
 each other check."""
+CASES_OF_A_BUG = 2
+"""Cases of a plan that refute each bug."""
 MOST_CASES = 24
 """Cases of a check in a plan."""
 AS_A_USER = {
@@ -63,6 +67,8 @@ RUNS_OF_A_CASE = 20
 """Runs that take as long as what a case costs beside its runs."""
 LAWS = frozenset({"law_is_target", "law_is_declared"})
 """The checks that refute most, tried before the others."""
+ENDS = "support_at_boundary_draws"
+"""The check of faults that no other check sees: they need tokens that one of p and q has, or rows apart by rounding."""
 _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
 
 
@@ -132,13 +138,13 @@ def _as_a_user_gives_it(mutant: Mutant) -> Subject:
     return subject if make is None or verify is None else make(verify, subject.name)
 
 
-def kills_of(bug: Bug) -> Iterator[Kill]:
+def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
     """Yield what the cases of the pool say of a bug. Checks behind one that refutes it are not tried."""
     subject = warmed_up(bug.open())
     for check in _most_telling_first():
-        if not_applicable(subject, check) is not None:
+        if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
-        names, refuted = pool(bug.kind).get(check.name, {}), False
+        names, refuted = _tried_of(pool(bug.kind, only), check), False
         cases = list(check.cases(subject))
         for name, runs in names.items():
             for case in named_cases(cases, [name]):
@@ -150,28 +156,34 @@ def kills_of(bug: Bug) -> Iterator[Kill]:
             return
 
 
+def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
+    """Return the cases of a check that are tried; a right subject has no biased law, and lends those of its own."""
+    return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
+
+
 def _most_telling_first() -> list[Check]:
     return sorted(EXACT_CHECKS, key=lambda check: check.name not in LAWS)
 
 
 @cache
-def pool(kind: str) -> Pool:
+def pool(kind: str, only: str = "") -> Pool:
     """Return check -> the cases that may come into a plan -> their runs, as a right subject of this kind shows them.
 
-    There is one case of each family: alike but for the prompt and the seed. Variants take turns.
+    There is one case of each family: of one variant, and alike but for the prompt and the seed.
     """
     subject = warmed_up(RIGHT[kind]())
     found: dict[str, dict[CaseName, int]] = {}
     for check in EXACT_CHECKS:
-        if not_applicable(subject, check) is not None:
+        if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
-        families: dict[str, list[Case]] = defaultdict(list)
+        families: dict[CaseName, list[Case]] = defaultdict(list)
         for case in check.cases(subject):
-            families[_OF_ONE_KIND.sub("", name_of_case(case)[1])].append(case)
+            label, where = name_of_case(case)
+            families[label, _OF_ONE_KIND.sub("", where)].append(case)
         chosen = [cases[place % len(cases)] for place, cases in enumerate(families.values())]
         runs = {}
-        most = POOL_OF_ENGINES if subject.programs else POOL
-        for case in spread(chosen, most if check.name in LAWS else POOL_OF_OTHERS):
+        most = POOL if subject.intercepted else POOL_OF_OTHER_KINDS
+        for case in spread(chosen, most if check.name in {*LAWS, ENDS} else POOL_OF_OTHERS):
             examination = None if beyond_reach(case) else _examination(case, subject)
             if examination is not None and not examination.unknown:
                 runs[name_of_case(case)] = int(examination.figures.get("runs", 0))
@@ -224,20 +236,29 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that together refute all that some case does, those first that refute most for their runs."""
-    left, chosen = set().union(*refuted.values()), list[CaseName]()
-    while len(chosen) < min(MOST_CASES, len(runs)) and (left or len(chosen) < least):
-        rest = [case for case in runs if case not in chosen]
-        best = max(
-            rest,
-            key=lambda case: (
-                len(refuted.get(case, set()) & left) / (RUNS_OF_A_CASE + runs[case]),
-                len(refuted.get(case, set())),
-                min(runs[case], RUNS_OF_A_CASE),
-            ),
+    """Return cases that refute each bug ``CASES_OF_A_BUG`` times, where as many can, most for their runs first.
+
+    More cases than one refute a bug that is like it and that is not in the list.
+    """
+    wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
+    left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
+    chosen = list[CaseName]()
+
+    def worth(case: CaseName) -> tuple[float, ...]:
+        here = refuted.get(case, set())
+        new = sum(left[bug] == min(wanted[bug], CASES_OF_A_BUG) for bug in here)
+        more = sum(left[bug] > 0 for bug in here)
+        return (
+            new / (RUNS_OF_A_CASE + runs[case]),
+            more / (RUNS_OF_A_CASE + runs[case]),
+            min(runs[case], RUNS_OF_A_CASE),
         )
+
+    while len(chosen) < min(MOST_CASES, len(runs)) and (any(left.values()) or len(chosen) < least):
+        best = max((case for case in runs if case not in chosen), key=worth)
         chosen.append(best)
-        left = left - refuted.get(best, set())
+        for bug in refuted.get(best, set()):
+            left[bug] = max(0, left[bug] - 1)
     return chosen
 
 
@@ -324,7 +345,8 @@ list is the same on every machine, and no clock decides about it: `specverify/ru
 20 000 runs is left out, and the verdict says so.
 
 The cases are those that refute most. Each is tried on planted bugs, on the wrong twins of idioms and on engines with
-one fault each; the case that refutes most of what is left, for its runs, comes next. A kind of subject that is not
+one fault each; the case that refutes most of what is left, for its runs, comes next, until two cases refute each bug,
+where two do. Where no case of the list can be followed, others are tried until one can. A kind of subject that is not
 listed here has a third of its cases, at even distances, and sixteen of each check at most.
 
 `python -m specverify.trust.quick` computes the list and this page (`kills`, `plan`, `compare`, `page`).
@@ -350,8 +372,8 @@ def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) ->
                 out.write(line + "\n")
 
 
-def _line_of_kills(bug: Bug) -> dict[str, Any]:
-    kills = [[kill.check, *kill.case, kill.refuted, kill.runs] for kill in kills_of(bug)]
+def _line_of_kills(bug: Bug, only: str) -> dict[str, Any]:
+    kills = [[kill.check, *kill.case, kill.refuted, kill.runs] for kill in kills_of(bug, only)]
     forget_laws()
     return {"bug": bug.name, "kind": bug.kind, "kills": kills}
 
@@ -362,17 +384,22 @@ def main() -> None:
     parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", default="")
+    parser.add_argument("--check", default="")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--no-full", action="store_true", help="leave the full plan out where quick does not refute")
     parser.add_argument("--idioms", type=Path)
     asked = parser.parse_args()
     if asked.what == "plan":
         lines = [line for line in _lines(asked.file) if asked.kind in {"", line["kind"]}]
-        PLAN.write_text(as_toml({**quick_plans(), **plan_of(lines, pool)}), "utf-8")
+        plans: Mapping[str, Mapping[str, Sequence[CaseName]]] = plan_of(lines, partial(pool, only=asked.check))
+        if asked.check:
+            plans = {kind: {**quick_plans().get(kind, {}), **plan} for kind, plan in plans.items()}
+        PLAN.write_text(as_toml({**quick_plans(), **plans}), "utf-8")
     elif asked.what == "page":
         PAGE.write_text(page_of(_lines(asked.file)), "utf-8")
     else:
-        _run(_line_of_kills if asked.what == "kills" else partial(compared, full=not asked.no_full), asked)
+        kills, both = partial(_line_of_kills, only=asked.check), partial(compared, full=not asked.no_full)
+        _run(kills if asked.what == "kills" else both, asked)
 
 
 if __name__ == "__main__":

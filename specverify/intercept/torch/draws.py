@@ -132,10 +132,10 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
 
-    It is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
+    Noise is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
     """
     bits = BITS.get(dtype, 53)
-    if bits > FEW or continuous_in_16_bits():
+    if bits > FEW or (noise.exponential and continuous_in_16_bits()):
         return noise.image
     if noise.exponential:
         raise NeedsValue(

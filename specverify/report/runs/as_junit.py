@@ -41,7 +41,7 @@ def _suite(root: Element, subject: SubjectSaid, run: RunSaid) -> None:
 def _outcome(case: Element, verdict: Verdict, subject: SubjectSaid) -> None:
     said = allowed(first_sentence(verdict))
     if verdict.status in FAILURES:
-        told = in_full(verdict, subject.verdicts)
+        told = in_full(verdict)
         SubElement(case, "failure", type=word_of(verdict), message=said).text = allowed(told)
     elif verdict.status is Status.UNUSABLE:
         SubElement(case, "error", type=str(verdict.status), message=said).text = said

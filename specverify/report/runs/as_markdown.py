@@ -43,7 +43,7 @@ def _failures(run: RunSaid) -> Iterator[str]:
     found = [verdict for verdict in run.verdicts if verdict.status in FAILED]
     for verdict in found[:MOST_TOLD]:
         yield f"\n### {SYMBOLS[verdict.status]} {plain(verdict.subject)}: {plain(verdict.check.replace('_', ' '))}\n"
-        yield fenced(in_full(verdict, run.verdicts))
+        yield fenced(in_full(verdict))
     if len(found) > MOST_TOLD:
         yield f"\nand {len(found) - MOST_TOLD} failures more."
 

@@ -68,7 +68,7 @@ def _result(verdict: Verdict, run: RunSaid, checks: list[str], file: str) -> dic
         "ruleId": verdict.check,
         "ruleIndex": checks.index(verdict.check),
         "level": level_of(verdict),
-        "message": {"text": f"{verdict.subject}: {in_full(verdict, run.verdicts)}"},
+        "message": {"text": f"{verdict.subject}: {in_full(verdict)}"},
         "locations": [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": verdict.subject}]}],
         "partialFingerprints": {"subjectAndCheck/v1": same},
     }
