@@ -9,7 +9,8 @@ import torch
 import torch_laws
 from torch_laws import close
 
-from specverify.intercept.torch.alternatives import MOST_CARRIED, Apart, for_each_outcome, merged_outcomes
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.torch.alternatives import MOST_CARRIED, for_each_outcome, merged_outcomes
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.memo import Memory, Passes, remembered
 from specverify.intercept.unknowns.deferred import Categorical, Chosen
@@ -177,7 +178,7 @@ def test_numbers_agree_only_bit_for_bit():
     ],
 )
 def test_outcomes_that_differ_in_more_than_numbers_are_not_merged(first, second):
-    with pytest.raises(Apart):
+    with pytest.raises(RuleDeclined):
         merged_outcomes(draw(P.numpy()), {0: first, 1: second})
 
 

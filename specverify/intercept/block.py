@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
-from specverify.intercept.refusals import REASONS
+from specverify.intercept.refusals import REASONS, Declined
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
@@ -120,7 +120,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         """
         super().__init__(code, reason, operation, place, way_out)
         self.code, self.reason, self.operation, self.place = code, reason, operation, place
-        self.way_out = way_out or REASONS[code].way_out
+        self.way_out, self._explained = way_out or REASONS[code].way_out, False
         refused(self)
 
     def __str__(self) -> str:
@@ -142,6 +142,12 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)
+
+    def because(self, declined: Declined) -> NeedsValue:
+        """Add why no rule applied, where the value is needed for that; the innermost reason stays."""
+        if self.code == "value-needed" and not self._explained:
+            self.reason, self._explained = f"{self.reason}: {declined.reason}", True
+        return self
 
     def again(self) -> NeedsValue:
         """Return the same refusal, to be raised anew: the open block takes note of it."""

@@ -6,7 +6,7 @@ library, the place in the author's file, and a way out. ``docs/refusals.md`` is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 
 class Reason(NamedTuple):
@@ -147,3 +147,38 @@ REASONS: dict[str, Reason] = {
     "no-promise": Reason("No law is promised that could be compared.", "state what is promised"),
 }
 """By its code."""
+
+
+class Declined:
+    """The value that a rule returns where it does not apply, with the reason.
+
+    The next rule is tried. If no rule applies, and the operation then needs the value of a random number, the reason is
+    part of the refusal that the user reads.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        """Decline for a ``reason``, which continues a sentence."""
+        self.reason = reason
+
+    def to_python(self) -> Any:
+        """Return what a method of Python's operator protocol returns, so that Python asks the other operand."""
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"Declined({self.reason!r})"
+
+
+class RuleDeclined(Exception):  # noqa: N818 - never leaves this package
+    """The same for code that computes inside a rule: whoever applies the rule turns it into ``Declined``."""
+
+    def __init__(self, reason: str) -> None:
+        """Decline for a ``reason``."""
+        super().__init__(reason)
+        self.declined = Declined(reason)
+
+
+def is_declined(result: Any) -> TypeGuard[Declined]:
+    """Return whether a rule declined."""
+    return type(result) is Declined

@@ -15,6 +15,7 @@ import numpy as np
 
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.caller import caller
+from specverify.intercept.refusals import Declined
 from specverify.intercept.unknowns.continuous import Continuous, whole_number
 from specverify.intercept.unknowns.deferred import Categorical, Deferred
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
@@ -57,17 +58,25 @@ class Bits(Deferred):
 
     def shifted(self, by: int) -> Any:
         """Return them without the last ones."""
-        return Bits(self.source, self.kept - by) if not self.under and 0 <= by < self.kept else NotImplemented
+        return (
+            Bits(self.source, self.kept - by)
+            if not self.under and 0 <= by < self.kept
+            else Declined(f"random bits are shifted by {by}")
+        )
 
     def placed_under(self, number: int) -> Any:
         """Return them with other bits before them."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
-        return Bits(self.source, self.kept, number) if free else NotImplemented
+        return (
+            Bits(self.source, self.kept, number)
+            if free
+            else Declined("random bits are joined with bits in the same places")
+        )
 
     def masked(self, mask: int) -> Any:
         """Return the last ones alone."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
-        return self.rest(mask + 1) if whole else NotImplemented
+        return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
     def rest(self, number: int) -> Any:
         """Return the rest of a division."""
@@ -95,7 +104,7 @@ class Bits(Deferred):
         info = jax.numpy.finfo(dtype)
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
         if self.kept != info.nmant or self.under != one:
-            return NotImplemented
+            return Declined("random bits are read as a float that is not between 1 and 2")
         uniform = self.source.uniform
         if self.kept > FEW:
             return Continuous(uniform).then(plus(1.0))

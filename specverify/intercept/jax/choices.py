@@ -12,6 +12,7 @@ from specverify.intercept import audit
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.elementwise import Handler, each, is_count, whole_part
 from specverify.intercept.jax.lazy import Truth, number
+from specverify.intercept.refusals import Declined
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, is_open, known
@@ -97,7 +98,7 @@ def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
     """Answer ``convert_element_type``: a random number has no digits to lose; a whole part is drawn."""
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
-        return NotImplemented
+        return Declined(f"there is no rule for a conversion to {to}")
     into_floats = np.dtype(to).kind not in "biu"
     rounding.saw(to)
 

@@ -11,6 +11,7 @@ from numpy import broadcast_to, empty  # by name: inside a block NumPy has other
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
+from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
@@ -46,6 +47,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
 }
 """What is said of outcomes, in the dtype they have; what is not here is looked at and computed by JAX."""
+_CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
 _TINIEST = 1e-30
 """A summand below this changes no uniform number that a generator returns but 0."""
 
@@ -74,27 +76,36 @@ def _algebra(name: str, *elements: Any) -> Any:
     return applied(name, *numbers)
 
 
+def _whole(elements: np.ndarray[Any, Any]) -> Any:
+    """Return elements; if the rule of one of them declined, why."""
+    return next(filter(is_declined, elements.flat), elements)
+
+
 def arithmetic(primitive: str) -> Handler:
     """Return the handler of an operation that makes numbers of numbers."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
+    no_rule = Declined(f"there is no rule for {primitive} of random numbers")
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         halves = primitive in _CLAMPS and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
             if any(isinstance(element, UNKNOWN) for element in elements):
-                found = NotImplemented if name is None else _algebra(name, *elements)
-                if found is NotImplemented or (halves and not any(found == element for element in elements)):
-                    raise NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
+                found = no_rule if name is None else _algebra(name, *elements)
+                if halves and not any(found == element for element in elements):
+                    found = _CLAMPED_HALVES
+                if is_declined(found):
+                    refused = NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
+                    raise refused.because(found)
                 return found
             if any(isinstance(element, Bits) for element in elements):
                 return _of_bits(primitive, *elements)
             if of_outcomes is None:
-                return NotImplemented
+                return Declined(f"there is no rule for {primitive} of outcomes")
             return _of_outcomes(primitive, of_outcomes, result.dtype, elements)
 
         found = each(one, operands, result.shape)
-        return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+        return _whole(found)
 
     return handler
 
@@ -105,7 +116,7 @@ def _of_bits(primitive: str, *elements: Any) -> Any:
         return left.placed_under(int(known(right)))
     if primitive == "and" and isinstance(left, Bits) and not is_open(right):
         return left.masked(int(known(right)))
-    return NotImplemented
+    return Declined(f"there is no rule for {primitive} of random bits")
 
 
 def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, elements: tuple[Any, ...]) -> Any:
@@ -157,11 +168,11 @@ def _power_of_integer(operands: list[Any], parameters: dict[str, Any], result: A
 
 def _clamped(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     if rounding.is_of_16_bits(result.dtype):
-        return NotImplemented
+        return _CLAMPED_HALVES
     order = [operands[1], operands[0], operands[2]]
     if any(isinstance(element, UNKNOWN) for each_one in order for element in elements_of(each_one).flat):
         return each(lambda *elements: applied("clip", *map(number, elements)), order, result.shape)
-    return NotImplemented
+    return Declined("a clamp of numbers that are not random")
 
 
 def _whole_part(name: str) -> Handler:
@@ -200,20 +211,28 @@ def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
 
 def _shifted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     def one(left: Any, right: Any) -> Any:
-        return left.shifted(int(known(right))) if isinstance(left, Bits) and not is_open(right) else NotImplemented
+        return (
+            left.shifted(int(known(right)))
+            if isinstance(left, Bits) and not is_open(right)
+            else Declined("only random bits are shifted")
+        )
 
     found = each(one, operands, result.shape)
-    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+    return _whole(found)
 
 
 def _read_as(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     def one(element: Any) -> Any:
-        return element.as_float(result.dtype) if isinstance(element, Bits) else NotImplemented
+        return (
+            element.as_float(result.dtype)
+            if isinstance(element, Bits)
+            else Declined("only random bits are read as a float")
+        )
 
     if tuple(operands[0].shape) != tuple(result.shape):
-        return NotImplemented
+        return Declined("random bits are read in another shape")
     found = each(one, operands, result.shape)
-    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+    return _whole(found)
 
 
 def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

@@ -26,6 +26,7 @@ from specverify.intercept.jax.known import computed_by_jax
 from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
 from specverify.intercept.jax.loops import LOOPS, Follow
 from specverify.intercept.jax.places import drawing_asks, lines_of, of_jax
+from specverify.intercept.refusals import is_declined
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
@@ -146,18 +147,18 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
         )
     several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
-    found: Any = NotImplemented
     if several is not None:
         found = several(operands, parameters, results)
     elif handler is not None:
         found = handler(operands, parameters, results[0])
-        found = found if found is NotImplemented else [found]
+        found = found if is_declined(found) else [found]
     else:
         found = moves.moved(primitive, operands, parameters, results)
-    if found is not NotImplemented:
+    if not is_declined(found):
         return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
     if has_no_value(*operands):
-        raise refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
+        refused = refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
+        raise refused.because(found)
     return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
 
 

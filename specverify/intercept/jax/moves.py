@@ -9,6 +9,7 @@ import numpy as np
 from numpy import array, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept.jax.lazy import concrete, elements_of
+from specverify.intercept.refusals import Declined
 
 _ONE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "expand_dims", "dynamic_slice",
         "gather", "split", "unstack", "broadcast")  # fmt: skip
@@ -17,13 +18,13 @@ _TWO = ("pad", "dynamic_update_slice", _PUT)
 
 
 def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
-    """Return the elements of what comes out of an operation that moves them; ``NotImplemented`` for another one."""
+    """Return the elements of what comes out of an operation that moves them; ``Declined`` for another one."""
     name = primitive.name
     if name == _PUT:  # what is put stands behind the places
         operands = [operands[0], operands[2], operands[1]]
     data = _data(name, operands)
     if data is None:
-        return NotImplemented
+        return Declined(f"there is no rule for {name} of random numbers")
     pool: list[list[Any]] = []
     places = []
     for operand in operands[:data]:

@@ -15,6 +15,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
 from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
+from specverify.intercept.refusals import Declined
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Continuous, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
@@ -83,7 +84,7 @@ def reduced(make: Make) -> Handler:
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         if make in (_any, _all) and operands[0].dtype != np.bool_:
-            return NotImplemented
+            return Declined("a reduction of bools is given other numbers")
         elements, axes = elements_of(operands[0]), parameters["axes"]
         _refuse_bits(elements)
         kept = [axis for axis in range(elements.ndim) if axis not in axes]
@@ -120,7 +121,7 @@ def _refuse_bits(elements: Any) -> None:
 def ordered(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
     """Answer ``sort`` of one array, others with it: of random numbers by their race, of outcomes when looked at."""
     if parameters["num_keys"] != 1:
-        return NotImplemented
+        return Declined("a sort by several keys has no rule")
     arrays = [np.moveaxis(elements_of(operand), parameters["dimension"], -1) for operand in operands]
     found = [empty(each.shape, dtype=object) for each in arrays]
     for index in np.ndindex(*arrays[0].shape[:-1]):

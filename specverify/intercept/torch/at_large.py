@@ -1,6 +1,6 @@
 """What is known of operations at a real vocabulary, before what is known of them everywhere.
 
-Where this has no answer (``NotImplemented``) the elements are taken one by one, as in a small vocabulary.
+Where this has no answer (``Declined``) the elements are taken one by one, as in a small vocabulary.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.torch import many_operations, wide_operations
-from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import at_large_now
 
 Handler = Callable[..., Any]
@@ -26,10 +26,10 @@ def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler
         for wide in known if at_large_now() else ():
             try:
                 found = wide(function, *args, **kwargs)
-            except NotTogether:
+            except RuleDeclined:
                 continue
-            if found is not NotImplemented:
+            if not is_declined(found):
                 return found
-        return handler(*args, **kwargs) if handler else NotImplemented
+        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
 
     return answer

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.refusals import is_declined
 from specverify.intercept.torch.composed import REWRITTEN
 from specverify.intercept.torch.draws import TorchDraws
 from specverify.intercept.torch.dtypes import rounds_at_the_end
@@ -87,7 +88,7 @@ class _Answers(TorchFunctionMode):
             return self._answered(answer, func, args, named)
         if lazy:
             found = made(func, args, named)
-            if found is not NotImplemented:
+            if not is_declined(found):
                 return found
             args, named = _of_tensors(args, func), _of_tensors(named, func)
         if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
@@ -95,7 +96,7 @@ class _Answers(TorchFunctionMode):
         if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], LazyFloat):
             return self.run.filled.put(args[0], args[1] if len(args) > 2 else ..., args[-1])
         found = written(self.run.filled, func, args, named)
-        if found is not NotImplemented:
+        if not is_declined(found):
             return found
         if func in _ORDINARY or torch.is_inference_mode_enabled():
             args = _with_storage(func, args)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from specverify.intercept.refusals import Declined
 from specverify.intercept.torch.lazy_operations import each
 from specverify.intercept.torch.lazy_tensor import holds, lazy_like
 from specverify.intercept.unknowns.deferred import known
@@ -63,7 +64,11 @@ def composed(made_of: Handler) -> Handler:
     """Return the handler of an operation that is made of others."""
 
     def handler(*operands: Any, **more: Any) -> Any:
-        return made_of(*operands, **more) if holds(UNKNOWN, *operands, *more.values()) else NotImplemented
+        return (
+            made_of(*operands, **more)
+            if holds(UNKNOWN, *operands, *more.values())
+            else Declined("there is no rule for outcomes")
+        )
 
     return handler
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from specverify.intercept.refusals import is_declined
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.lazy_views import converted
 from specverify.intercept.unknowns import monotone
@@ -47,5 +48,5 @@ def rounds_at_the_end(name: str) -> bool:
 def _as(dtype: torch.dtype, operand: Any) -> Any:
     if isinstance(operand, LazyTensor):  # inside a handler nobody answers what is called on one
         found = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
-        return operand.to(dtype) if found is NotImplemented else found
+        return operand.to(dtype) if is_declined(found) else found
     return operand.to(dtype) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=dtype)

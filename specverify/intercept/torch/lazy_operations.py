@@ -13,6 +13,7 @@ import torch
 from numpy import broadcast_arrays, empty, expand_dims, moveaxis  # by name: inside a block NumPy has others
 
 from specverify.intercept import audit
+from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.torch.alternatives import only_source
 from specverify.intercept.torch.dtypes import in_one_dtype, result_type, rounds_at_the_end
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
@@ -24,6 +25,9 @@ from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 
 Handler = Callable[..., Any]
+ONE_DRAW = Declined("all elements hang on one draw: the operation is computed for each of its outcomes")
+_CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
+_NO_BOOLS = Declined("an operation on bools is given other numbers")
 
 
 def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
@@ -62,7 +66,7 @@ def arithmetic(name: str) -> Handler:
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
         if not holds(UNKNOWN, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
-            return NotImplemented
+            return Declined(f"there is no rule for {name} of outcomes, or for its factor alpha")
         if rounding_mode is not None:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
         if alpha != 1:
@@ -89,7 +93,7 @@ def clamping(name: str) -> Handler:
             low, high = named.get("min", (*bounds, None)[0]), named.get("max", (*bounds, None, None)[1])
             operands = tensor, -math.inf if low is None else low, math.inf if high is None else high
         halves = any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in operands)
-        return NotImplemented if halves else arithmetic(name)(*operands)
+        return _CLAMPED_HALVES if halves else arithmetic(name)(*operands)
 
     return handler
 
@@ -99,7 +103,7 @@ def whole_parts(name: str) -> Handler:
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(UNKNOWN, tensor) or more.get("decimals"):
-            return NotImplemented
+            return Declined(f"there is no rule for {name} of outcomes, or to so many decimals")
         if name in {"sign", "heaviside"}:
             found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
             return lazy_like(tensor, found)
@@ -113,12 +117,12 @@ def whole_parts(name: str) -> Handler:
 def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
     """Answer ``where`` of three; the condition is looked at where it chooses a random number, else nothing is."""
     if left is None or hang_on_draws(condition, left, right):
-        return NotImplemented
+        return ONE_DRAW
     dtype = result_type("where", left, right)
     if holds(UNKNOWN, left, right):
         found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
     elif only_source((condition, left, right)) is not None:
-        return NotImplemented
+        return ONE_DRAW
     else:
         found = each(_choice, condition, left, right)
     return lazy_like(template(condition, left, right), found, dtype)
@@ -156,7 +160,7 @@ def compared(name: str) -> Handler:
 
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
-            return NotImplemented
+            return ONE_DRAW
         left, right = in_one_dtype(left, right)
         return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
 
@@ -171,7 +175,7 @@ def asked(name: str) -> Handler:
 
     def handler(tensor: Any) -> Any:
         if not holds(UNKNOWN, tensor):
-            return NotImplemented
+            return Declined(f"there is no rule for {name} of outcomes")
         return lazy_like(tensor, each(partial(ask, audit.place()), tensor), torch.bool)
 
     return handler
@@ -180,7 +184,7 @@ def asked(name: str) -> Handler:
 def negated(tensor: Any) -> Any:
     """Answer ``~`` of bools."""
     if tensor.dtype is not torch.bool:
-        return NotImplemented
+        return _NO_BOOLS
     return lazy_like(
         tensor, each(lambda e: Deferred(lambda: int(not e.value())) if isinstance(e, Deferred) else int(not e), tensor)
     )
@@ -189,14 +193,14 @@ def negated(tensor: Any) -> Any:
 def both(left: Any, right: Any) -> Any:
     """Answer ``&`` of bools, the second not looked at where the first is False."""
     if not _bools(left, right):
-        return NotImplemented
+        return _NO_BOOLS
     return lazy_like(template(left, right), each(lambda a, b: Product((a, b)), left, right))
 
 
 def either(left: Any, right: Any) -> Any:
     """Answer ``|`` of bools, the second not looked at where the first is True."""
     if not _bools(left, right):
-        return NotImplemented
+        return _NO_BOOLS
     found = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
     return lazy_like(template(left, right), found)
 
@@ -221,7 +225,7 @@ def running(kind: type[Count | Product]) -> Handler:
         make = partial(folded, kind) if holds(UNKNOWN, tensor) else kind
         tensor = converted(tensor, dtype=dtype) if holds(UNKNOWN, tensor) else tensor
         if hang_on_draws(tensor):
-            return NotImplemented
+            return ONE_DRAW
         moved = tensor.elements if tensor.ndim == 1 else moveaxis(tensor.elements, dim, -1)
         result = empty(moved.shape, dtype=object)
         for index in np.ndindex(moved.shape):
@@ -238,27 +242,29 @@ def summed(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dty
         tensor = converted(tensor, dtype=dtype)
         return reduced(tensor, dim, keepdim, partial(folded, Count), tensor.dtype)
     if tensor.dtype.is_floating_point:
-        return NotImplemented
+        return Declined("there is no rule for a sum of outcomes in floats")
     return reduced(tensor, dim, keepdim, Count, torch.int64)
 
 
 def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
     """Answer ``prod`` of random numbers, of all of them or along one dimension."""
     if not holds(UNKNOWN, tensor):
-        return NotImplemented
+        return Declined("there is no rule for a product of outcomes")
     tensor = converted(tensor, dtype=dtype)
     return reduced(tensor, dim, keepdim, partial(folded, Product), tensor.dtype)
 
 
 def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
     """Answer ``mean`` of random numbers, of all of them or along one dimension."""
-    total = summed(tensor, dim, keepdim, dtype) if holds(UNKNOWN, tensor) else NotImplemented
-    return total if total is NotImplemented else arithmetic("divide")(total, tensor.numel() / total.numel())
+    if not holds(UNKNOWN, tensor):
+        return Declined("there is no rule for a mean of outcomes")
+    total: Any = summed(tensor, dim, keepdim, dtype)
+    return total if is_declined(total) else arithmetic("divide")(total, tensor.numel() / total.numel())
 
 
 def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Answer ``all`` of bools, looked at up to the first False."""
-    return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else NotImplemented
+    return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
 
 
 def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -267,14 +273,14 @@ def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
     def some(elements: Any) -> Deferred:
         return Deferred(lambda: int(any(bool(known(element)) for element in elements)))
 
-    return reduced(tensor, dim, keepdim, some, torch.bool) if tensor.dtype is torch.bool else NotImplemented
+    return reduced(tensor, dim, keepdim, some, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
 
 
 def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dtype: torch.dtype) -> Any:
     """Return what ``make`` gives of the elements along one dimension, or of all."""
     dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if len(dims) > 1:
-        return NotImplemented
+        return Declined("there is no rule for a reduction over several dimensions")
     rows = moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
     result = empty(rows.shape[:-1], dtype=object)
     for index in np.ndindex(result.shape):

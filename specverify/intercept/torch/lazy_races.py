@@ -15,7 +15,8 @@ import torch
 from numpy import empty, moveaxis  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch.lazy_operations import Handler, hang_on_draws, number, reduced
+from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.torch.lazy_operations import ONE_DRAW, Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, is_settled, lazy_like
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Deferred, Drawn, Law, known
@@ -24,6 +25,8 @@ from specverify.intercept.unknowns.races import law_of_winner, ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 Answer = TypeVar("Answer")
+_NO_EXTREME = Declined("there is no rule for the extremes of outcomes")
+_NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 class Ordered(Deferred):
@@ -38,7 +41,7 @@ class Ordered(Deferred):
 def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
     """Answer ``softmax``, and its logarithm, of random numbers."""
     if not holds(UNKNOWN, tensor):
-        return NotImplemented
+        return Declined("there is no rule for a softmax of outcomes")
     rows = moveaxis(tensor.elements, dim, -1)
     found = empty(rows.shape, dtype=object)
     for index in np.ndindex(rows.shape[:-1]):
@@ -53,7 +56,7 @@ def extreme(*, largest: bool) -> Handler:
 
     def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
-            return NotImplemented
+            return ONE_DRAW
         bools = tensor.dtype is torch.bool
         make = partial(_deferred_winner, largest=largest, place=caller(), bools=bools)
         return reduced(tensor, dim, keepdim, make, torch.int64)
@@ -113,7 +116,7 @@ def extreme_with_value(*, largest: bool) -> Handler:
         if holds(UNKNOWN, tensor):
             values = largest_along(largest=largest)(tensor, dim, keepdim)
         elif tensor.dtype.is_floating_point or hang_on_draws(tensor):
-            return NotImplemented
+            return Declined("there is no rule for the largest of outcomes in floats")
         else:
             bools = tensor.dtype is torch.bool
             make = partial(_deferred_value, largest=largest, bools=bools)
@@ -136,7 +139,7 @@ def largest_along(*, largest: bool) -> Handler:
         return largest_of(tuple(number(element) for element in row), largest=largest)
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(UNKNOWN, tensor) else NotImplemented
+        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(UNKNOWN, tensor) else _NO_EXTREME
 
     return handler
 
@@ -144,7 +147,7 @@ def largest_along(*, largest: bool) -> Handler:
 def both_extremes(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Answer ``aminmax``."""
     found = [largest_along(largest=largest)(tensor, dim, keepdim) for largest in (False, True)]
-    return NotImplemented if NotImplemented in found else tuple(found)
+    return _NO_EXTREME if any(map(is_declined, found)) else tuple(found)
 
 
 def running_extreme(*, largest: bool) -> Handler:
@@ -152,7 +155,7 @@ def running_extreme(*, largest: bool) -> Handler:
 
     def handler(tensor: Any, dim: int) -> Any:
         if not holds(UNKNOWN, tensor):
-            return NotImplemented
+            return _NO_EXTREME
         rows, place = moveaxis(tensor.elements, dim, -1), caller()
         values, places = empty(rows.shape, dtype=object), empty(rows.shape, dtype=object)
         for index in np.ndindex(rows.shape):
@@ -177,7 +180,7 @@ def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -
     """Answer ``sort``."""
     dim, descending = named.get("dim", dim), named.get("descending", descending)
     if not tensor.ndim:
-        return NotImplemented
+        return _NO_ROW
     places = range(tensor.shape[dim])
     return _ordered(tensor, dim, places, largest=descending, stable=bool(named.get("stable")))
 
@@ -185,13 +188,13 @@ def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -
 def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
     """Answer ``argsort``."""
     found = ordered(tensor, dim, descending, **named)
-    return found if found is NotImplemented else found[1]
+    return found if is_declined(found) else found[1]
 
 
 def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Answer ``kthvalue``."""
     found = _ordered(tensor, dim, range(place - 1, place), largest=False)
-    if found is NotImplemented:
+    if is_declined(found):
         return found
     return found if keepdim else tuple(each.squeeze(dim) for each in found)
 
@@ -200,14 +203,14 @@ def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Answer ``median``: of all numbers, or along a dimension with the places; of two in the middle the smaller one."""
     row = lazy_like(tensor, tensor.elements.reshape(-1)) if dim is None else tensor
     if not row.ndim or not row.numel():
-        return NotImplemented
+        return _NO_ROW
     found = kth(row, (row.shape[dim or 0] + 1) // 2, dim or 0, keepdim)
-    return found if found is NotImplemented or dim is not None else found[0]
+    return found if is_declined(found) or dim is not None else found[0]
 
 
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
     if not tensor.ndim or not holds((*UNKNOWN, Ordered), tensor):
-        return NotImplemented
+        return Declined("there is no rule for an order of outcomes")
     rows, place = moveaxis(tensor.elements, dim, -1), caller()
     places = empty((*rows.shape[:-1], len(ranks)), dtype=object)
     for index in np.ndindex(*rows.shape[:-1]):
@@ -255,14 +258,14 @@ def searched(
 ) -> Any:
     """Answer ``searchsorted`` of random numbers in bounds that are known."""
     if not isinstance(values, LazyTensor) or not is_settled(bounds, shares=False) or sorter is not None:
-        return NotImplemented
+        return Declined("there is no rule for random bounds, or for a sorter")
     rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
     flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
     found = empty(flat.shape, dtype=object)
     for row, column in np.ndindex(flat.shape):
         element: Any = flat[row, column]
         if not isinstance(element, UNKNOWN):
-            return NotImplemented
+            return Declined("there is no rule for an outcome among bounds")
         ask = partial(element.interval_of, rows[row], caller(), or_equal=right or side == "right")
         found[row, column] = Deferred(ask)
     return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy import array, asarray, empty  # by name: inside a block NumPy has others
 
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.torch import operations
 from specverify.intercept.torch.inference import outliving_inference
 from specverify.intercept.unknowns import deferred
@@ -29,7 +30,6 @@ from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_numbers import wrapped
 from specverify.intercept.unknowns.lookups import Crossing
 from specverify.intercept.unknowns.many import Many, joined
-from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import MANY
 
@@ -140,12 +140,24 @@ class LazyTensor(torch.Tensor):
         _, handler, shares, writes, reshapes = operations.known(func)
         reshapes = reshapes and isinstance(args[0], LazyTensor)
         handler = None if writes and not reshapes else handler
+        declined = None
         if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
             answer = handler(*args, **kwargs)
-            if answer is not NotImplemented:
+            if not is_declined(answer):
                 return answer
+            declined = answer
         ordinary = stored if shares else look_at
-        return func(*in_all(ordinary, args), **{name: in_all(ordinary, value) for name, value in kwargs.items()})
+        try:
+            args = in_all(ordinary, args)
+            kwargs = {name: in_all(ordinary, value) for name, value in kwargs.items()}
+        except NeedsValue as refused:
+            raise refused.because(declined or _no_rule(func, writes=writes)) from None
+        return func(*args, **kwargs)
+
+
+def _no_rule(func: Any, *, writes: bool) -> Declined:
+    name = str(func.overloadpacket)
+    return Declined(f"{name} writes to a tensor" if writes else f"there is no rule for {name} of random numbers")
 
 
 def look_at(tensor: Any) -> Any:
@@ -199,7 +211,7 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
         return whole.reshape(tuple(base.shape))
 
     if isinstance(values, Many):
-        with suppress(NotTogether, TypeError):
+        with suppress(RuleDeclined, TypeError):
             return joined([base.content if isinstance(base.content, Many) else np.float64(base.elements), values], put)
         values = values.elements()
     return put([base.elements, values])

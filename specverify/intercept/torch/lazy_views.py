@@ -15,6 +15,7 @@ import torch
 from numpy import append, concatenate, empty  # by name: inside a block NumPy has others
 
 from specverify.intercept import float_calls
+from specverify.intercept.refusals import Declined
 from specverify.intercept.torch.lazy_tensor import (
     LazyTensor,
     View,
@@ -40,9 +41,9 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, LazyTensor) or not all(is_settled(value, shares=False) for value in args):
-            return NotImplemented
+            return Declined("an index is random")
         if any(isinstance(value, torch.dtype) for value in args):  # the same bits, read as other numbers
-            return NotImplemented
+            return Declined("random numbers are read as bits of another dtype")
         args = tuple(in_all(look_at, value) for value in args)
         where = _where(function, tuple(tensor.shape), args, kwargs)
         again = partial(_again, function, args, kwargs)
@@ -114,7 +115,7 @@ def shaped(function: Any) -> Callable[..., Any]:
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not all(is_settled(value, shares=False) for value in (*args, *kwargs.values())):
-            return NotImplemented
+            return Declined("a shape or a value is random")
         return function(torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device), *args, **kwargs)
 
     return handler
@@ -142,9 +143,9 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     if whole and dtype is not torch.bool and not dtype.is_floating_point:
         return LazyTensor(each_of(lambda element: _among(element, dtype), tensor.elements), dtype, device)
     if holds(Chosen, tensor):
-        return NotImplemented
+        return Declined("outcomes of one draw are converted: that is done for each of them")
     if dtype.is_floating_point and not holds(UNKNOWN, tensor) and (not whole or holds(Categorical, tensor)):
-        return NotImplemented
+        return Declined("outcomes of a draw are converted to floats")
     cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
     return LazyTensor(each_of(lambda element: _cast(cast, element, dtype), tensor.elements), dtype, device)
 
@@ -213,10 +214,10 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         if len(args) <= max(data) or not isinstance(args[0], torch.Tensor):
-            return NotImplemented
+            return Declined("there is no tensor to put elements into")
         rest = [value for place, value in enumerate(args) if place not in data]
         if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
-            return NotImplemented
+            return Declined("a place, or an option, is random or not supported")
         elements = empty(0, dtype=object)
         given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
         for place in data:

@@ -1,6 +1,6 @@
 """What is done to very many random numbers together, and to one among very many bounds.
 
-Each handler is called with the operation and its arguments, and returns ``NotImplemented`` for what it does not know.
+Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.algebra import check_not_equal
@@ -24,6 +25,9 @@ from specverify.intercept.unknowns.monotone import OF_TORCH
 from specverify.intercept.unknowns.wide import Wide, large
 
 Handler = Callable[..., Any]
+_FEW = Declined("no operand is a noise vector, or another one is symbolic element by element")
+_NOT_LAST = Declined("noise vectors race along the last dimension alone")
+_MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several uniforms")
 
 
 def content_of(operand: Any) -> Any:
@@ -47,12 +51,12 @@ def _arithmetic(known: str) -> Handler:
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
         if not any(isinstance(each, Many) for each in contents):
-            return NotImplemented
+            return _FEW
         tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
         clamps_halves = known in {"maximum", "minimum", "clip"} and any(each.dtype.itemsize < 4 for each in tensors)
         scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
         if scaled or clamps_halves or any(_is_open(each) for each in contents):
-            return NotImplemented
+            return Declined(f"there is no rule for {known} with these options, in 16 bits, or of outcomes")
         if known == "clip":
             low, high = named.get("min", (*contents[1:], None)[0]), named.get("max", (*contents[1:], None, None)[1])
             contents = [contents[0], _bound(low, -np.inf), _bound(high, np.inf)]
@@ -71,13 +75,13 @@ def _converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
         check_not_equal(str(dtype).removeprefix("torch."))
     if isinstance(content, Crossing) or (isinstance(content, Many) and dtype.is_floating_point):
         return LazyTensor(content, dtype, kwargs.get("device") or tensor.device)
-    return NotImplemented
+    return Declined("there is no rule for this conversion of noise vectors")
 
 
 def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
     content = content_of(tensor)
     if isinstance(content, np.ndarray):
-        return NotImplemented
+        return _FEW
     return LazyTensor(content, tensor.dtype, kwargs.get("device") or tensor.device)
 
 
@@ -87,7 +91,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
         if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
-            return NotImplemented
+            return _FEW
         return LazyTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
 
     return handler
@@ -98,7 +102,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
-        return NotImplemented
+        return _FEW
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
     found = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
@@ -126,7 +130,7 @@ def _extreme(*, largest: bool) -> Handler:
         if isinstance(content, Crossing) and largest and (dim in (-1, tensor.ndim - 1) or tensor.ndim == 1):
             return _of_rows(content.firsts(), tensor, dim, keepdim=keepdim)
         if not isinstance(content, Many) or dim not in (None, -1, tensor.ndim - 1):
-            return NotImplemented
+            return _NOT_LAST
         found = [Race(row, largest=largest).winner() for row in _rows(content, whole=dim is None)]
         return _of_rows(found, tensor, dim, keepdim=keepdim)
 
@@ -151,7 +155,7 @@ def _extreme_with_value(*, largest: bool) -> Handler:
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = content_of(tensor)
         if not isinstance(content, Many) or dim not in (-1, tensor.ndim - 1):
-            return NotImplemented
+            return _NOT_LAST
         races = [Race(row, largest=largest) for row in _rows(content, whole=False)]
         best, places = [race.best() for race in races], [race.winner() for race in races]
         return (
@@ -164,7 +168,7 @@ def _extreme_with_value(*, largest: bool) -> Handler:
 
 def _best(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if count != 1:
-        return NotImplemented
+        return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
     return _extreme_with_value(largest=largest)(function, tensor, dim, keepdim=True)
 
 
@@ -173,11 +177,11 @@ def _best(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool =
 
 def _searched(function: Any, bounds: Any, values: Any, **named: Any) -> Any:
     if isinstance(bounds, LazyTensor) or not isinstance(values, LazyTensor) or not large(bounds.shape[-1]):
-        return NotImplemented
+        return _FEW
     rows = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
     flat: list[Any] = elements_of(values).reshape(len(rows), -1).tolist()
     if not all(isinstance(value, Continuous) for row in flat for value in row):
-        return NotImplemented
+        return _MADE_OF_SEVERAL
     count = np.arange(rows.shape[1] + 1)
     found = [Wide(lookup(value, bounds), count) for bounds, row in zip(rows, flat, strict=True) for value in row]
     elements = np.empty(len(found), dtype=object)
@@ -190,7 +194,7 @@ def _compared(*, swapped: bool) -> Handler:
 
     def handler(function: Any, left: Any, right: Any) -> Any:
         found = _crossed(left, right, above=swapped)
-        return _crossed(right, left, above=not swapped) if found is NotImplemented else found
+        return _crossed(right, left, above=not swapped) if is_declined(found) else found
 
     return handler
 
@@ -198,29 +202,29 @@ def _compared(*, swapped: bool) -> Handler:
 def _crossed(value: Any, bounds: Any, *, above: bool) -> Any:
     """Compare one random number, or one for each row, with rows of bounds."""
     if not isinstance(value, LazyTensor) or not isinstance(bounds, torch.Tensor) or isinstance(bounds, LazyTensor):
-        return NotImplemented
+        return _FEW
     one_a_row = value.ndim == 0 or value.shape[-1] == 1
     if not (bounds.ndim and one_a_row and large(bounds.shape[-1]) and isinstance(value.content, np.ndarray)):
-        return NotImplemented
+        return _FEW
     shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
     rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
     numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
     if not all(isinstance(number, Continuous) for number in numbers):
-        return NotImplemented
+        return _MADE_OF_SEVERAL
     return LazyTensor(crossing(numbers, rows, shape, above=above), torch.bool, bounds.device)
 
 
 def _turned(function: Any, tensor: Any) -> Any:
     content = content_of(tensor)
     if not isinstance(content, Crossing) or tensor.dtype is not torch.bool:
-        return NotImplemented
+        return _FEW
     return LazyTensor(content.turned(), torch.bool, tensor.device)
 
 
 def _summed(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     content, along = content_of(tensor), [dim] if isinstance(dim, int) else dim
     if not isinstance(content, Crossing) or not (along in ([-1], [tensor.ndim - 1]) or tensor.ndim == 1):
-        return NotImplemented
+        return _FEW
     dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
     return _of_rows(content.totals(), tensor, -1 if along else None, keepdim=keepdim, dtype=dtype)
 

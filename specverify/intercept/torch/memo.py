@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from specverify.intercept.torch.alternatives import Apart, for_each_outcome, only_source
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.torch.alternatives import for_each_outcome, only_source
 from specverify.intercept.torch.content import NoContent, digest
 from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
 from specverify.intercept.unknowns.deferred import Categorical
@@ -70,7 +71,7 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
             given = (*args, *kwargs.values())
             source = only_source(given) if _several_positions(given) else None
             if source is not None:
-                with suppress(Apart):
+                with suppress(RuleDeclined):
                     return _passed_for_each(source, passed, passes.cache, args, kwargs)
             return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
 
@@ -135,7 +136,7 @@ def _passed_for_each(
         own = _copied(cache)
         output = passed(*args, **kwargs, **{name: own})
         if _elsewhere(output, name, own):
-            raise Apart
+            raise RuleDeclined("the output holds another cache than the one that was passed in")
         return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
 
     others = {field: value for field, value in kwargs.items() if cache is None or field != name}

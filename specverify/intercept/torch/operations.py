@@ -124,7 +124,7 @@ class Known(NamedTuple):
 HANDLERS: dict[Any, Callable[..., Any]] = {}
 """What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
 
-Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
+Each is called with the arguments of the operation, and returns ``Declined`` for what it does not answer.
 """
 _KNOWN: dict[int, Known] = {}
 """By the identity of an operation: its hash is made in Python, and asked for in every call."""

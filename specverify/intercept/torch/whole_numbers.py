@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.torch.lazy_operations import each, template
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, lazy_like
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
@@ -30,11 +31,11 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
 
     def answer(*operands: Any, **more: Any) -> Any:
         found = handler(*operands, **more)
-        if found is not NotImplemented or more or at_large_now() or not _few_and_whole(operands):
+        if not is_declined(found) or more or at_large_now() or not _few_and_whole(operands):
             return found  # at a real vocabulary a map of a draw is known whole, and the draw stays open behind it
         dtype = function(*(_ones(operand) for operand in operands)).dtype
         if dtype.is_floating_point:
-            return NotImplemented
+            return Declined("there is no rule for whole numbers that become floats")
         computed = each(lambda *elements: _element(name, function, operands, elements, dtype), *operands)
         return lazy_like(template(*operands), computed, dtype)
 

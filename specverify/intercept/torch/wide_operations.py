@@ -1,6 +1,6 @@
 """What is done to outcomes among very many that nobody has looked at, for all their values at once.
 
-Each handler is called with the operation and its arguments, and returns ``NotImplemented`` for what it does not know.
+Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from specverify.intercept.refusals import Declined, RuleDeclined
 from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.joined import Unknown
-from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.wide import Selected, Wide
 
 Handler = Callable[..., Any]
+_NO_OUTCOME = Declined("no operand is an outcome among very many, in a place where that is followed")
 
 
 def _tensors(operands: Any) -> list[Any]:
@@ -44,7 +45,7 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
     """Return what ``one`` makes of the elements of the tensors among the operands, broadcast, place by place."""
     tensors = _tensors(operands)
     if any(isinstance(each, LazyTensor) and not _is_few(each) for each in tensors):
-        raise NotTogether
+        raise RuleDeclined("noise vectors meet outcomes")
     arrays = np.broadcast_arrays(*(elements_of(each) for each in tensors))
     found = np.empty(arrays[0].shape, dtype=object)
     for place in np.ndindex(found.shape):
@@ -59,14 +60,14 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
     """Return what an operation makes of numbers, and of outcomes for all of their values."""
     tensors = _tensors(operands)
     if not _has_wide(tensors):
-        return NotImplemented
+        return _NO_OUTCOME
     dtypes: set[Any] = set()
 
     def one(*elements: Any) -> Any:
         given = iter(zip(elements, tensors, strict=True))
         wide = {id(element.drawn): element for element in elements if _is_wide(element)}
         if len(wide) > 1 or any(isinstance(each, (Deferred, Unknown)) and not _is_wide(each) for each in elements):
-            raise NotTogether
+            raise RuleDeclined("several draws decide one element")
         args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
         found = function(*args, **named)
         dtypes.add(found.dtype)
@@ -74,7 +75,11 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
         return next(iter(wide.values())).mapped(lambda _: numbers) if wide else numbers.item()
 
     found = _each(operands, one)
-    return LazyTensor(found, dtypes.pop(), tensors[0].device) if len(dtypes) == 1 else NotImplemented
+    return (
+        LazyTensor(found, dtypes.pop(), tensors[0].device)
+        if len(dtypes) == 1
+        else Declined("elements have several dtypes")
+    )
 
 
 def _values(element: Any, tensor: Any) -> torch.Tensor:
@@ -89,13 +94,13 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
     """Compare outcomes with numbers: nobody knows the answer until it is looked at."""
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
-        return NotImplemented
+        return _NO_OUTCOME
 
     def one(*elements: Any) -> Any:
         pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
         wide = [element for element in pair if _is_wide(element)]
         if len(wide) != 1 or any(isinstance(each, (Deferred, Unknown)) and each is not wide[0] for each in pair):
-            raise NotTogether
+            raise RuleDeclined("several draws decide one comparison")
 
         def question(values: Any) -> Any:
             return function(*(torch.tensor(values if each is wide[0] else each) for each in pair)).numpy()
@@ -113,7 +118,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
     if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Unknown) for each in held):
-        return NotImplemented
+        return _NO_OUTCOME
     return LazyTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
 
 
@@ -131,7 +136,7 @@ def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
     """Look outcomes up in a table: ``table[outcome]``, or ``table[row, outcome]``."""
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, LazyTensor) or not whole or not _has_wide([indices[-1]]):
-        return NotImplemented
+        return _NO_OUTCOME
 
     def one(*places: Any) -> Any:
         return _looked_up(table[tuple(int(known(place)) for place in places[:-1])], places[-1])
@@ -147,7 +152,7 @@ def _looked_up(row: torch.Tensor, place: Any) -> Any:
 
 def _gathered(function: Any, table: Any, dim: int, index: Any, **_: Any) -> Any:
     if isinstance(table, LazyTensor) or dim not in (-1, table.ndim - 1) or not _has_wide([index]):
-        return NotImplemented
+        return _NO_OUTCOME
     elements = elements_of(index)
     found = np.empty(elements.shape, dtype=object)
     for place in np.ndindex(elements.shape):
@@ -156,7 +161,7 @@ def _gathered(function: Any, table: Any, dim: int, index: Any, **_: Any) -> Any:
 
 
 def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
-    return _gathered(function, table, -1, index) if getattr(table, "ndim", 0) == 1 else NotImplemented
+    return _gathered(function, table, -1, index) if getattr(table, "ndim", 0) == 1 else _NO_OUTCOME
 
 
 _MAPS = ("add", "sub", "mul", "neg", "abs", "remainder", "floor_divide", "div", "clamp", "clamp_min", "clamp_max",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from specverify.intercept.refusals import Declined
 from specverify.intercept.torch.filled import Filled, spread
 from specverify.intercept.torch.lazy_handlers import MOVES
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, look_at
@@ -27,6 +28,8 @@ from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_functions import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
 
+_WRITES_NOTHING = Declined("the call writes no random numbers")
+_MAKES_NOTHING = Declined("the call makes no tensor of random numbers")
 _OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
 _MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
 """What puts elements into a tensor as they are."""
@@ -64,23 +67,23 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return what a call gives that writes random numbers into a tensor; ``NotImplemented`` for another call."""
+    """Return what a call gives that writes random numbers into a tensor; ``Declined`` for another call."""
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
     compute, out = _without_writing(func), kwargs.get("out")
     if compute is None and out is None:
-        return NotImplemented
+        return _WRITES_NOTHING
     if not (
         holds(UNKNOWN, *args, *kwargs.values())
         or _stays_open(_name(func), *args)
         or _may_be_drawn_into(args[0] if compute is not None else out)
     ):
-        return NotImplemented
+        return _WRITES_NOTHING
     if compute is not None and isinstance(args[0], torch.Tensor):
         found = compute(*args, **kwargs)
         return filled.fill(args[0], found if found.dtype == args[0].dtype else found.to(args[0].dtype))
     if not isinstance(out, torch.Tensor):
-        return NotImplemented
+        return Declined("out is no tensor")
     found = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
     return filled.fill(out, found)
 
@@ -135,7 +138,7 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 
 
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the tensor that a function makes of random numbers; ``NotImplemented`` for another function."""
+    """Return the tensor that a function makes of random numbers; ``Declined`` for another function."""
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
         value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
@@ -148,7 +151,7 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         elements = np.empty(like.numel(), dtype=object)
         elements[:] = [opened(value) for value in _flat(data)]
         return _of_dtype(elements.reshape(tuple(like.shape)), like)
-    return NotImplemented
+    return _MAKES_NOTHING
 
 
 def _of_dtype(elements: Any, like: torch.Tensor) -> Any:

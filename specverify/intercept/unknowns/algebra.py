@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.unknowns.arithmetic import (
     Operand,
     added,
@@ -40,6 +41,7 @@ from specverify.intercept.unknowns.steps import FLOOR, MonotoneStep, rounded
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import continuous_in_16_bits
 
+_NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
 LOG_2, LOG_10 = log(2), log(10)
 MOST_UNEVEN = 64
 """Whole parts that are drawn where they are not as likely as each other: of the logarithm of a clamped uniform, say."""
@@ -50,8 +52,8 @@ def applied(name: str, *operands: Any) -> Any:
     random = [isinstance(operand, UNKNOWN) for operand in operands]
     if True in random:
         given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
-        found = found_before(ALGEBRA[name], given) if name in _MONOTONE else NotImplemented
-        return ALGEBRA[name](*given) if found is NotImplemented else found
+        found = found_before(ALGEBRA[name], given) if name in _MONOTONE else _NOT_REMEMBERED
+        return ALGEBRA[name](*given) if is_declined(found) else found
     with np.errstate(all="ignore"):
         return _of_numbers(name)(*map(np.float64, operands)).item()
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import methods_replaced
+from specverify.intercept.refusals import Declined
 from specverify.intercept.unknowns.algebra import ALGEBRA, narrowed
 from specverify.intercept.unknowns.comparisons import YES_OR_NO
 from specverify.intercept.unknowns.lazy_numbers import (
@@ -50,7 +51,7 @@ class LazyArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a function of NumPy to every element; arrays of another kind know how they are written to."""
         if any(type(target) not in {np.ndarray, LazyArray} for target in kwargs.get("out", ())):
-            return NotImplemented
+            return Declined("an array of another kind is written to").to_python()
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -123,7 +124,7 @@ def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
-        return NotImplemented
+        return Declined("an array of another kind is an operand").to_python()
     meets(*inputs)
     return on_elements(ufunc, method, inputs, kwargs)
 

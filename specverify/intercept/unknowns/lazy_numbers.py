@@ -13,6 +13,7 @@ from typing import Any
 
 from specverify.intercept import float_calls
 from specverify.intercept.caller import caller
+from specverify.intercept.refusals import Declined
 from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
 from specverify.intercept.unknowns.continuous import Continuous
@@ -37,7 +38,7 @@ class LazyFloat:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Leave it to the block, which takes it for a tensor of one number."""
-        return NotImplemented
+        return Declined("the block takes the number for a tensor").to_python()
 
     def __bool__(self) -> bool:
         return bool(of_operands("not_equal", self, 0.0))
@@ -187,7 +188,7 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 
     def method(self: LazyFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
-            return NotImplemented
+            return Declined("no rule for an operand that is no number").to_python()
         meets(*others)
         try:
             return of_operands(name, *((*others, self) if swapped else (self, *others)))

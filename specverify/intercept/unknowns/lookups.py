@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.audit import Raced, place
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many_steps import NotTogether, Steps, back
+from specverify.intercept.unknowns.many_steps import Steps, back
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import Drawn, Wide
 from specverify.laws import rounding
@@ -26,10 +27,12 @@ def goes_in_arrays(value: Any) -> bool:
 def lookup(value: Continuous, bounds: Any) -> Drawn:
     """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
 
-    Raises ``NotTogether`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
+    Raises ``RuleDeclined`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
     """
     if not goes_in_arrays(value):
-        raise NotTogether
+        raise RuleDeclined(
+            "a number that is clamped, has steps or is made of others is looked up among very many bounds"
+        )
     found, where = np.asarray(bounds, dtype=np.float64), place()
     if (np.diff(found) < 0).any() or np.isnan(found).any():
         raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")

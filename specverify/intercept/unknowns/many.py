@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.audit import Draw, Raced
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many_steps import NotTogether, Steps, chained, grows, of
+from specverify.intercept.unknowns.many_steps import Steps, chained, grows, of
 from specverify.intercept.unknowns.steps import MonotoneStep, pushed
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform, look
 from specverify.reference import Draws, Site
@@ -185,7 +186,7 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Return what ``join`` makes of arrays, each a ``Many`` or numbers. Raises ``NotTogether`` for different chains."""
+    """Return what ``join`` makes of arrays, ``Many`` or numbers. Raises ``RuleDeclined`` for different chains."""
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
     whole = [
@@ -195,7 +196,7 @@ def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
         for part in parts
     ]
     if any([step.name for step in part.steps] != names for part in whole):
-        raise NotTogether
+        raise RuleDeclined("noise vectors with different chains of steps are put together")
 
     def together(found: list[Any]) -> Any:
         if all(np.ndim(each) == 0 for each in found) and len(set(map(float, found))) == 1:

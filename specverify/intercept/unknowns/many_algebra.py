@@ -1,7 +1,7 @@
 """What can be done with many random numbers at once: ``algebra`` in arrays.
 
 An operation is known here if it takes every random number of an array to a random number or to a number. Otherwise it
-raises ``NotTogether``, and is done element by element, where it is answered or refused.
+raises ``RuleDeclined``, and is done element by element, where it is answered or refused.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.many import Many
-from specverify.intercept.unknowns.many_steps import EXPS, LOGS, NotTogether, Steps
+from specverify.intercept.unknowns.many_steps import EXPS, LOGS, Steps
 from specverify.intercept.unknowns.monotone import RULES
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
     """Return what an operation of ``algebra.ALGEBRA`` gives of arrays, one of which at least is a ``Many``.
 
-    Raises ``NotTogether`` for what is not known here.
+    Raises ``RuleDeclined`` for what is not known here.
     """
     if name not in MANY:
-        raise NotTogether
+        raise RuleDeclined(f"there is no rule for {name} of noise vectors")
     shape = np.broadcast_shapes(*(each.shape if isinstance(each, Many) else np.shape(each) for each in operands))
     with np.errstate(all="ignore"):
         return MANY[name](*(_spread(operand, shape) for operand in operands))
@@ -39,7 +40,7 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
 def _apart(left: Any, right: Any) -> tuple[Many, Any]:
     value, number = (left, right) if isinstance(left, Many) else (right, left)
     if isinstance(number, Many):
-        raise NotTogether
+        raise RuleDeclined("two noise vectors meet")
     return value, number
 
 
@@ -65,13 +66,13 @@ def _negative(value: Many) -> Many:
 
 
 def _sign(value: Many) -> float:
-    """Return the sign of the random numbers. Raises ``NotTogether`` where it is not one for all of them."""
+    """Return the sign of the random numbers. Raises ``RuleDeclined`` where it is not one for all of them."""
     low, high = value.ends()
     if np.all(low >= 0):
         return 1.0
     if np.all(high <= 0):
         return -1.0
-    raise NotTogether
+    raise RuleDeclined("the sign of the numbers of a noise vector is not one for all")
 
 
 def _multiply(left: Any, right: Any) -> Many:
@@ -85,7 +86,7 @@ def _multiply(left: Any, right: Any) -> Many:
 def _divide(left: Any, right: Any) -> Many:
     if isinstance(right, Many):
         if isinstance(left, Many):
-            raise NotTogether
+            raise RuleDeclined("two noise vectors are divided")
         return _multiply(_reciprocal(right), left)
     zero = np.equal(right, 0)
     if not zero.any():
@@ -104,16 +105,16 @@ def _reciprocal(value: Many) -> Many:
 def _powered(base: Any, exponent: Any) -> Many:
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
-            raise NotTogether
+            raise RuleDeclined("an exponent is random, 0 or infinite")
         return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
     if not np.all((base > 0) & (base < np.inf)):
-        raise NotTogether
+        raise RuleDeclined("a random power of a number that is not positive")
     return _exp(_multiply(exponent, np.log(base)))
 
 
 def _nonnegative(value: Many) -> Many:
     if not np.all(value.ends()[0] >= 0):
-        raise NotTogether
+        raise RuleDeclined("a noise vector has numbers below 0")
     return value
 
 

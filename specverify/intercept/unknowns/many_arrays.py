@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
@@ -21,7 +22,6 @@ from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
-from specverify.intercept.unknowns.many_steps import NotTogether
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY
 from specverify.laws import rounding
@@ -55,7 +55,7 @@ class ManyArray(LazyArray):
         single = any(isinstance(value, LazyFloat) for value in inputs)
         out = kwargs.pop("out", (None,))
         if method == "__call__" and ufunc in KNOWN and not kwargs and not single:
-            with suppress(NotTogether, TypeError):
+            with suppress(RuleDeclined, TypeError):
                 found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
                 return as_array(found) if out[0] is None else _written(out[0], found)
         if out[0] is not None:

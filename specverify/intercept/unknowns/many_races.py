@@ -13,10 +13,11 @@ import numpy as np
 
 from specverify.intercept.audit import Draw
 from specverify.intercept.block import tried
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_algebra import applied_to_many
-from specverify.intercept.unknowns.many_steps import LOGS, NotTogether, Steps, back
+from specverify.intercept.unknowns.many_steps import LOGS, Steps, back
 from specverify.intercept.unknowns.steps import LOG, power, times
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform
 from specverify.intercept.unknowns.wide import Drawn, Wide
@@ -150,7 +151,7 @@ def _clocks(scores: Many) -> Clocks:
         try:
             with tried():
                 found = _in_time(to_time(stripped))
-        except (NotTogether, NeedsValue):
+        except (RuleDeclined, NeedsValue):
             continue
         if found is not None and (found.rate > 0).any():
             return found
@@ -206,7 +207,7 @@ def _in_time(times: Many) -> Clocks | None:
 def _of_ratio(scores: Many) -> Many:
     """``w / E`` is a time upside down, and more than 0."""
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
-        raise NotTogether
+        raise RuleDeclined("the scores are no ratios of positive numbers")
     return applied_to_many("reciprocal", scores)._replace(numbers=np.full(scores.shape, np.inf))
 
 
@@ -218,7 +219,7 @@ def _of_multiple(scores: Many) -> Many:
 def _of_power(scores: Many) -> Many:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if not (scores.numbers[~scores.random] <= 0).all():
-        raise NotTogether
+        raise RuleDeclined("a number beside the powers of uniforms is above 0")
     found = applied_to_many("negative", applied_to_many("log", scores))
     return found._replace(numbers=np.full(scores.shape, np.inf))
 
@@ -229,7 +230,7 @@ def _of_sum(scores: Many, shift: float) -> Many:
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)
     far = summands < shift - _FAR
     if not (scores.numbers[~scores.random] < shift - _FAR).all():
-        raise NotTogether
+        raise RuleDeclined("a number beside the sums is not far below them")
     near = scores._replace(ids=np.where(far, -1, scores.ids), numbers=np.full(scores.shape, np.inf))
     base = near.then(Steps("plus", np.where(far, 0.0, -summands)))
     found = applied_to_many("exp", applied_to_many("negative", base)).then(

@@ -1,6 +1,6 @@
 """Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
 
-The rules are those of ``steps``, and hold for all elements together: where they would not, ``NotTogether`` is raised.
+The rules are those of ``steps``, and hold for all elements together: where they would not, ``RuleDeclined`` is raised.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.monotone import RULES
 from specverify.laws.rounding import FLOAT64
 
@@ -17,10 +18,6 @@ _LARGEST_LOGARITHM = 700.0
 """As in ``steps``."""
 _UNSEEN = 2.0**-60
 """A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
-
-
-class NotTogether(Exception):  # noqa: N818 - never leaves this package
-    """The elements do not go together in arrays: each has to be looked at by itself."""
 
 
 class Steps(NamedTuple):
@@ -69,17 +66,17 @@ def back(step: Steps, bounds: Any) -> Any:
 
 
 def grows(step: Steps) -> bool:
-    """Return whether a step keeps the order of numbers, of all in one way. Raises ``NotTogether`` if not."""
+    """Return whether a step keeps the order of numbers, of all in one way. Raises ``RuleDeclined`` if not."""
     if step.name not in NEUTRAL:
         return True
     positive = np.asarray(step.number) > 0
     if positive.any() != positive.all():
-        raise NotTogether
+        raise RuleDeclined("the numbers of a noise vector keep and turn their order at once")
     return bool(positive.all())
 
 
 def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
-    """Return the chain of ``steps`` and one more, in the form of ``steps``. Raises ``NotTogether`` for mixed signs."""
+    """Return the chain of ``steps`` and one more, in the form of ``steps``. Raises ``RuleDeclined`` for mixed signs."""
     if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
         return steps
     if step.name in {"plus", *NEUTRAL}:
