@@ -33,6 +33,9 @@ def ragged(side="right"):
 
 LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials, "ragged": ragged})
 IDIOMS = """
+bool((torch.rand(()) - 1) ** 2 < 0.25) ;; bool((torch.rand(()) - 1) ** 2 < 0.5)
+bool((torch.rand(()) - 1).square() < 0.25) ;; bool((torch.rand(()) - 1).square() < 0.5)
+bool((torch.rand(()) - 1).pow(3) < -0.001) ;; bool((torch.rand(()) - 1).pow(3) > -0.001)
 torch.rand(1).item() < 0.3 ;; torch.rand(1).item() < 0.6
 bool(torch.rand(2).fill_(0.2)[0] + torch.rand(()) < 0.5) ;; bool(torch.rand(2).fill_(0.4)[0] + torch.rand(()) < 0.5)
 bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.3) ;; bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.6)

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import NEVER, Clock
 from specverify.intercept.unknowns.clocks import law_of_first as _law
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
@@ -36,6 +36,9 @@ np.square(rng.random(2))[1] < 0.25 ;; np.sqrt(rng.random(2))[1] < 0.25
 1 / (1 - rng.random()) > 2 ;; 1 / (1 - rng.random()) > 4
 -1 / (rng.random() - 1) > 2 ;; -1 / rng.random() < -4
 abs(rng.random() - 1) < 0.3 ;; abs(-rng.random() - 1) < 1.7
+(rng.random() - 1) ** 2 < 0.25 ;; (rng.random() - 1) ** 2 < 0.5
+(rng.random() - 1) ** 3 < -0.001 ;; (rng.random() - 1) ** 3 > -0.001
+(rng.random(2) - 1)[1] ** -2 < 4 ;; (1 - rng.random(2))[1] ** -2 < 2
 2 ** -rng.exponential() < 0.5 ;; 2 ** -(2 * rng.exponential()) < 0.5
 math.log(random.random()) < math.log(0.3) ;; math.log10(random.random()) < math.log(0.3)
 math.log(random.random(), 2) < -1 ;; math.log(random.random(), 10) < -1

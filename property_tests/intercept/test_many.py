@@ -10,11 +10,10 @@ import pytest
 from specverify.intercept.audit import Draw
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns import races
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import Clock, law_of_first
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied, applied_to_many
 from specverify.intercept.unknowns.many import Many, NoiseBlock, as_many, joined, uniforms
-from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Clocks, Race, law_of
 from specverify.intercept.unknowns.many_steps import Steps
 from specverify.intercept.unknowns.uniform import NeedsValue

@@ -11,10 +11,10 @@ import pytest
 from scipy.integrate import quad
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import Clock, clock_of, law_of_first
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous, exponential
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.order import Runner, agreed, first_of
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform

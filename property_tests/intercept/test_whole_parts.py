@@ -12,9 +12,10 @@ from reference import Sampled
 from specverify.intercept.block import gifts_kept
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied, narrowed
+from specverify.intercept.unknowns.algebra import narrowed
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law

@@ -18,10 +18,11 @@ from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, is_open, known
 from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_JAX, names_of
 from specverify.laws import rounding
 
-_RELATIONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-              "ne": "not_equal", "lt_to": "less", "le_to": "less_equal", "eq_to": "equal"}  # fmt: skip
+_RELATIONS = names_of(OF_JAX, Family.COMPARISON)
 
 
 def compared(primitive: str) -> Handler:

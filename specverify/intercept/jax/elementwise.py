@@ -12,35 +12,23 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
 from specverify.intercept.refusals import Declined, is_declined
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.joined import UNKNOWN
-from specverify.intercept.unknowns.monotone import OF_JAX
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_JAX, names_of, rules_of
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.laws import rounding
 
 Handler = Callable[[list[Any], dict[str, Any], Any], Any]
 """``handler(operands, parameters, result)``: the elements of what comes out; ``result`` is its shape and dtype."""
 
-_ALGEBRA = {"add": "add", "add_any": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "pow": "power", "abs": "absolute", "max": "maximum", "min": "minimum", "square": "square",
-            **OF_JAX}  # fmt: skip
-"""Primitives by the names of ``algebra``."""
-_CLAMPS = {"max", "min", "clamp"}
-_WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "round": "rint", "sign": "sign"}
+_ALGEBRA = names_of(OF_JAX, Family.ARITHMETIC, Family.CLAMP)
+_WHOLE_PARTS = names_of(OF_JAX, Family.WHOLE_PART)
 _NUMPY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "add_any": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "neg": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "abs": np.absolute,
-    "square": np.square,
-    "sign": np.sign,
+    **{name: rule for name, rule in rules_of(OF_JAX, "outcome").items() if name in _ALGEBRA},
     "not": lambda value: ~value,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
@@ -85,9 +73,10 @@ def arithmetic(primitive: str) -> Handler:
     """Return the handler of an operation that makes numbers of numbers."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
     no_rule = Declined(f"there is no rule for {primitive} of random numbers")
+    clamps = primitive in names_of(OF_JAX, Family.CLAMP)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-        halves = primitive in _CLAMPS and rounding.is_of_16_bits(result.dtype)
+        halves = clamps and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
             if any(isinstance(element, UNKNOWN) for element in elements):

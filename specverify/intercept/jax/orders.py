@@ -16,9 +16,9 @@ from specverify.intercept.jax.bits import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
 from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
 from specverify.intercept.refusals import Declined
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.continuous import MOST_ORDERED, Continuous, Extreme, at_rank, largest_of
 from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.races import ranked, winner
 from specverify.intercept.unknowns.uniform import NeedsValue

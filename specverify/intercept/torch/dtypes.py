@@ -9,12 +9,16 @@ import torch
 from specverify.intercept.refusals import is_declined
 from specverify.intercept.torch.lazy_tensor import LazyTensor
 from specverify.intercept.torch.lazy_views import converted
-from specverify.intercept.unknowns import monotone
+from specverify.intercept.unknowns.primitive import Result, Rounding
+from specverify.intercept.unknowns.primitives import PRIMITIVES
 from specverify.laws import rounding
 
-_INTO_FLOATS = {"divide", "reciprocal", *monotone.NAMES}
-"""What makes floats of whole numbers."""
-_ROUNDED_ONCE = {"mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv", "floor_divide", "copysign"}
+_ROUNDED_ONCE = {
+    name
+    for row in PRIMITIVES.values()
+    if row.rounding is Rounding.RESULT
+    for name in (row.name, *row.torch, *row.python, "true_divide")
+}
 """What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
 
 
@@ -23,7 +27,8 @@ def result_type(name: str, *operands: Any) -> torch.dtype:
     alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
-    return torch.get_default_dtype() if name in _INTO_FLOATS and not dtype.is_floating_point else dtype
+    floats = name in PRIMITIVES and PRIMITIVES[name].result is Result.FLOATS
+    return torch.get_default_dtype() if floats and not dtype.is_floating_point else dtype
 
 
 def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:

@@ -47,7 +47,8 @@ from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.torch.whole_numbers import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.whole_numbers import when_looked_at
 from specverify.intercept.unknowns.deferred import Count, Product
-from specverify.intercept.unknowns.monotone import OF_TORCH
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_TORCH
 
 aten: Any = torch.ops.aten
 
@@ -60,17 +61,9 @@ _SHAPES = ("zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "n
 MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
           "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
 """What puts one tensor among another, and where both stand among its arguments."""
-_ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "reciprocal": "reciprocal", "abs": "absolute", "pow": "power", "square": "square",
-            "remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide",
-            "logaddexp": "logaddexp", "copysign": "copysign", **OF_TORCH}  # fmt: skip
-"""By the names of ``algebra``."""
-_CLAMPS = {"clamp": "clip", "clamp_min": "maximum", "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum",
-           "fmax": "maximum", "fmin": "minimum"}  # fmt: skip
-_WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "sign": "sign", "sgn": "sign",
-                "heaviside": "heaviside"}  # fmt: skip
-_RELATIONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-              "ne": "not_equal"}  # fmt: skip
+_FAMILIES = {Family.ARITHMETIC: arithmetic, Family.CLAMP: clamping, Family.WHOLE_PART: whole_parts,
+             Family.COMPARISON: compared, Family.QUESTION: asked}  # fmt: skip
+"""What adapts the arguments of torch for the rows of a family."""
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_to_copy": converted,
     "cat": joined(np.concatenate),
@@ -80,9 +73,6 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "where": chosen,
     "masked_fill": lambda tensor, mask, value: chosen(mask, value, tensor),
     "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
-    "isnan": asked("isnan"),
-    "isinf": asked("isinf"),
-    "signbit": asked("signbit"),
     "bitwise_not": negated,
     "logical_not": negated,
     "bitwise_and": both,
@@ -129,11 +119,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **{name: taking(getattr(aten, name), view=False) for name in _SELECTIONS},
         **dict.fromkeys(_COPIES, same),
         **{name: shaped(getattr(aten, name)) for name in _SHAPES},
-        **{name: arithmetic(known) for name, known in _ALGEBRA.items()},
-        **{name: clamping(known) for name, known in _CLAMPS.items()},
-        **{name: whole_parts(known) for name, known in _WHOLE_PARTS.items()},
+        **{name: _FAMILIES[row.family](row.name) for name, row in OF_TORCH.items()},
         **{name: moving(getattr(aten, name), *places) for name, places in MOVES.items()},
-        **{name: compared(known) for name, known in _RELATIONS.items()},
         **_OTHERS,
         **COMPOSED,
     }

@@ -18,9 +18,10 @@ from specverify.intercept.torch.alternatives import only_source
 from specverify.intercept.torch.dtypes import in_one_dtype, result_type, rounds_at_the_end
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, lazy_like
 from specverify.intercept.torch.lazy_views import converted, whole_part
-from specverify.intercept.unknowns.algebra import applied, narrowed
+from specverify.intercept.unknowns.algebra import narrowed
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.laws import rounding
 

@@ -28,10 +28,11 @@ from specverify.intercept.torch.lazy_tensor import (
     picked,
     view_of,
 )
-from specverify.intercept.unknowns.algebra import applied, narrowed, whole_parts_are_few
+from specverify.intercept.unknowns.algebra import narrowed, whole_parts_are_few
 from specverify.intercept.unknowns.comparisons import answered
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import Categorical, Chosen, Deferred, is_open, known
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.given import is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN, Unknown
 

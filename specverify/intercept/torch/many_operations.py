@@ -17,11 +17,12 @@ from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied_to_many
 from specverify.intercept.unknowns.lookups import Crossing, crossing, lookup
 from specverify.intercept.unknowns.many import Many, joined
-from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
-from specverify.intercept.unknowns.monotone import OF_TORCH
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_TORCH, PRIMITIVES, names_with
 from specverify.intercept.unknowns.wide import Wide, large
 
 Handler = Callable[..., Any]
@@ -53,7 +54,7 @@ def _arithmetic(known: str) -> Handler:
         if not any(isinstance(each, Many) for each in contents):
             return _FEW
         tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
-        clamps_halves = known in {"maximum", "minimum", "clip"} and any(each.dtype.itemsize < 4 for each in tensors)
+        clamps_halves = PRIMITIVES[known].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
         scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
         if scaled or clamps_halves or any(_is_open(each) for each in contents):
             return Declined(f"there is no rule for {known} with these options, in 16 bits, or of outcomes")
@@ -229,11 +230,10 @@ def _summed(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, 
     return _of_rows(content.totals(), tensor, -1 if along else None, keepdim=keepdim, dtype=dtype)
 
 
-_ALGEBRA = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "reciprocal": "reciprocal", "pow": "power", "clamp": "clip", "clamp_min": "maximum",
-            "clamp_max": "minimum", "maximum": "maximum", "minimum": "minimum", **OF_TORCH}  # fmt: skip
+_ARITHMETIC = {name: row for name, row in OF_TORCH.items() if row.family in {Family.ARITHMETIC, Family.CLAMP}}
+_CROSSED = names_with({name: row for name, row in OF_TORCH.items() if row.family is Family.COMPARISON}, "vector")
 HANDLERS: dict[str, Handler] = {
-    **{name: _arithmetic(known) for name, known in _ALGEBRA.items()},
+    **{name: _arithmetic(known) for name, known in names_with(_ARITHMETIC, "vector").items()},
     "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),
     "_to_copy": _converted,
     **dict.fromkeys(("clone", "contiguous", "lift_fresh"), _copied),
@@ -248,8 +248,7 @@ HANDLERS: dict[str, Handler] = {
     "topk": _best,
     "searchsorted": _searched,
     "bucketize": lambda function, values, bounds, **named: _searched(function, bounds, values, **named),
-    **dict.fromkeys(("lt", "le"), _compared(swapped=False)),
-    **dict.fromkeys(("gt", "ge"), _compared(swapped=True)),
+    **{name: _compared(swapped=known.startswith("greater")) for name, known in _CROSSED.items()},
     **dict.fromkeys(("bitwise_not", "logical_not"), _turned),
     "sum": _summed,
 }

@@ -16,10 +16,13 @@ from specverify.intercept.torch.lazy_operations import each, template
 from specverify.intercept.torch.lazy_tensor import LazyTensor, holds, lazy_like
 from specverify.intercept.unknowns.deferred import Deferred, is_open, known
 from specverify.intercept.unknowns.joined import UNKNOWN
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_TORCH, names_of, names_with
 from specverify.intercept.unknowns.wide import at_large_now
 
-NAMES = ("add", "sub", "rsub", "mul", "neg", "abs", "minimum", "maximum", "clamp", "clamp_min", "clamp_max",
-         "remainder", "floor_divide")  # fmt: skip
+NAMES = frozenset(names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome")) | {
+    "rsub"
+}
 """What is answered, by its name in ``torch.ops.aten``."""
 
 MOST_ELEMENTS = 256

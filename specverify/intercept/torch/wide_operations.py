@@ -16,6 +16,8 @@ from specverify.intercept.torch.dtypes import result_type
 from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, is_stored
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.joined import Unknown
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_TORCH, names_of, names_with
 from specverify.intercept.unknowns.wide import Selected, Wide
 
 Handler = Callable[..., Any]
@@ -164,13 +166,14 @@ def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
     return _gathered(function, table, -1, index) if getattr(table, "ndim", 0) == 1 else _NO_OUTCOME
 
 
-_MAPS = ("add", "sub", "mul", "neg", "abs", "remainder", "floor_divide", "div", "clamp", "clamp_min", "clamp_max",
-         "maximum", "minimum", "bitwise_right_shift", "bitwise_left_shift")  # fmt: skip
+_SHIFTS = ("bitwise_right_shift", "bitwise_left_shift")
+_MAPS = dict.fromkeys((*names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome"),
+                       "div", *_SHIFTS))  # fmt: skip
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_MAPS, _mapped),
     "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
     "_to_copy": _converted,
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _asked),
+    **dict.fromkeys(names_of(OF_TORCH, Family.COMPARISON), _asked),
     "where": _chosen,
     "masked_fill": _filled,
     "index": _taken,

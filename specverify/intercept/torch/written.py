@@ -27,10 +27,16 @@ from specverify.intercept.unknowns.lazy_arrays import LazyArray
 from specverify.intercept.unknowns.lazy_buffers import contents_of
 from specverify.intercept.unknowns.lazy_functions import holds_lazy
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt, opened
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_PYTHON
 
 _WRITES_NOTHING = Declined("the call writes no random numbers")
 _MAKES_NOTHING = Declined("the call makes no tensor of random numbers")
-_OPERATORS = {"__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow"}
+_OPERATORS = {
+    f"__i{operator}__": row.torch[0]
+    for operator, row in OF_PYTHON.items()
+    if row.family is Family.ARITHMETIC and hasattr(torch.Tensor, f"__i{operator}__")
+}
 _MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
 """What puts elements into a tensor as they are."""
 

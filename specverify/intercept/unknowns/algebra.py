@@ -1,23 +1,19 @@
-"""What can be done with a random number that nobody has valued: one function for each operation, for all libraries.
+"""What can be done with a random number that nobody has valued: the scalar rules of the table of ``elementwise``.
 
 Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
 chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
 forced, the program computes with floats. A step of one number that does not keep or turn its order raises
 ``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
-
-``ALGEBRA`` names the operations as NumPy does: scalars, arrays and tensors dispatch to it, element by element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from math import ceil, copysign, floor, isnan, log  # by name: inside a block ``math`` has others
-from typing import Any
+from math import ceil, copysign, floor, isnan  # by name: inside a block ``math`` has others
+from typing import Any, cast
 
 import numpy as np
 
-from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.unknowns.arithmetic import (
     Operand,
     added,
@@ -25,41 +21,32 @@ from specverify.intercept.unknowns.arithmetic import (
     divided,
     exponential,
     logarithm,
-    multiplied,
     negative,
     of_two,
-    raised,
-    square,
 )
 from specverify.intercept.unknowns.continuous import Continuous, Extreme, largest_of
 from specverify.intercept.unknowns.finite import MOST_OUTCOMES
 from specverify.intercept.unknowns.given import EVEN
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
-from specverify.intercept.unknowns.monotone import RULES
-from specverify.intercept.unknowns.remembered import found_before
 from specverify.intercept.unknowns.steps import FLOOR, MonotoneStep, rounded
 from specverify.intercept.unknowns.uniform import NeedsValue
 from specverify.intercept.unknowns.wide import continuous_in_16_bits
 
-_NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
-LOG_2, LOG_10 = log(2), log(10)
 MOST_UNEVEN = 64
 """Whole parts that are drawn where they are not as likely as each other: of the logarithm of a clamped uniform, say."""
 
 
-def applied(name: str, *operands: Any) -> Any:
-    """Return what an operation of ``ALGEBRA`` gives; of numbers alone what NumPy makes of them, without warnings."""
-    random = [isinstance(operand, UNKNOWN) for operand in operands]
-    if True in random:
-        given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
-        found = found_before(ALGEBRA[name], given) if name in _MONOTONE else _NOT_REMEMBERED
-        return ALGEBRA[name](*given) if is_declined(found) else found
+def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
+    """Return what a rule gives where an operand is random, else what NumPy makes of the numbers."""
+    if any(isinstance(operand, UNKNOWN) for operand in operands):
+        return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
-        return _of_numbers(name)(*map(np.float64, operands)).item()
+        return float(of_numbers(*map(np.float64, operands)))
 
 
-def _of_numbers(name: str) -> Callable[..., Any]:
-    return _UNKNOWN_TO_NUMPY.get(name) or getattr(np, name)
+def subtracted(left: Operand, right: Operand) -> Operand:
+    """Return the difference."""
+    return added(left, negative(right))
 
 
 _SHORT = {"float16": 11, "bfloat16": 8}
@@ -90,7 +77,8 @@ def check_not_equal(dtype: str) -> None:
 # Clamps and whole parts
 
 
-def _maximum(left: Operand, right: Operand) -> Operand:
+def maximum(left: Operand, right: Operand) -> Operand:
+    """Return the larger one."""
     if isinstance(left, UNKNOWN) and isinstance(right, UNKNOWN):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two("maximum", left, right)
@@ -102,19 +90,21 @@ def _maximum(left: Operand, right: Operand) -> Operand:
     return value.at_least(number)
 
 
-def _size(value: Unknown) -> Operand:
+def size(value: Unknown) -> Operand:
     """Return the larger one of a number and its negative, which of the two is known if its sign is."""
     low, high = value.ends()
-    return value if low >= 0 else negative(value) if high <= 0 else _maximum(value, negative(value))
+    return value if low >= 0 else negative(value) if high <= 0 else maximum(value, negative(value))
 
 
-def _minimum(left: Operand, right: Operand) -> Operand:
-    return negative(_maximum(negative(left), negative(right)))
+def minimum(left: Operand, right: Operand) -> Operand:
+    """Return the smaller one."""
+    return negative(maximum(negative(left), negative(right)))
 
 
-def _clip(value: Operand, low: float, high: float) -> Operand:
-    raised = applied("maximum", value, low)
-    return float("nan") if isnan(low) else applied("minimum", raised, high)
+def clip(value: Operand, low: float, high: float) -> Operand:
+    """Return the number between two ends."""
+    raised = _of_any(maximum, np.maximum, value, low)
+    return float("nan") if isnan(low) else _of_any(minimum, np.minimum, raised, high)
 
 
 def whole_parts_are_few(value: Unknown) -> bool:
@@ -124,7 +114,7 @@ def whole_parts_are_few(value: Unknown) -> bool:
     return high - low <= (MOST_UNEVEN if uneven else MOST_OUTCOMES)
 
 
-def _floor(value: Unknown) -> Operand:
+def floored(value: Unknown) -> Operand:
     """Return the whole part: drawn where it is one of few, else a random number that has steps."""
     low, high = value.ends()
     if not whole_parts_are_few(value):
@@ -135,14 +125,15 @@ def _floor(value: Unknown) -> Operand:
     return float(first + value.interval_of([float(bound) for bound in range(first + 1, last + 1)]))
 
 
-def _trunc(value: Unknown) -> Operand:
+def truncated(value: Unknown) -> Operand:
+    """Return the whole part towards 0."""
     low, _ = value.ends()
     if low >= 0 or not value.below(0.0):
-        return _floor(value)
-    return negative(applied("floor", negative(value)))
+        return floored(value)
+    return negative(_of_any(floored, np.floor, negative(value)))
 
 
-def _rint(value: Unknown) -> Operand:
+def rounded_to_whole(value: Unknown) -> Operand:
     """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -151,113 +142,63 @@ def _rint(value: Unknown) -> Operand:
         stepped = isinstance(part, Continuous) and part.in_steps
         if stepped or any(end % 1 == 1 / 2 for end in (ends if isinstance(part, Continuous) else (part,))):
             raise NeedsValue("rest-needed", "a random number that may be half of a whole one is rounded")
-    return applied("floor", added(value, 0.5))  # type: ignore[no-any-return]
+    return _of_any(floored, np.floor, added(value, 0.5))
 
 
-def _sign_of(value: Unknown) -> float:
+def sign_of(value: Unknown) -> float:
+    """Return -1, 0 or 1: drawn."""
     if value.equals(0.0):
         return 0.0
     return -1.0 if value.below(0.0) else 1.0
 
 
-def _with_sign(size: Operand, sign: Operand) -> Operand:
+def with_sign(of: Operand, sign: Operand) -> Operand:
     """Return a number with the sign of another; that of one that is random is drawn."""
     below = sign.below(0.0) if isinstance(sign, UNKNOWN) else copysign(1.0, sign) < 0
-    found = applied("absolute", size)
+    found = _of_any(size, np.absolute, of)
     return negative(found) if below else found
 
 
-def _floor_divide(left: Operand, right: Operand) -> Operand:
-    return applied("floor", divided(left, right))  # type: ignore[no-any-return]
+def floor_divided(left: Operand, right: Operand) -> Operand:
+    """Return the whole part of a quotient."""
+    return _of_any(floored, np.floor, divided(left, right))
 
 
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
     """Return what is left of ``left`` when it is divided by ``right`` so many whole times."""
     if isinstance(whole, UNKNOWN) or isinstance(right, UNKNOWN):
         raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
-    return applied("subtract", left, whole * right)  # type: ignore[no-any-return]
+    return _of_any(subtracted, np.subtract, left, whole * right)
 
 
-def _heaviside(value: Operand, at_zero: Operand) -> Operand:
+def heaviside(value: Operand, at_zero: Operand) -> Operand:
+    """Return 1 above 0, 0 below, ``at_zero`` at 0: drawn."""
     if not isinstance(value, UNKNOWN):
         return at_zero if value == 0 else float(value > 0)
-    sign = _sign_of(value)
+    sign = sign_of(value)
     return at_zero if sign == 0 else float(sign > 0)
 
 
-# Functions made of others
+def remainder(left: Operand, right: Operand) -> Operand:
+    """Return the rest of a division, as Python has it."""
+    return _rest(floor_divided(left, right), left, right)
 
 
-def _sigmoid(value: Operand) -> Operand:
-    return divided(1.0, added(exponential(negative(value)), 1.0))
+def fmod(left: Operand, right: Operand) -> Operand:
+    """Return the rest of a division, as C has it."""
+    return _rest(_of_any(truncated, np.trunc, divided(left, right)), left, right)
 
 
-def _logit(value: Operand) -> Operand:
-    """``log(v / (1 - v))``, in which v stands once: ``-log(1/v - 1)``."""
-    return negative(logarithm(added(divided(1.0, value), -1.0)))
+def ceiled(value: Unknown) -> Operand:
+    """Return the smallest whole number that is not below."""
+    return negative(_of_any(floored, np.floor, negative(value)))
 
 
-def _tanh(value: Operand) -> Operand:
-    return added(multiplied(_sigmoid(multiplied(value, 2.0)), 2.0), -1.0)
-
-
-def _by_rule(name: str, value: Unknown) -> Operand:
+def by_rule(name: str, value: Unknown) -> Operand:
+    """Return a function of ``monotone.RULES``."""
     return value.then(MonotoneStep(name))
 
 
-_MONOTONE = {"add", "subtract", "multiply", "divide", "negative", "reciprocal", "power", "sqrt", "square", "log", "exp",
-             "log1p", "maximum", "minimum", *RULES}  # fmt: skip
-"""What draws nothing, and asks for nothing but what is known of a fresh number."""
-ALGEBRA: dict[str, Callable[..., Any]] = {
-    "add": added,
-    "subtract": lambda left, right: added(left, negative(right)),
-    "multiply": multiplied,
-    "divide": divided,
-    "negative": negative,
-    "positive": lambda value: value,
-    "reciprocal": lambda value: divided(1.0, value),
-    "absolute": _size,
-    "fabs": _size,
-    "power": raised,
-    "float_power": raised,
-    "sqrt": lambda value: raised(value, 0.5),
-    "cbrt": lambda value: raised(value, 1 / 3),
-    "rsqrt": lambda value: raised(value, -0.5),
-    "square": square,
-    "log": logarithm,
-    "log2": lambda value: multiplied(logarithm(value), 1 / LOG_2),
-    "log10": lambda value: multiplied(logarithm(value), 1 / LOG_10),
-    "log1p": lambda value: logarithm(added(value, 1.0)),
-    "exp": exponential,
-    "exp2": lambda value: exponential(multiplied(value, LOG_2)),
-    "expm1": lambda value: added(exponential(value), -1.0),
-    "logaddexp": lambda left, right: logarithm(added(exponential(left), exponential(right))),
-    "copysign": _with_sign,
-    "sigmoid": _sigmoid,
-    "logit": _logit,
-    "tanh": _tanh,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "fmax": _maximum,
-    "fmin": _minimum,
-    "clip": _clip,
-    "floor": _floor,
-    "ceil": lambda value: negative(applied("floor", negative(value))),
-    "trunc": _trunc,
-    "rint": _rint,
-    "floor_divide": _floor_divide,
-    "remainder": lambda left, right: _rest(_floor_divide(left, right), left, right),
-    "fmod": lambda left, right: _rest(applied("trunc", divided(left, right)), left, right),
-    "sign": _sign_of,
-    "heaviside": _heaviside,
-    **{name: partial(_by_rule, name) for name in RULES},
-}
-"""What each operation gives of operands of which one at least is random, by its name in NumPy."""
-
-
-_UNKNOWN_TO_NUMPY: dict[str, Callable[..., Any]] = {
-    "rsqrt": lambda value: 1 / np.sqrt(value),
-    "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
-    "logit": lambda value: np.log(value / (1 - value)),
-}
-"""Operations of torch that NumPy does not have."""
+def log_of_sum(left: Operand, right: Operand) -> Operand:
+    """Return the logarithm of a sum of exponentials."""
+    return logarithm(added(exponential(left), exponential(right)))

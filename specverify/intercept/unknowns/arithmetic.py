@@ -110,6 +110,9 @@ def raised(base: Operand, exponent: Operand) -> Operand:
             return _to_infinity(base, exponent)
         if exponent == 0 or isnan(exponent):
             return 1.0 if exponent == 0 else exponent
+        if base.ends()[1] <= 0 and exponent % 1 == 0:
+            turned = negative(base).then(power(exponent))
+            return turned if exponent % 2 == 0 else negative(turned)
         return _nonnegative(base, "a power is taken of").then(power(exponent))
     if not 0 < base < inf:
         raise NeedsValue("unknown-sign", f"{base} is raised to a random power")

@@ -1,7 +1,6 @@
-"""What is asked of random numbers that nobody has valued: comparisons with numbers and with each other.
+"""The table of comparisons: of random numbers with numbers and with each other, and questions to one number.
 
-Two random numbers that race are compared by their race. ``YES_OR_NO`` names the questions as NumPy does, as ``algebra``
-names its operations.
+Two random numbers that race are compared by their race.
 """
 
 from __future__ import annotations
@@ -14,30 +13,32 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.arithmetic import Operand
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined, Unknown
+from specverify.intercept.unknowns.lookups import crossing
+from specverify.intercept.unknowns.primitive import Blank, Family, Primitive, Result, table
 from specverify.intercept.unknowns.races import winner
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer to a question of ``YES_OR_NO``; of numbers alone what NumPy says.
+    """Return the answer to a question of ``COMPARISONS``; of numbers alone what NumPy says.
 
     ``place`` is the line that asks, if it is not the one that is running.
     """
     if any(isinstance(operand, UNKNOWN) for operand in operands):
         given = (each if isinstance(each, UNKNOWN) else float(each) for each in operands)
-        return bool(YES_OR_NO[name](*given, place=place))
+        return bool(COMPARISONS[name].scalar(*given, place=place))  # type: ignore[operator]  # none is blank
     with np.errstate(all="ignore"):
         return bool(getattr(np, name)(*map(np.float64, operands)))
 
 
 def result(name: str, *operands: Any) -> Any:
     """Return what an operation gives, or the answer to a question."""
-    return answered(name, *operands) if name in YES_OR_NO else applied(name, *operands)
+    return answered(name, *operands) if name in COMPARISONS else applied(name, *operands)
 
 
 def _less(left: Operand, right: Operand, *, place: str, or_equal: bool = False) -> bool:
@@ -117,17 +118,36 @@ def _parts(value: Unknown) -> tuple[Continuous | Joined | float, ...]:
     return value.parts if isinstance(value, Extreme) else (value,)
 
 
-YES_OR_NO: dict[str, Callable[..., Any]] = {
-    "less": _less,
-    "less_equal": partial(_less, or_equal=True),
-    "greater": lambda left, right, place: _less(right, left, place=place),
-    "greater_equal": lambda left, right, place: _less(right, left, place=place, or_equal=True),
-    "equal": _equal,
-    "not_equal": lambda left, right, place: not _equal(left, right, place=place),
-    "signbit": lambda value, place: value.below(0.0, place),
-    "isnan": lambda value, place: False,
-    "isinf": lambda value, place: False,
-    "isfinite": lambda value, place: True,
-    "logical_not": lambda value, place: value.equals(0.0, place),
-}
-"""What each question says of operands of which one at least is random, by its name in NumPy."""
+def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
+    """Return the row of a comparison of two numbers."""
+    return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, **more)
+
+
+def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
+    """Return the row of a question to one number."""
+    return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
+
+
+_ONE_BY_ONE = Blank("the answer is drawn for each element of a noise vector")
+COMPARISONS = table(
+    (
+        _compare("less", _less, crossing, torch=("lt",), jax=("lt", "lt_to"), python=("lt",)),
+        _compare("less_equal", partial(_less, or_equal=True), crossing,
+                 torch=("le",), jax=("le", "le_to"), python=("le",)),
+        _compare("greater", lambda left, right, place: _less(right, left, place=place), crossing,
+                 torch=("gt",), jax=("gt",), python=("gt",)),
+        _compare("greater_equal", lambda left, right, place: _less(right, left, place=place, or_equal=True), crossing,
+                 torch=("ge",), jax=("ge",), python=("ge",)),
+        _compare("equal", _equal, _ONE_BY_ONE, torch=("eq",), jax=("eq", "eq_to"), python=("eq",)),
+        _compare("not_equal", lambda left, right, place: not _equal(left, right, place=place), _ONE_BY_ONE,
+                 torch=("ne",), jax=("ne",), python=("ne",)),
+    ),
+    (
+        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
+        _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
+        _ask("isfinite", lambda value, place: True, math=("isfinite",)),
+        _ask("logical_not", lambda value, place: value.equals(0.0, place)),
+    ),
+)  # fmt: skip
+"""By name. The vector rule of a comparison is that of one number with very many bounds."""

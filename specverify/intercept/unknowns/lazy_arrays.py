@@ -15,8 +15,8 @@ import numpy as np
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import methods_replaced
 from specverify.intercept.refusals import Declined
-from specverify.intercept.unknowns.algebra import ALGEBRA, narrowed
-from specverify.intercept.unknowns.comparisons import YES_OR_NO
+from specverify.intercept.unknowns.algebra import narrowed
+from specverify.intercept.unknowns.comparisons import COMPARISONS
 from specverify.intercept.unknowns.lazy_numbers import (
     LazyFloat,
     asked,
@@ -40,6 +40,7 @@ from specverify.intercept.unknowns.lazy_orders import (
     searched,
 )
 from specverify.intercept.unknowns.lookups import crossing, goes_in_arrays
+from specverify.intercept.unknowns.primitives import PRIMITIVES
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.intercept.unknowns.wide import at_large_now, large
 from specverify.laws import rounding
@@ -131,7 +132,7 @@ def _of_float(self: LazyFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: 
 
 LazyFloat.__array_ufunc__ = _of_float  # type: ignore[attr-defined]  # arrays are made of numbers, not numbers of arrays
 
-_NAMES = {name: getattr(np, name) for name in ALGEBRA | YES_OR_NO if hasattr(np, name)}
+_NAMES = {name: getattr(np, name) for name in PRIMITIVES if hasattr(np, name)}
 KNOWN = {ufunc: name for name, ufunc in _NAMES.items()} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
 _OF_SCIPY = {"expit": "sigmoid", "logit": "logit"}
 _REDUCED = {np.maximum: True, np.minimum: False, np.fmax: True, np.fmin: False}
@@ -208,7 +209,7 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
     found = np.empty(where.shape, dtype=object)
     for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
         found[index] = of_operands(name, *(array[index] for array in operands))
-    return found.astype(bool) if name in YES_OR_NO else found
+    return found.astype(bool) if name in COMPARISONS else found
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:

@@ -14,11 +14,13 @@ from typing import Any
 from specverify.intercept import float_calls
 from specverify.intercept.caller import caller
 from specverify.intercept.refusals import Declined
-from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.comparisons import YES_OR_NO, result
+from specverify.intercept.unknowns.comparisons import COMPARISONS, result
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.given import given, is_whole
 from specverify.intercept.unknowns.joined import UNKNOWN, Unknown
+from specverify.intercept.unknowns.primitive import Family
+from specverify.intercept.unknowns.primitives import OF_PYTHON
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
 from specverify.laws import rounding
 
@@ -184,7 +186,7 @@ def meets(*operands: Any) -> None:
 
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     """Return the method of an operation of one or two operands. A Decimal is compared with a float, and no more."""
-    known = LazyFloat | Real | Decimal if name in YES_OR_NO else LazyFloat | Real
+    known = LazyFloat | Real | Decimal if name in COMPARISONS else LazyFloat | Real
 
     def method(self: LazyFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
@@ -228,15 +230,10 @@ def refusing(name: str, way_out: str = "compare the number itself") -> Callable[
     return method
 
 
-_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
-           "mod": "remainder", "floordiv": "floor_divide"}  # fmt: skip
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute"}
-_RELATIONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-              "ne": "not_equal"}  # fmt: skip
-for _method, _name in (_BINARY | _UNARY | _RELATIONS).items():
-    setattr(LazyFloat, f"__{_method}__", _operation(_name))
-for _method, _name in _BINARY.items():
-    setattr(LazyFloat, f"__r{_method}__", _operation(_name, swapped=True))
+for _method, _row in OF_PYTHON.items():
+    setattr(LazyFloat, f"__{_method}__", _operation(_row.name))
+    if _row.family is Family.ARITHMETIC and _method not in {"neg", "pos", "abs"}:
+        setattr(LazyFloat, f"__r{_method}__", _operation(_row.name, swapped=True))
 for _method, _swapped in (("divmod", False), ("rdivmod", True)):
     setattr(LazyFloat, f"__{_method}__", _both(_swapped))
 for _method in ("__str__", "__format__"):

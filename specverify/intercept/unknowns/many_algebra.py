@@ -1,14 +1,12 @@
-"""What can be done with many random numbers at once: ``algebra`` in arrays.
+"""What can be done with many random numbers at once: the vector rules of the table of ``elementwise``.
 
-An operation is known here if it takes every random number of an array to a random number or to a number. Otherwise it
+A rule takes every random number of an array to a random number or to a number. Otherwise it
 raises ``RuleDeclined``, and is done element by element, where it is answered or refused.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,24 +15,6 @@ from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.many import Many
 from specverify.intercept.unknowns.many_steps import EXPS, LOGS, Steps
 from specverify.intercept.unknowns.monotone import RULES
-
-
-def applied_to_many(name: str, *operands: Any) -> Many:
-    """Return what an operation of ``algebra.ALGEBRA`` gives of arrays, one of which at least is a ``Many``.
-
-    Raises ``RuleDeclined`` for what is not known here.
-    """
-    if name not in MANY:
-        raise RuleDeclined(f"there is no rule for {name} of noise vectors")
-    shape = np.broadcast_shapes(*(each.shape if isinstance(each, Many) else np.shape(each) for each in operands))
-    with np.errstate(all="ignore"):
-        return MANY[name](*(_spread(operand, shape) for operand in operands))
-
-
-def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
-    if isinstance(operand, Many):
-        return operand if operand.shape == shape else operand.taken(lambda array: np.broadcast_to(array, shape))
-    return np.asarray(operand, dtype=np.float64)
 
 
 def _apart(left: Any, right: Any) -> tuple[Many, Any]:
@@ -55,13 +35,15 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 
-def _add(left: Any, right: Any) -> Many:
+def add(left: Any, right: Any) -> Many:
+    """Return the sum with numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
 
 
-def _negative(value: Many) -> Many:
+def negative(value: Many) -> Many:
+    """Return minus the numbers."""
     return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
@@ -75,7 +57,8 @@ def _sign(value: Many) -> float:
     raise RuleDeclined("the sign of the numbers of a noise vector is not one for all")
 
 
-def _multiply(left: Any, right: Any) -> Many:
+def multiply(left: Any, right: Any) -> Many:
+    """Return the product with numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(value)
@@ -83,33 +66,39 @@ def _multiply(left: Any, right: Any) -> Many:
     return found.then(Steps("times", _where(ordinary, number, 1.0)))
 
 
-def _divide(left: Any, right: Any) -> Many:
+def divide(left: Any, right: Any) -> Many:
+    """Return the quotient with numbers."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
-        return _multiply(_reciprocal(right), left)
+        return multiply(reciprocal(right), left)
     zero = np.equal(right, 0)
     if not zero.any():
-        return _multiply(left, 1.0 / right)
+        return multiply(left, 1.0 / right)
     infinite = np.copysign(np.inf, right) * _sign(left)
     found = _numbers(left, zero, infinite, lambda numbers: numbers / right)
     return found.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
 
 
-def _reciprocal(value: Many) -> Many:
+def reciprocal(value: Many) -> Many:
+    """Return one over numbers of one sign."""
     sign = _sign(value)
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
 
-def _powered(base: Any, exponent: Any) -> Many:
+def powered(base: Any, exponent: Any) -> Many:
+    """Return a power; the base or the exponent is random."""
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
+        if np.all(base.ends()[1] <= 0) and np.ndim(exponent) == 0 and exponent % 1 == 0:
+            turned = negative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
+            return turned if exponent % 2 == 0 else negative(turned)._replace(numbers=turned.numbers)
         return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
     if not np.all((base > 0) & (base < np.inf)):
         raise RuleDeclined("a random power of a number that is not positive")
-    return _exp(_multiply(exponent, np.log(base)))
+    return exp(multiply(exponent, np.log(base)))
 
 
 def _nonnegative(value: Many) -> Many:
@@ -118,19 +107,23 @@ def _nonnegative(value: Many) -> Many:
     return value
 
 
-def _log(value: Many) -> Many:
+def log(value: Many) -> Many:
+    """Return the logarithms."""
     return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
 
 
-def _exp(value: Many) -> Many:
+def exp(value: Many) -> Many:
+    """Return the exponentials."""
     return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
-def _by_rule(name: str, value: Many) -> Many:
+def by_rule(name: str, value: Many) -> Many:
+    """Return a function of ``monotone.RULES``."""
     return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
 
 
-def _maximum(left: Any, right: Any) -> Many:
+def maximum(left: Any, right: Any) -> Many:
+    """Return the larger ones."""
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
@@ -140,33 +133,23 @@ def _maximum(left: Any, right: Any) -> Many:
     )
 
 
-def _minimum(left: Any, right: Any) -> Many:
+def minimum(left: Any, right: Any) -> Many:
+    """Return the smaller ones."""
     value, number = _apart(left, right)
-    return _negative(_maximum(_negative(value), -number))
+    return negative(maximum(negative(value), -number))
 
 
-def _clip(value: Many, low: Any, high: Any) -> Many:
-    return _minimum(_maximum(value, low), high)
+def clip(value: Many, low: Any, high: Any) -> Many:
+    """Return the numbers between two ends."""
+    return minimum(maximum(value, low), high)
 
 
-MANY: dict[str, Callable[..., Many]] = {
-    "add": _add,
-    "subtract": lambda left, right: _add(left, _negative(right) if isinstance(right, Many) else -right),
-    "multiply": _multiply,
-    "divide": _divide,
-    "negative": _negative,
-    "positive": lambda value: value,
-    "reciprocal": _reciprocal,
-    "power": _powered,
-    "sqrt": lambda value: _powered(value, np.float64(0.5)),
-    "log": _log,
-    "log2": lambda value: _multiply(_log(value), np.float64(1 / math.log(2))),
-    "log10": lambda value: _multiply(_log(value), np.float64(1 / math.log(10))),
-    "log1p": lambda value: _log(_add(value, np.float64(1.0))),
-    "exp": _exp,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "clip": _clip,
-    **{name: partial(_by_rule, name) for name in RULES},
-}
-"""What is done in arrays, by its name in ``ALGEBRA``."""
+def subtract(left: Any, right: Any) -> Many:
+    """Return the difference."""
+    return add(left, negative(right) if isinstance(right, Many) else -right)
+
+
+def square(value: Many) -> Many:
+    """Return the square, of numbers of one sign."""
+    sign = _sign(value)
+    return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

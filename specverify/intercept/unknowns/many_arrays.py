@@ -16,11 +16,11 @@ from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.algebra import check_not_equal
 from specverify.intercept.unknowns.continuous import Continuous
 from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.unknowns.elementwise import applied_to_many
 from specverify.intercept.unknowns.joined import Unknown
 from specverify.intercept.unknowns.lazy_arrays import KNOWN, LazyArray
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, asked
 from specverify.intercept.unknowns.many import Many
-from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_races import Race
 from specverify.intercept.unknowns.uniform import refusal
 from specverify.intercept.unknowns.wide import MANY

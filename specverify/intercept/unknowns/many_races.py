@@ -15,8 +15,8 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.block import tried
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.unknowns.continuous import Continuous
+from specverify.intercept.unknowns.elementwise import applied_to_many
 from specverify.intercept.unknowns.many import Many
-from specverify.intercept.unknowns.many_algebra import applied_to_many
 from specverify.intercept.unknowns.many_steps import LOGS, Steps, back
 from specverify.intercept.unknowns.steps import LOG, power, times
 from specverify.intercept.unknowns.uniform import Known, NeedsValue, Uniform

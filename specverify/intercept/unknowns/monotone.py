@@ -1,7 +1,6 @@
-"""The elementary functions of one number that keep its order, or turn it: one row for each, read by every library.
+"""Smooth increasing functions that are steps of their own: the value, the inverse, the images and bounds of the slope.
 
-A row gives the names that the libraries have for the function. A function that is composed of others (``log2`` of
-``log``) is computed by ``algebra``. One with a ``Rule`` is a step of its own: nothing else has to be written for it.
+A row of ``elementwise`` gives the names that the libraries have for each.
 """
 
 from __future__ import annotations
@@ -32,20 +31,6 @@ class Rule(NamedTuple):
         return np.where(inside, found, np.where(images <= low, -inf, inf))
 
 
-class Function(NamedTuple):
-    """A function of one number, and its names."""
-
-    name: str
-    """In NumPy, and in ``algebra``."""
-    torch: tuple[str, ...] = ()
-    """In ``torch.ops.aten``."""
-    jax: str = ""
-    """The primitive."""
-    math: str = ""
-    """In Python's ``math``."""
-    rule: Rule | None = None
-
-
 def _slopes_of_arctan(low: Any, high: Any) -> tuple[Any, Any]:
     """Bound ``1 / (1 + x^2)``, which falls with the distance from 0."""
     near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
@@ -53,25 +38,5 @@ def _slopes_of_arctan(low: Any, high: Any) -> tuple[Any, Any]:
     return 1 / (1 + far * far), 1 / (1 + near * near)
 
 
-FUNCTIONS = (
-    Function("log", ("log",), "log", "log"),
-    Function("log2", ("log2",), "", "log2"),
-    Function("log10", ("log10",), "", "log10"),
-    Function("log1p", ("log1p",), "log1p", "log1p"),
-    Function("exp", ("exp",), "exp", "exp"),
-    Function("exp2", ("exp2",), "exp2", "exp2"),
-    Function("expm1", ("expm1",), "expm1", "expm1"),
-    Function("sqrt", ("sqrt",), "sqrt", "sqrt"),
-    Function("rsqrt", ("rsqrt",), "rsqrt"),
-    Function("cbrt", (), "cbrt", "cbrt"),
-    Function("sigmoid", ("sigmoid",), "logistic"),
-    Function("logit", ("logit", "special_logit")),
-    Function("tanh", ("tanh",), "tanh", "tanh"),
-    Function("arctan", ("atan",), "atan", "atan", Rule(np.arctan, np.tan, (-pi / 2, pi / 2), _slopes_of_arctan)),
-)
-NAMES = frozenset(function.name for function in FUNCTIONS)
-"""All of them make floats of whole numbers."""
-OF_TORCH = {name: function.name for function in FUNCTIONS for name in function.torch}
-OF_JAX = {function.jax: function.name for function in FUNCTIONS if function.jax}
-OF_MATH = {function.math: function.name for function in FUNCTIONS if function.math}
-RULES = {function.name: function.rule for function in FUNCTIONS if function.rule}
+RULES: dict[str, Rule] = {"arctan": Rule(np.arctan, np.tan, (-pi / 2, pi / 2), _slopes_of_arctan)}
+"""By their names in NumPy."""

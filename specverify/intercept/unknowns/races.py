@@ -18,9 +18,9 @@ from numpy import array  # by name: inside a block NumPy has another
 
 from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import Clock, law_of_first
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.given import drawn, few
 from specverify.intercept.unknowns.joined import UNKNOWN, Joined
 from specverify.intercept.unknowns.order import Runner, agreed, first_of

@@ -12,9 +12,9 @@ from math import exp, inf  # by name: inside a block ``math`` has others
 from typing import Any, NamedTuple
 
 from specverify.intercept.block import tried
-from specverify.intercept.unknowns.algebra import applied
 from specverify.intercept.unknowns.clocks import NEVER, Clock, clock_of
 from specverify.intercept.unknowns.continuous import Continuous, Extreme
+from specverify.intercept.unknowns.elementwise import applied
 from specverify.intercept.unknowns.joined import UNKNOWN
 from specverify.intercept.unknowns.remembered import FRESH
 from specverify.intercept.unknowns.steps import MIRRORED, STEPPED, plus, power, times

@@ -15,7 +15,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.unknowns.lazy_arrays import narrowed_elements
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, of_operands
-from specverify.intercept.unknowns.monotone import OF_MATH
+from specverify.intercept.unknowns.primitives import OF_MATH
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 
@@ -28,7 +28,7 @@ _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
 def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = OF_MATH.get(name) or {"pow": "power"}.get(name, name)
+    known = OF_MATH[name].name if name in OF_MATH else name
 
     def function(*args: Any) -> Any:
         if not any(isinstance(arg, LazyFloat) for arg in args):
@@ -45,11 +45,7 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_MATH = {
-    name: _of_math(name, getattr(math, name))
-    for name in (*OF_MATH, "pow", "fabs", "fmod", "modf", "copysign", "isnan", "isinf", "isfinite")
-    if hasattr(math, name)
-}
+_MATH = {name: _of_math(name, getattr(math, name)) for name in (*OF_MATH, *_OWN) if hasattr(math, name)}
 
 
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
