@@ -52,8 +52,8 @@ def test_a_part_of_the_subjects_is_judged_and_compared_alone(tmp_path, monkeypat
     verdicts = {f"subject {place}": "holds" for place in range(5)}
 
     def subjects():
-        for name in verdicts:
-            yield name, lambda name=name: [Golden("law_is_target", verdicts[name])]
+        for name, status in verdicts.items():
+            yield name, lambda status=status: [Golden("law_is_target", status)]
 
     monkeypatch.setitem(golden_verdicts.GROUPS, "idioms", subjects)
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"

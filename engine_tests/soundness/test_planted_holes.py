@@ -33,6 +33,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.moved import look_around, moved
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.numpy import generator as numpy_generator
+from specverify.intercept.run import PROCESS
 from specverify.intercept.torch import content
 from specverify.intercept.torch import streams as torch_streams
 from specverify.intercept.unknowns.deferred import NeedsValue
@@ -76,7 +77,7 @@ def threads_are_answered():
 
 def names_are_not_looked_for(patch):
     patch.setattr(aliases, "find_aliases", nothing)
-    aliases._found.clear()
+    PROCESS.aliases.clear()
 
 
 def names_are_answered():

@@ -8,48 +8,29 @@ or the boundary of a mail, are not the subject's and are left alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
 from specverify.intercept.refusals import REASONS, Declined
+from specverify.intercept.run import RUNS, Block
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
 """Modules of the standard library that draw names nobody's tokens depend on."""
 
 
-class Block:
-    """One run of foreign code whose random calls are answered."""
-
-    def __init__(self) -> None:
-        """Nothing has been seen."""
-        self.over = self.suspended = False
-        self.refusals: list[Exception] = []
-        """Every refusal raised inside the block, whether or not it came out."""
-        self.looks: list[Callable[[], None]] = []
-        """Each raises a refusal if a generator was drawn from that nobody answered."""
-        self.enter: Callable[[], AbstractContextManager[Any]] = nullcontext
-        """What a thread that is started inside enters first."""
-
-
-_GIVEN: list[dict[str, None]] = []
-
-
-_OPEN: list[Block] = []
-
-
 def current() -> Block | None:
     """Return the innermost block that is open, whatever the thread."""
-    return _OPEN[-1] if _OPEN else None
+    return RUNS.blocks[-1] if RUNS.blocks else None
 
 
 @contextmanager
 def open_block() -> Iterator[Block]:
     """Open a block. At its end the first refusal is raised again if another exception, or none, came out."""
     block = Block()
-    _OPEN.append(block)
+    RUNS.blocks.append(block)
     try:
         yield block
     except Exception as error:
@@ -58,31 +39,31 @@ def open_block() -> Iterator[Block]:
         raise block.refusals[0] from error
     finally:
         block.over = True
-        _OPEN.remove(block)
+        RUNS.blocks.remove(block)
     if block.refusals:
         raise block.refusals[0]
 
 
 def refused(error: Exception) -> None:
     """Note a refusal in the open block, and the line that it came from."""
-    if _OPEN:
-        _OPEN[-1].refusals.append(error)
+    if RUNS.blocks:
+        RUNS.blocks[-1].refusals.append(error)
 
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
     """Yield what grows by every number that is given to the foreign code as it is, inside the block."""
     kept: dict[str, None] = {}
-    _GIVEN.append(kept)
+    RUNS.gifts.append(kept)
     try:
         yield kept
     finally:
-        _GIVEN.remove(kept)
+        RUNS.gifts.remove(kept)
 
 
 def give(what: str) -> None:
     """Say that a number is given to the foreign code as it is."""
-    for kept in _GIVEN:
+    for kept in RUNS.gifts:
         kept[what] = None
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
-from specverify.intercept.block import Block, open_block
+from specverify.intercept.block import open_block
 from specverify.intercept.boundary import Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
+from specverify.intercept.run import Block
 from specverify.intercept.unknowns.lazy_arrays import lookups_at_large
 from specverify.intercept.unknowns.lazy_buffers import arrays_answer
 from specverify.intercept.unknowns.standard_library import math_answers

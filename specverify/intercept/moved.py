@@ -14,31 +14,28 @@ from contextlib import contextmanager
 from typing import Any
 
 from specverify.intercept import aliases, generator_states, outside
-
-_generators: list[Any] = []
-_modules = [0]
-"""How many modules there were when the clocks were looked for."""
+from specverify.intercept.run import PROCESS
 
 
 def look_around() -> None:
     """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
     outside.watch_outside()
-    _generators.clear()  # so that those that nobody else holds any more are not found again
+    PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
     aliases.forget()
     everything = aliases.Everything()
-    if _modules[0] != len(sys.modules):
+    if PROCESS.modules != len(sys.modules):
         outside.find_sources(everything)
-        _modules[0] = len(sys.modules)
+        PROCESS.modules = len(sys.modules)
     aliases.find_aliases(everything)
     found = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
     of_bits = {id(generator_states.bits_of(item)): item for item in found}  # several may share them
-    _generators[:] = of_bits.values()
+    PROCESS.generators[:] = of_bits.values()
 
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
     """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
-    before = [(generator, state) for generator in _generators if (state := generator_states.read(generator))]
+    before = [(generator, state) for generator in PROCESS.generators if (state := generator_states.read(generator))]
     for generator, state in before:
         generator_states.write(generator, generator_states.state_in_world(generator, _seed_after(state, number)))
     try:

@@ -18,9 +18,10 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from specverify.intercept.aliases import Alias, Everything, Place, exchanged, places_in
+from specverify.intercept.aliases import Alias, Everything, exchanged, places_in
 from specverify.intercept.block import current
 from specverify.intercept.caller import caller
+from specverify.intercept.run import PROCESS
 from specverify.intercept.unknowns.uniform import NeedsValue
 
 _EVENTS = {
@@ -82,23 +83,20 @@ def elsewhen(number: int) -> Iterator[None]:
     if number < 2:
         inside |= {source: _filled(255 * number) for source in ENTROPY}
     inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
-    with exchanged([Alias(place, item, inside[item]) for place, item in _PLACES if item in inside]):
+    with exchanged([Alias(place, item, inside[item]) for place, item in PROCESS.clocks if item in inside]):
         yield
 
 
 def find_sources(everything: Everything) -> None:
     """Look anew, among ``everything`` there is, for the modules that hold clocks and sources of random bytes."""
-    _PLACES.clear()
+    PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
-    _PLACES[:] = [
+    PROCESS.clocks[:] = [
         (place, place.look())
         for holder in gc.get_referrers(*items)
         if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
         for place in places_in(holder, set(map(id, items)), everything)
     ]
-
-
-_PLACES: list[tuple[Place, Any]] = []
 
 
 def _later(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from specverify.intercept.aside import is_aside
 from specverify.intercept.caller import caller, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
+from specverify.intercept.run import is_aside
 
 _DRAWS = {"random", "getrandbits", "randbytes"}
 _SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}

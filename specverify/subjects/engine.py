@@ -19,9 +19,9 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.aside import aside
 from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.run import aside
 from specverify.intercept.unknowns.deferred import known
 from specverify.intercept.unknowns.outcome import final_outcome
 from specverify.laws.enumeration import complete_law

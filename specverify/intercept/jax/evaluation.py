@@ -27,6 +27,7 @@ from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_valu
 from specverify.intercept.jax.loops import LOOPS, Follow
 from specverify.intercept.jax.places import drawing_asks, lines_of, of_jax
 from specverify.intercept.refusals import is_declined
+from specverify.intercept.run import RUNS
 from specverify.intercept.unknowns.deferred import single
 from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
 from specverify.intercept.unknowns.uniform import NeedsValue, refusal
@@ -42,11 +43,7 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_ca
 _COMPILED = {"jit", "pjit"}
 """Those that JAX calls as they are where all is known."""
 
-_run: list[Any] = []
-"""The runs that are answered; the last one is asked."""
 _HANDLERS = elementwise.HANDLERS | choices.HANDLERS | orders.HANDLERS
-_names: list[str] = []
-"""The functions of JAX that are being computed, such as ``_uniform``."""
 
 
 class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
@@ -183,8 +180,8 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
             "key-of-random-number",
             f"a key at {caller()} is made of a random number that has no value: split a key instead",
         )
-    call = f"jax.random.{next((name for name in _names if name not in _INNER), 'bits').strip('_')}"
-    found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    call = f"jax.random.{next((name for name in RUNS.jax_functions if name not in _INNER), 'bits').strip('_')}"
+    found = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
     if not isinstance(found, np.ndarray):
         return found
     return _lazy(found, _results(primitive, operands, parameters)[0])
@@ -203,12 +200,12 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
-        _names.append(str(debug.func_name))
+        RUNS.jax_functions.append(str(debug.func_name))
     try:
         return followed(jaxpr, consts, operands, lines=not ours)
     finally:
         if ours:
-            _names.pop()
+            RUNS.jax_functions.pop()
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:

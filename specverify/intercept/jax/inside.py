@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from specverify.intercept.run import PROCESS
+
 DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
 """Primitives that make random numbers."""
 CALLS_BACK = "pure_callback"
 """What calls Python, which may draw as well: it is followed to, and nothing of it is remembered."""
 _INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
-_drawing: dict[int, tuple[Any, bool]] = {}
-"""Functions that were looked at, kept so that no other one gets their number."""
-_coarse: dict[int, tuple[Any, frozenset[Any]]] = {}
 _HALVES = {"bfloat16", "float16"}
 
 
@@ -29,10 +28,10 @@ def _draws(closed: Any) -> bool:
     jaxpr = getattr(closed, "jaxpr", closed)
     if not hasattr(jaxpr, "eqns"):
         return False
-    before = _drawing.get(id(jaxpr))
+    before = PROCESS.jax_drawing.get(id(jaxpr))
     if before is None:
         found = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
-        before = _drawing[id(jaxpr)] = (jaxpr, found)
+        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, found)
     return before[1]
 
 
@@ -46,9 +45,9 @@ def _halves(closed: Any) -> frozenset[Any]:
     jaxpr = getattr(closed, "jaxpr", closed)
     if not hasattr(jaxpr, "eqns"):
         return frozenset()
-    before = _coarse.get(id(jaxpr))
+    before = PROCESS.jax_halves.get(id(jaxpr))
     if before is None:
         found = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
         inside = frozenset().union(*(halves_inside(equation.params) for equation in jaxpr.eqns))
-        before = _coarse[id(jaxpr)] = (jaxpr, frozenset(found & _HALVES) | inside)
+        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(found & _HALVES) | inside)
     return before[1]

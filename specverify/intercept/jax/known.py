@@ -14,21 +14,18 @@ import numpy as np
 from numpy import asarray  # by name: inside a block NumPy has another
 
 from specverify.intercept.jax.inside import CALLS_BACK, halves_inside
+from specverify.intercept.run import PROCESS
 from specverify.laws import rounding
 
 MOST = 50_000
 """So many are remembered before all are forgotten."""
 _LARGE = 4096
-_arrays: dict[Hashable, Any] = {}
-_ours: dict[int, Any] = {}
-"""The arrays that stand for all others that hold the same, by their identity."""
-_found: dict[Hashable, tuple[Any, list[Any], tuple[Any, ...]]] = {}
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
     """Return what a primitive gives of known numbers; ``equation`` is where it stands, if it was traced."""
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else _found.get(key)
+    before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
         found = primitive.bind(*operands, **parameters)
         results = list(found) if primitive.multiple_results else [found]
@@ -36,8 +33,8 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
         before = (equation, results, tuple(dtypes))
         if key is not None:
             before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
-            _found[key] = before
-            if len(_found) > MOST:
+            PROCESS.jax_computed[key] = before
+            if len(PROCESS.jax_computed) > MOST:
                 _forget()
     for dtype in before[2]:
         rounding.saw(dtype)
@@ -45,7 +42,7 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
 
 
 def _forget() -> None:
-    for memory in (_found, _arrays, _ours):
+    for memory in (PROCESS.jax_computed, PROCESS.jax_arrays, PROCESS.jax_ours):
         memory.clear()
 
 
@@ -67,23 +64,23 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 def _told(operand: Any) -> Hashable | None:
     """Return what tells an operand from others; None where it is not to be remembered."""
-    if id(operand) in _ours:
+    if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
         found = asarray(operand)
         return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
     found = _standing_for(operand)
-    return id(found) if id(found) in _ours else None
+    return id(found) if id(found) in PROCESS.jax_ours else None
 
 
 def _standing_for(array: Any) -> Any:
     """Return the array that stands for all that hold the same; itself if it is not to be remembered."""
-    if id(array) in _ours or not isinstance(array, jax.Array):
+    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
     content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
-    found = _arrays.setdefault(content, array)
-    _ours[id(found)] = found
+    found = PROCESS.jax_arrays.setdefault(content, array)
+    PROCESS.jax_ours[id(found)] = found
     return found

@@ -15,11 +15,10 @@ from typing import Any
 import jax
 from jax._src import source_info_util
 
-from specverify.intercept import caller
+from specverify.intercept.run import PROCESS, RUNS
 
 _JAX = str(Path(jax.__file__).parent)
 _DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
-_FOUND: dict[int, tuple[Any, str]] = {}
 
 
 def of_jax(function: str) -> bool:
@@ -40,18 +39,18 @@ def drawing_asks(equation: Any) -> bool:
 @contextmanager
 def lines_of(equation: Any) -> Iterator[None]:
     """Let ``caller`` name the line of an equation inside the block, if it has one."""
-    caller.ELSEWHERE.append(lambda: line_of(equation))
+    RUNS.lines.append(lambda: line_of(equation))
     try:
         yield
     finally:
-        caller.ELSEWHERE.pop()
+        RUNS.lines.pop()
 
 
 def line_of(equation: Any) -> str:
     """Return file and line that an equation was traced from, or nothing."""
-    found = _FOUND.get(id(equation))
+    found = PROCESS.jax_lines.get(id(equation))
     if found is None:
         frame = source_info_util.user_frame(equation.source_info.traceback)
         line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
-        found = _FOUND[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+        found = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
     return found[1]

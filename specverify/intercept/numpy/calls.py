@@ -124,7 +124,7 @@ def _native(kind: type, attribute: str) -> Any:
     return property(look)
 
 
-_WAYS = dict(random_raw=_raw, ctypes=_native, cffi=_native, state=_moves, advance=_moves, jumped=_moves)
+_WAYS = {"random_raw": _raw, "ctypes": _native, "cffi": _native, "state": _moves, "advance": _moves, "jumped": _moves}
 _BITS = {
     kind: {name: way(kind, name) for name, way in _WAYS.items() if name in own_methods(kind)} for kind in BIT_GENERATORS
 }

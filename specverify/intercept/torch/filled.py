@@ -15,6 +15,7 @@ import torch
 from numpy import array, broadcast_to  # by name: inside a block NumPy has others
 
 from specverify.intercept.caller import caller
+from specverify.intercept.run import PROCESS
 from specverify.intercept.torch.lazy_tensor import (
     LazyTensor,
     View,
@@ -161,11 +162,8 @@ def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray
     return broadcast_to(elements, shape)
 
 
-_NOISE: dict[torch.device, torch.Generator] = {}
-
-
 def _make_noise(tensor: torch.Tensor) -> None:
-    noise = _NOISE.setdefault(tensor.device, torch.Generator(tensor.device))
+    noise = PROCESS.noise.setdefault(tensor.device, torch.Generator(tensor.device))
     with nobody_answers():
         if tensor.dtype.is_floating_point:
             tensor.uniform_(-1, 1, generator=noise)

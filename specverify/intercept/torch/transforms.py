@@ -17,12 +17,12 @@ from torch._functorch import apis as _apis
 from torch._functorch import vmap as functorch
 from torch.utils import _pytree
 
+from specverify.intercept.run import RUNS
+
 apis: Any = _apis
 _SCRIPTED: Any = torch.jit.ScriptFunction
 _REAL_CALL = _SCRIPTED.__call__
 _REAL_VMAP = apis.vmap_impl
-_NO_RANDOMNESS: list[None] = []
-"""An entry for each ``vmap`` around that allows no draws."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 def refuse_if_none_allowed() -> None:
     """Raise what torch does where a function is mapped that must not draw."""
-    if _NO_RANDOMNESS:
+    if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 
 
@@ -79,8 +79,8 @@ def _drawing(*, allowed: bool) -> Iterator[None]:
     if allowed:
         yield
         return
-    _NO_RANDOMNESS.append(None)
+    RUNS.mapped_without_draws += 1
     try:
         yield
     finally:
-        _NO_RANDOMNESS.pop()
+        RUNS.mapped_without_draws -= 1

@@ -111,7 +111,7 @@ def raised(base: Operand, exponent: Operand) -> Operand:
         if exponent == 0 or isnan(exponent):
             return 1.0 if exponent == 0 else exponent
         if base.ends()[1] <= 0 and exponent % 1 == 0:
-            turned = negative(base).then(power(exponent))
+            turned = base.then(times(-1.0)).then(power(exponent))
             return turned if exponent % 2 == 0 else negative(turned)
         return _nonnegative(base, "a power is taken of").then(power(exponent))
     if not 0 < base < inf:

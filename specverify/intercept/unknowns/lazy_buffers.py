@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.caller import is_ours_or_answered
+from specverify.intercept.run import PROCESS
 from specverify.intercept.unknowns.lazy_arrays import LazyArray, narrowed_elements
 from specverify.intercept.unknowns.lazy_functions import FUNCTIONS, MADE, holds_lazy
 from specverify.intercept.unknowns.uniform import refusal
@@ -205,15 +206,10 @@ _MADE = (
 _REAL = itemgetter(*_MADE)
 
 
-_BEFORE: list[Any] = [(), {}]
-"""The functions of NumPy that were exchanged in the run before: in their order, and by their names."""
-
-
 def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
-    if functions != _BEFORE[0]:  # somebody has exchanged one of them
-        _BEFORE[:] = functions, dict(zip(_MADE, functions, strict=True))
-    before: dict[str, Any] = _BEFORE[1]
-    return before
+    if functions != PROCESS.functions[0]:  # somebody has exchanged one of them
+        PROCESS.functions = functions, dict(zip(_MADE, functions, strict=True))
+    return PROCESS.functions[1]
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
+from specverify.intercept.run import mode, mode_with
 from specverify.intercept.unknowns.order import Runner
 
 MARGIN = 0.02
@@ -45,23 +45,17 @@ class Uniform(Protocol):
         """What is known of it."""
 
 
-_MADE: ContextVar[list[Uniform] | None] = ContextVar("made", default=None)
-
-
 @contextmanager
 def uniforms_made() -> Iterator[list[Uniform]]:
     """Collect the uniform numbers that are drawn inside the block, in their order."""
     made: list[Uniform] = []
-    token = _MADE.set(made)
-    try:
+    with mode_with(made=made):
         yield made
-    finally:
-        _MADE.reset(token)
 
 
 def note(uniform: Uniform) -> None:
     """Take note of a uniform number that was drawn, if somebody wants to know."""
-    made = _MADE.get()
+    made = mode().made
     if made is not None:
         made.append(uniform)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept.audit import Draw
+from specverify.intercept.run import mode, mode_with
 from specverify.intercept.unknowns.deferred import Deferred, known
 from specverify.intercept.unknowns.uniform import look
 from specverify.laws import rounding
@@ -25,29 +25,23 @@ from specverify.reference import Draws, Site
 
 MANY = 256
 """More random numbers than this are kept in arrays."""
-_LARGE: ContextVar[bool] = ContextVar("large", default=False)
-_SHORT: ContextVar[bool] = ContextVar("short", default=False)
 
 
 @contextmanager
 def at_large(*, short: bool = False) -> Iterator[None]:
     """Keep outcomes among many open inside the block; ``short`` if the rows of the call are floats of 16 bits."""
-    large, few_bits = _LARGE.set(True), _SHORT.set(short)
-    try:
+    with mode_with(large=True, short=short):
         yield
-    finally:
-        _LARGE.reset(large)
-        _SHORT.reset(few_bits)
 
 
 def large(count: int, few: int = FEW) -> bool:
     """Return whether so many outcomes, more than ``few``, are kept together."""
-    return _LARGE.get() and count > few
+    return mode().large and count > few
 
 
 def at_large_now() -> bool:
     """Return whether this is inside ``at_large``."""
-    return _LARGE.get()
+    return mode().large
 
 
 def continuous_in_16_bits() -> bool:
@@ -55,7 +49,8 @@ def continuous_in_16_bits() -> bool:
 
     The rule of such a call is that of continuous numbers.
     """
-    return _LARGE.get() and _SHORT.get()
+    now = mode()
+    return now.large and now.short
 
 
 class Drawn:
