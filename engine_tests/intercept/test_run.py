@@ -16,12 +16,12 @@ import torch
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.intercept import run
 from specverify.intercept.audit import audited
-from specverify.intercept.block import NeedsValue, gifts_kept
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.run import PROCESS, RUNS, Block, Mode, Runs, aside, mode, mode_with
 from specverify.intercept.streams import states_noted
-from specverify.intercept.unknowns.valued import uniforms_made
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.symbolic.large import at_large
+from specverify.intercept.symbolic.uniform import uniforms_made
 from specverify.laws.draws import Tape
 
 

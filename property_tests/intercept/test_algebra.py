@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.clocks import NEVER, Clock
-from specverify.intercept.unknowns.clocks import law_of_first as _law
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.elementwise import applied
-from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.clocks import NEVER, Clock
+from specverify.intercept.symbolic.clocks import law_of_first as _law
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict

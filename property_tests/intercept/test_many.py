@@ -9,15 +9,14 @@ import pytest
 
 from specverify.intercept.audit import Draw
 from specverify.intercept.refusals import RuleDeclined
-from specverify.intercept.unknowns import races
-from specverify.intercept.unknowns.clocks import Clock, law_of_first
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.elementwise import applied, applied_to_many
-from specverify.intercept.unknowns.many import Many, NoiseBlock, as_many, joined, uniforms
-from specverify.intercept.unknowns.many_races import Clocks, Race, law_of
-from specverify.intercept.unknowns.many_steps import Steps
-from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.intercept.unknowns.wide import Wide
+from specverify.intercept.symbolic import races
+from specverify.intercept.symbolic.clocks import Clock, law_of_first
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.elementwise import applied, applied_to_many
+from specverify.intercept.symbolic.large import Wide
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.vector_races import Clocks, Race, law_of
+from specverify.intercept.symbolic.vectors import Many, NoiseBlock, Steps, as_many, joined, uniforms
 from specverify.laws.enumeration import program_law
 
 SIZE = 7

@@ -28,7 +28,7 @@ from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
 from specverify.intercept.python.threads import threads_replaced
 from specverify.intercept.run import PROCESS
-from specverify.intercept.unknowns.standard_library import math_answers
+from specverify.intercept.symbolic.standard_library import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     **numpy_calls.METHODS,

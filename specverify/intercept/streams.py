@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from specverify.intercept.audit import Draw, Origin
-from specverify.intercept.block import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.reference import Site
 

@@ -20,10 +20,10 @@ from jax._src import core, sharding_impls
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import evaluation
-from specverify.intercept.jax.keys import JaxDraws
+from specverify.intercept.jax.draws import JaxDraws
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.run import RUNS
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Draws
 
 

@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from specverify.intercept.block import NeedsValue, current
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import RUNS, Block
 
 _STARTS = tuple(name for name in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, name))

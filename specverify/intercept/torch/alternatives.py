@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.block import tried
-from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
-from specverify.intercept.torch.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
-from specverify.intercept.unknowns.deferred import Categorical, Chosen, is_open, known
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined, tried
+from specverify.intercept.symbolic.deferred import Categorical, Chosen, is_open, known
+from specverify.intercept.torch.tensors import SymbolicTensor, in_all, is_stored, look_at, of_numbers
 
 MOST_CARRIED = 8
 """With more of them the runs that are saved are fewer than the computations that are made."""
@@ -38,7 +37,7 @@ def _sources(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from _sources(item)
-    elif isinstance(value, LazyTensor) and not is_stored(value):
+    elif isinstance(value, SymbolicTensor) and not is_stored(value):
         for element in value.elements.flat:
             if is_open(element):
                 yield element.source if isinstance(element, Chosen) else element
@@ -69,7 +68,7 @@ def for_each_outcome(
 
 
 def _at(value: Any, source: Categorical, outcome: int) -> Any:
-    if not isinstance(value, LazyTensor) or is_stored(value):
+    if not isinstance(value, SymbolicTensor) or is_stored(value):
         return look_at(value)
     numbers = [
         outcome
@@ -127,7 +126,7 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     elements[:] = lists[next(iter(lists))]
     for place in (~agree).reshape(-1).nonzero().reshape(-1).tolist():
         elements[place] = Chosen(source, {outcome: numbers[place] for outcome, numbers in lists.items()})
-    return LazyTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
+    return SymbolicTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:

@@ -24,12 +24,12 @@ from typing import Any
 import torch
 
 from specverify.intercept import generator_states
-from specverify.intercept.block import current
 from specverify.intercept.native_types import methods_replaced, once, own_methods
+from specverify.intercept.refusals import current
 from specverify.intercept.run import RUNS
 from specverify.intercept.streams import Streams
-from specverify.intercept.unknowns.lazy_numbers import LazyInt
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.numbers import SymbolicInt
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Site
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
@@ -147,7 +147,7 @@ def _setting(name: str) -> Callable[..., Any]:
     real = own_methods(torch.Generator)[name]
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
-        numbers = (int(arg) if isinstance(arg, LazyInt) else arg for arg in args)
+        numbers = (int(arg) if isinstance(arg, SymbolicInt) else arg for arg in args)
         change = partial(real, generator, *numbers, **kwargs)
         return RUNS.torch[-1].set_by_program(generator, change) if RUNS.torch else change()
 
