@@ -1,4 +1,4 @@
-"""Functions of one row of ``monotone.RULES``, in every library: right programs hold, wrong twins do not."""
+"""Functions of one row of ``steps.RULES``, in every library: right programs hold, wrong twins do not."""
 
 from __future__ import annotations
 

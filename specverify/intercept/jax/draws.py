@@ -1,16 +1,16 @@
-"""Random bits that nobody has valued, on their way to a uniform number.
-
-JAX makes every random number of ``random_bits``. A uniform one is their leading bits, put under the exponent of 1, read
-as a float, less 1: so many of them that a float32 or a float64 has no digit more. What is read of them otherwise is the
-rest of a division, as ``randint`` does, or the whole number itself, which is given as seeds are.
-
-What one run draws from JAX: random bits by the keys that they are made of.
+"""What one run draws from JAX: random bits by the keys that they are made of.
 
 A key is a number that JAX computes: seeds, splits and folds are done as they are, by JAX. Bits that are made of one key
 are one draw, whoever holds the key; of different keys they are independent. In the threefry generator that JAX has by
 default each element hangs on the key and on its place alone, whatever the shape. In other generators, and with
 ``jax_threefry_partitionable`` off, it hangs on the shape as well, in a way that is not followed: there a key that is
 drawn from in two shapes is refused.
+
+Random bits that nobody has valued, on their way to a uniform number.
+
+JAX makes every random number of ``random_bits``. A uniform one is their leading bits, put under the exponent of 1, read
+as a float, less 1: so many of them that a float32 or a float64 has no digit more. What is read of them otherwise is the
+rest of a division, as ``randint`` does, or the whole number itself, which is given as seeds are.
 """
 
 from __future__ import annotations

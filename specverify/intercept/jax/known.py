@@ -1,9 +1,9 @@
-"""What stands inside the functions that a primitive of JAX is given: whether they draw, and the floats they know.
-
-What JAX computes of numbers that are known, remembered: a run of an enumeration computes what the run before it did.
+"""What JAX computes of numbers that are known, remembered: a run of an enumeration computes what the run before it did.
 
 Arrays of JAX cannot be written to, so one that holds the same may stand for another. Words of 32 bits are left alone:
 keys are made of them, which are others in every run.
+
+What stands inside the functions that a primitive of JAX is given: whether they draw, and the floats they know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Operations along an axis: sums and products that look no further than they must, races, orders.
+"""Operations of JAX along an axis, and those that move elements.
+
+Operations along an axis: sums and products that look no further than they must, races, orders.
 
 Operations that move elements about and look at none: the same is done to their places, by JAX itself.
 """

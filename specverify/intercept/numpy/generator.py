@@ -1,7 +1,7 @@
 # ruff: noqa: D102 - the methods are those of the library
-"""How NumPy's generators draw from ``distributions``: what stands among the arguments of their methods.
+"""One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile.
 
-One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile.
+How NumPy's generators draw from ``distributions``: what stands among the arguments of their methods.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Sums, products, powers and logarithms of random numbers that nobody has valued: what ``algebra`` is made of.
-
-Operands are numbers and random numbers. What comes out is a random number, or a number where no chance is left in it.
-
-What can be done with a random number that nobody has valued: the scalar rules of the table of ``elementwise``.
+"""What can be done with a random number that nobody has valued: the scalar rules of the table of ``elementwise``.
 
 Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
 chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
 forced, the program computes with floats. A step of one number that does not keep or turn its order raises
 ``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
+
+Sums, products, powers and logarithms of random numbers that nobody has valued: what ``algebra`` is made of.
+
+Operands are numbers and random numbers. What comes out is a random number, or a number where no chance is left in it.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return a function of ``monotone.RULES``."""
+    """Return a function of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 

@@ -1,10 +1,10 @@
-"""Orders of arrays that hold random numbers, and look-ups in arrays: which is the largest, which is next, where one is.
-
-Arrays come in and go out as arrays of objects: numbers, and random numbers that nobody has valued.
-
-Arrays of NumPy that hold random numbers nobody has valued.
+"""Arrays of NumPy that hold random numbers nobody has valued.
 
 They dispatch to ``algebra``, ``comparisons`` and ``races`` element by element.
+
+Orders of arrays that hold random numbers, and look-ups in arrays: which is the largest, which is next, where one is.
+
+Arrays come in and go out as arrays of objects: numbers, and random numbers that nobody has valued.
 """
 
 from __future__ import annotations

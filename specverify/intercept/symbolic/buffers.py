@@ -1,13 +1,13 @@
-"""The functions of NumPy as foreign code calls them: given random numbers one by one, or in lists, they see arrays.
-
-NumPy asks arrays what its functions do to them, and takes a list for an array of objects without asking. So inside a
-block each function is called with an array of random numbers where a list of such was given, or one alone.
-
-Arrays of floats that foreign code makes inside a block, and writes random numbers into.
+"""Arrays of floats that foreign code makes inside a block, and writes random numbers into.
 
 An array of NumPy has room for floats alone. So what ``np.empty`` and its like give inside a block is a ``Buffer``: an
 ordinary array, until a random number is written into it. From then on the numbers stand beside it, for it and for all
 its views, and its memory holds noise that is another one in every run, so that a replay tells who reads it.
+
+The functions of NumPy as foreign code calls them: given random numbers one by one, or in lists, they see arrays.
+
+NumPy asks arrays what its functions do to them, and takes a list for an array of objects without asking. So inside a
+block each function is called with an array of random numbers where a list of such was given, or one alone.
 """
 
 from __future__ import annotations

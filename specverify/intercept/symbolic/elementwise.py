@@ -1,12 +1,12 @@
-"""What an operation gave of a random number of which nothing is known, for all that are computed alike.
+"""The table of operations on elements: for each the rules of one number, of a noise vector and of outcomes.
+
+``applied`` and ``applied_to_many`` are the only callers of these rules. To add a function that keeps the order of
+numbers, write its ``steps.Rule`` and one row here.
+
+What an operation gave of a random number of which nothing is known, for all that are computed alike.
 
 A run of an enumeration computes what the run before it did, on other numbers: of a fresh number the chain of steps is
 all that matters, so it is worked out once.
-
-The table of operations on elements: for each the rules of one number, of a noise vector and of outcomes.
-
-``applied`` and ``applied_to_many`` are the only callers of these rules. To add a function that keeps the order of
-numbers, write its ``monotone.Rule`` and one row here.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> 
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
-    """Return the row of a function that has a rule of its own in ``monotone.RULES``."""
+    """Return the row of a function that has a rule of its own in ``steps.RULES``."""
     rules = partial(algebra.by_rule, name), partial(vectors.by_rule, name)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, pure=True, **more)
 

@@ -1,10 +1,10 @@
-"""Whole numbers of more outcomes than can be followed, for those who need the number itself: seeds.
+"""Finite draws and seeds, as NumPy and ``random`` have them in common.
+
+Whole numbers of more outcomes than can be followed, for those who need the number itself: seeds.
 
 A seed is drawn from millions of numbers, and no law needs to know which it was: what is drawn by it is answered. So
 such a number is compared like any other, and who needs it itself gets one, another one in every run. Nothing may depend
 on which it is: replays tell, as they do of the random bytes of the operating system.
-
-Finite draws and seeds, as NumPy and ``random`` have them in common.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
 
 
 class Crossing(NamedTuple):
-    """Rows of bools: whether the numbers that ``lookups`` count bounds below are above each bound."""
+    """Rows of bools: whether the numbers that ``large`` count bounds below are above each bound."""
 
     lookups: tuple[Drawn, ...]
     """One for each row."""

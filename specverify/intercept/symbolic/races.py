@@ -1,4 +1,12 @@
-"""From scores to clocks: whether numbers of which the largest is asked for are a race, and of which clocks.
+"""Races: which of several random numbers is the largest, or comes at which place of their order.
+
+Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
+of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
+noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
+next place, the best of two blocks and the same question again are answered by it, and who is first of the same noise
+with other weights, once (``races``). A race of clocks that are late or clamped (``clocks``) decides once.
+
+From scores to clocks: whether numbers of which the largest is asked for are a race, and of which clocks.
 
 All scores are to be one decreasing function of times, or one increasing function. They may be spelled as ratios,
 multiples, powers or sums: each is undone, and what is left are times.
@@ -14,14 +22,6 @@ Between two starts h is linear, and that of its piece is ``W (x' - x) / (W + h) 
 
 This is what a draft and a target, or a draft and what replaces it, have in common where one seed makes the noise of a
 position, as in Gumbel coupling.
-
-Races: which of several random numbers is the largest, or comes at which place of their order.
-
-Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
-of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
-noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
-next place, the best of two blocks and the same question again are answered by it, and who is first of the same noise
-with other weights, once (``reweighted``). A race of clocks that are late or clamped (``clocks``) decides once.
 """
 
 from __future__ import annotations

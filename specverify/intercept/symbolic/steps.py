@@ -1,12 +1,12 @@
-"""Smooth increasing functions that are steps of their own: the value, the inverse, the images and bounds of the slope.
-
-A row of ``elementwise`` gives the names that the libraries have for each.
-
-Steps of which a monotone function of one number is made, and the one form in which chains of them are kept.
+"""Steps of which a monotone function of one number is made, and the one form in which chains of them are kept.
 
 Factors stand before summands, logarithms and exponentials are undone by each other, so that two ways of writing one
 function are one chain, and a race knows its clocks however they are spelled (see ``races``). All steps are strictly
 monotone but ``floor`` and ``rounded``, which keep order and make steps.
+
+Smooth increasing functions that are steps of their own: the value, the inverse, the images and bounds of the slope.
+
+A row of ``elementwise`` gives the names that the libraries have for each.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _LARGEST_LOGARITHM = 700.0
 class MonotoneStep(NamedTuple):
     """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``.
 
-    ``rounded`` is to the nearest float of so many bits; other names are those of ``monotone.RULES``.
+    ``rounded`` is to the nearest float of so many bits; other names are those of ``steps.RULES``.
     """
 
     name: str

@@ -1,17 +1,17 @@
-"""Products of uniform numbers, in closed form: their logarithms are times of arrival.
+"""What is known of several uniform numbers together, and coins that hang on more than one of them.
+
+A comparison of a quantity that is made of several is a coin like one of a single number: its probability given all
+earlier answers. Products that contain each other have it in closed form (``together``). Else it lies between two
+bounds (``enclosures``); what the middle of them may be off counts as what rounding may do to the law. Where the bounds
+are too far apart, or do not tell whether an answer can come at all, the question is refused with what is missing.
+
+Products of uniform numbers, in closed form: their logarithms are times of arrival.
 
 ``-log u`` is an exponential time, so that of a product is the time at which as many have arrived one after the other.
 What is known of products of which each contains the one before it, as a cumulated product has them, is a window for
 each such time. Their joint density is ``exp(-s)``, s the last of them, so the probability is the integral of a
 polynomial, piece by piece, against an exponential: exact in as many digits as are carried. Of one product of n numbers
 it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
-
-What is known of several uniform numbers together, and coins that hang on more than one of them.
-
-A comparison of a quantity that is made of several is a coin like one of a single number: its probability given all
-earlier answers. Products that contain each other have it in closed form (``arrivals``). Else it lies between two
-bounds (``splitting``); what the middle of them may be off counts as what rounding may do to the law. Where the bounds
-are too far apart, or do not tell whether an answer can come at all, the question is refused with what is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Clocks that ring one after the other, and what is known of their order.
+"""Uniform random numbers that have no value: they are compared with numbers, and each comparison is a draw.
+
+A ``Uniform`` is never given a value. Each comparison is a coin whose probability is the share of the interval the
+uniform is still known to lie in, and narrows that interval, so that comparing the same uniform twice gives the right,
+correlated law. What may be done with one before it is compared: see ``continuous``.
+
+Clocks that ring one after the other, and what is known of their order.
 
 Each rings at a rate of its own. What is known is a forest: a clock has rung before those behind it. Given that, each
 tree rings first at the rates of all its clocks together, and once its root has rung, what is behind it goes on as if
@@ -10,12 +16,6 @@ Numbers in the place of unknown ones: what the uniform numbers of a run may have
 A program that is run again with these computes with plain floats, and comes to the same end: what it does may not hang
 on whether its numbers have a value. They lie near the ends of what is known of each, where a program that decides by
 another rule parts soonest.
-
-Uniform random numbers that have no value: they are compared with numbers, and each comparison is a draw.
-
-A ``Uniform`` is never given a value. Each comparison is a coin whose probability is the share of the interval the
-uniform is still known to lie in, and narrows that interval, so that comparing the same uniform twice gives the right,
-correlated law. What may be done with one before it is compared: see ``continuous``.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Race:
     """Which element of a row is the largest, or the smallest; of equal ones the first."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
-        """``scores`` are a row of numbers and random numbers."""
+        """``races`` are a row of numbers and random numbers."""
         self._scores, self._used = scores if largest else applied_to_many("negative", scores), False
         self._sign = 1.0 if largest else -1.0
         self._random = bool(scores.random.any())

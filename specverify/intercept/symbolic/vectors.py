@@ -1,12 +1,12 @@
-"""Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
-
-The rules are those of ``steps``, and hold for all elements together: where they would not, ``RuleDeclined`` is raised.
-
-Many random numbers at once: what ``continuous`` is for one number, in arrays.
+"""Many random numbers at once: what ``continuous`` is for one number, in arrays.
 
 ``Many`` is an array of numbers and random numbers. The random ones are monotone functions of uniform numbers that have
 no value, each of its own: one chain of steps for all of them, whose numbers are arrays. An element can always be taken
 out, as the ``Continuous`` or the number that it is, so what is not known here is done element by element.
+
+Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
+
+The rules are those of ``steps``, and hold for all elements together: where they would not, ``RuleDeclined`` is raised.
 
 What can be done with many random numbers at once: the vector rules of the table of ``elementwise``.
 
@@ -441,7 +441,7 @@ def exp(value: Many) -> Many:
 
 
 def by_rule(name: str, value: Many) -> Many:
-    """Return a function of ``monotone.RULES``."""
+    """Return a function of ``steps.RULES``."""
     return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
 
 

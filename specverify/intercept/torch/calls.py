@@ -1,16 +1,16 @@
-"""What torch makes of a function, run as the function is written: compiled, scripted, mapped over rows.
-
-Machine code draws where nobody answers. The Python it was made of is kept by torch, and is what is examined: that the
-compiler keeps what it means is not looked at. A trace is another thing: it is one path of the function, and is left as
-it is. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row where the first one began.
-
-torch's random calls, answered by ``draws``: unmodified PyTorch code becomes a program that can be enumerated.
+"""torch's random calls, answered by ``draws``: unmodified PyTorch code becomes a program that can be enumerated.
 
     with answered_by(draws):
         model.generate(...)
 
 Every random function of torch's Python interface is answered; one that is not known here raises ``NeedsValue`` naming
 the call, so that no randomness passes unnoticed. Sites name the function and the file and line that called it.
+
+What torch makes of a function, run as the function is written: compiled, scripted, mapped over rows.
+
+Machine code draws where nobody answers. The Python it was made of is kept by torch, and is what is examined: that the
+compiler keeps what it means is not looked at. A trace is another thing: it is one path of the function, and is left as
+it is. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row where the first one began.
 """
 
 from __future__ import annotations

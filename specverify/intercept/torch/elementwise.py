@@ -1,6 +1,6 @@
-"""The dtype that operands of torch are taken to before something is done with them, and what that does to 16 bits.
+"""Comparisons, reductions and arithmetic of lazy tensors, element by element: what may stay undecided stays so.
 
-Comparisons, reductions and arithmetic of lazy tensors, element by element: what may stay undecided stays so.
+The dtype that operands of torch are taken to before something is done with them, and what that does to 16 bits.
 
 Operations of torch that are made of others: what they are of random numbers, by their name in ``torch.ops.aten``.
 

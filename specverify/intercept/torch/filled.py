@@ -228,7 +228,7 @@ _MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
 _RESHAPING = ("t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "resize_",
               "resize_as_", "set_")  # fmt: skip
 RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
-"""What changes a shape in place, and writes no elements: see ``reshaped``."""
+"""What changes a shape in place, and writes no elements: see ``filled``."""
 
 
 @cache

@@ -1,9 +1,9 @@
-"""What one run draws from torch: uniforms and outcomes as lazy tensors, by the states of its generators.
-
-The random functions of torch, by their own signatures: what each of them gives in a run that is enumerated.
+"""The random functions of torch, by their own signatures: what each of them gives in a run that is enumerated.
 
 Every one of them draws in fact as well, from the same generator and with the same arguments, so that a wrong call fails
 as it does in torch.
+
+What one run draws from torch: uniforms and outcomes as lazy tensors, by the states of its generators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What is done to very many random numbers together, and to one among very many bounds.
+"""Operations of torch at a real vocabulary: on noise vectors, and on outcomes among very many that are not drawn.
+
+What is done to very many random numbers together, and to one among very many bounds.
 
 Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
 

@@ -122,7 +122,7 @@ class Known(NamedTuple):
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
+"""What answers operations of torch on lazy tensors. ``handlers`` fills it in as the package is imported.
 
 Each is called with the arguments of the operation, and returns ``Declined`` for what it does not answer.
 """

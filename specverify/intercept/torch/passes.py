@@ -1,10 +1,4 @@
-"""A digest of the content of a value: two values have one digest only if they hold the same.
-
-Every part is led by its type and its length, so that no two ways of cutting a sequence into parts agree. What has no
-content that can be read, such as a function with what it closes over, an open file or an object of an extension, has
-no digest.
-
-Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
+"""Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
 
 The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
 hidden. A remembered pass leaves the cache as the real one did. What is fed with something whose content cannot be read
@@ -12,6 +6,12 @@ is computed anew every time.
 
 A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
 see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
+
+A digest of the content of a value: two values have one digest only if they hold the same.
+
+Every part is led by its type and its length, so that no two ways of cutting a sequence into parts agree. What has no
+content that can be read, such as a function with what it closes over, an open file or an object of an extension, has
+no digest.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Tensors that are made inside ``torch.inference_mode()`` and outlive it.
-
-A tensor whose elements may be random values nobody has looked at yet.
+"""A tensor whose elements may be random values nobody has looked at yet.
 
 It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
 an operation that is not known here looks at every element first and then runs as usual, so the result is right
 whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base: that
 is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers are written without
 that: they take the place of elements, in the base and in all its views (``overwrite``).
+
+Tensors that are made inside ``torch.inference_mode()`` and outlive it.
 """
 
 from __future__ import annotations
