@@ -33,6 +33,8 @@ def ragged(side="right"):
 
 LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials, "ragged": ragged})
 IDIOMS = """
+int((P * torch.empty(3).exponential_()).argsort(descending=True)[0]) ;; (torch.rand(3).log() * P).argmax().item()
+int((P / torch.empty(3).exponential_()).sort()[1][2]) ;; int((P * torch.empty(3).exponential_()).sort()[1][2])
 bool((torch.rand(()) - 1) ** 2 < 0.25) ;; bool((torch.rand(()) - 1) ** 2 < 0.5)
 bool((torch.rand(()) - 1).square() < 0.25) ;; bool((torch.rand(()) - 1).square() < 0.5)
 bool((torch.rand(()) - 1).pow(3) < -0.001) ;; bool((torch.rand(()) - 1).pow(3) > -0.001)

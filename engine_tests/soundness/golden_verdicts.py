@@ -4,7 +4,7 @@
     golden_verdicts.py write FILE [GROUP ...]     judge the groups, all unless some are named, and add lines to FILE
     golden_verdicts.py compare BEFORE AFTER       list every verdict that differs; exit status 1 unless all were decided
 
-``write --every N`` judges every N-th subject alone, and ``compare --common`` the subjects that both files have.
+``write FILE GROUP --every N`` judges every N-th subject, and ``compare --common`` the subjects that both files have.
 
 FILE has a line of JSON a subject: (subject, check) -> status and refusal, and the CPU seconds. A verdict that leaves
 UNKNOWN is *decided*; each other difference is a *change*. A second run with the same FILE continues where the first one

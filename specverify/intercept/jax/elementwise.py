@@ -20,8 +20,8 @@ from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, is_open, known
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.finite import MOST_OUTCOMES, is_whole
+from specverify.intercept.symbolic.elementwise import applied, whole_part
+from specverify.intercept.symbolic.finite import is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.primitive import Family
 from specverify.intercept.symbolic.primitives import OF_JAX, names_of, rules_of
@@ -178,21 +178,13 @@ def _whole_part(name: str) -> Handler:
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         def one(element: Any) -> Any:
             if isinstance(element, SYMBOLIC) and name != "sign":
-                return whole_part(name, element)
+                return whole_part(name, element, caller())
             place = caller()
             return Deferred(lambda: placed(place, lambda: applied(name, number(element))))
 
         return each(one, operands, result.shape)
 
     return handler
-
-
-def whole_part(name: str, element: Any) -> Any:
-    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
-    low, high = element.ends()
-    place = caller()
-    few = high - low <= MOST_OUTCOMES
-    return Deferred(lambda: placed(place, lambda: applied(name, element))) if few else applied(name, element)
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -325,7 +317,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
         return element
     if to == np.bool_:
         return Truth(lambda: int(answered("not_equal", element, 0.0)))
-    return element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
+    return element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element, caller())
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

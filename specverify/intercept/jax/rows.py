@@ -19,12 +19,12 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax.arrays import Truth, concrete, elements_of, number, placed
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
-from specverify.intercept.refusals import Declined, tried
+from specverify.intercept.refusals import Declined
 from specverify.intercept.symbolic.continuous import MOST_ORDERED, Continuous, Extreme, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, is_open, known
 from specverify.intercept.symbolic.elementwise import applied
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
-from specverify.intercept.symbolic.races import ranked, winner
+from specverify.intercept.symbolic.races import ranked_from_either_end, winner
 from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.unpatched import array, empty
 
@@ -172,26 +172,14 @@ def _order(row: list[Any], ranks: range, *, largest: bool) -> tuple[list[Any], l
     entries = [number(element) for element in row]
 
     def ask(rank: int) -> int:
-        return int(placed(place, lambda: _ranked(entries, rank, place, largest=largest)))
+        return int(
+            placed(
+                place, lambda: ranked_from_either_end(entries, rank, largest=largest, first_of_ties=True, place=place)
+            )
+        )
 
     places = [Deferred(partial(ask, rank)) for rank in ranks]
     return places, [_value(entries, rank, largest=largest) for rank in ranks]
-
-
-def _ranked(entries: list[Any], rank: int, place: str, *, largest: bool) -> int:
-    """Return what comes at a rank: where it is no race from this end, as what comes at a rank from the other end."""
-    numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
-    if len(set(numbers)) < len(numbers):
-        return ranked(entries, rank, largest=largest, first_of_ties=True, place=place)
-    try:
-        with tried():
-            return ranked(entries, rank, largest=largest, first_of_ties=True, place=place)
-    except NeedsValue as refused:
-        try:
-            with tried():
-                return ranked(entries, len(entries) - 1 - rank, largest=not largest, place=place)
-        except NeedsValue:
-            raise refused.again() from None
 
 
 def _entry(order: Deferred, rank: int) -> int:

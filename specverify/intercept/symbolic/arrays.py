@@ -34,7 +34,7 @@ from specverify.intercept.symbolic.numbers import (
     wrapped,
 )
 from specverify.intercept.symbolic.primitives import PRIMITIVES
-from specverify.intercept.symbolic.races import ranked, winner
+from specverify.intercept.symbolic.races import ranked_from_either_end, winner
 from specverify.intercept.symbolic.uniform import NeedsValue, refusal
 from specverify.laws import rounding
 
@@ -92,7 +92,9 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
     for index in np.ndindex(*rows.shape[:-1]):
         entries, length = _entries(rows[index]), rows.shape[-1]
         number = length if first is None else first
-        order = [int(asked(ranked, entries, rank, largest=False)) for rank in range(min(number, length))]
+        order = [
+            int(asked(ranked_from_either_end, entries, rank, largest=False)) for rank in range(min(number, length))
+        ]
         found[index] = [*order, *(at for at in range(length) if at not in order)]
     return found if axis is None else np.moveaxis(found, -1, axis)
 

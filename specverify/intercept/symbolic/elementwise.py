@@ -20,7 +20,8 @@ import numpy as np
 from specverify.intercept.refusals import Declined, RuleDeclined, is_declined, tried
 from specverify.intercept.symbolic import algebra, vectors
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.deferred import Deferred
+from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
 from specverify.intercept.symbolic.primitive import Blank, Family, Primitive, Result, Rounding, Rule, table
 from specverify.intercept.symbolic.steps import MonotoneStep
 from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
@@ -218,6 +219,21 @@ def applied(name: str, *operands: Any) -> Any:
         return row.scalar(*given) if is_declined(found) else found  # type: ignore[operator]  # none is blank
     with np.errstate(all="ignore"):
         return (row.numbers or getattr(np, name))(*map(np.float64, operands)).item()
+
+
+def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
+    """Return a whole part of a random number: drawn when the value is needed, where it is one of few.
+
+    A refusal then names ``place``, the line that asked for the whole part.
+    """
+
+    def drawn() -> Any:
+        try:
+            return applied(name, element)
+        except NeedsValue as refused:
+            raise refused.at(place) from None
+
+    return Deferred(drawn) if algebra.whole_parts_are_few(element) else applied(name, element)
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:

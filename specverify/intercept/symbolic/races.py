@@ -284,6 +284,24 @@ def ranked(
     return _order(scores, rank + 1, place, first_of_ties=first_of_ties)[rank]
 
 
+def ranked_from_either_end(
+    entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
+) -> int:
+    """Return the same; where it is no race from this end, as what comes at a place of the order from the other one."""
+    numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
+    if len(set(numbers)) < len(numbers):
+        return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
+    try:
+        with tried():
+            return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
+    except NeedsValue as refused:
+        try:
+            with tried():
+                return ranked(entries, len(entries) - 1 - rank, largest=not largest, place=place)
+        except NeedsValue:
+            raise refused.again() from None
+
+
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
     """Return the index of a number that no random one reaches, if there is one."""
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}

@@ -25,14 +25,14 @@ from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
-from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.elementwise import applied, whole_part
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.large import at_large_now
 from specverify.intercept.symbolic.primitive import Family, Result, Rounding
 from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, names_of, names_with
 from specverify.intercept.torch.alternatives import only_source
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like
-from specverify.intercept.torch.views import converted, whole_part
+from specverify.intercept.torch.views import converted
 from specverify.intercept.unpatched import broadcast_arrays, empty, expand_dims, moveaxis
 from specverify.laws import rounding
 
@@ -170,7 +170,7 @@ def whole_parts(name: str) -> Handler:
             found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
             return lazy_like(tensor, found)
         return lazy_like(
-            tensor, each(lambda e: whole_part(e, name) if isinstance(e, SYMBOLIC) else applied(name, known(e)), tensor)
+            tensor, each(lambda e: whole_part(name, e) if isinstance(e, SYMBOLIC) else applied(name, known(e)), tensor)
         )
 
     return handler

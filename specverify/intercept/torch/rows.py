@@ -18,7 +18,7 @@ from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import Deferred, Drawn, Law, known
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
-from specverify.intercept.symbolic.races import law_of_winner, ranked, winner
+from specverify.intercept.symbolic.races import law_of_winner, ranked_from_either_end, winner
 from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.torch.elementwise import ONE_DRAW, Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.tensors import SymbolicTensor, holds, is_settled, lazy_like
@@ -237,7 +237,7 @@ def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable:
         return _placed(
             "torch.sort or topk",
             place,
-            lambda: ranked(entries, rank, largest=largest, first_of_ties=stable, place=place),
+            lambda: ranked_from_either_end(entries, rank, largest=largest, first_of_ties=stable, place=place),
         )
 
     return found

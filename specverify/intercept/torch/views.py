@@ -15,13 +15,13 @@ import torch
 
 from specverify.intercept import float_calls
 from specverify.intercept.refusals import Declined
-from specverify.intercept.symbolic.algebra import narrowed, whole_parts_are_few
+from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
-from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.elementwise import whole_part
 from specverify.intercept.symbolic.finite import is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
+from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
     View,
@@ -194,17 +194,12 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))
     if dtype.is_floating_point:
         return narrowed(element, str(dtype).removeprefix("torch."))
-    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part(element, "trunc")
+    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
     (least, most, _), (low, high) = _ends(dtype), element.ends()
     beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)
     if least - 1 < low and not beyond:
         return part
     return Deferred(lambda: torch.tensor(float(known(part)), dtype=torch.float64).to(dtype).item())
-
-
-def whole_part(element: Symbolic, name: str) -> Any:
-    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
-    return Deferred(lambda: applied(name, element)) if whole_parts_are_few(element) else applied(name, element)
 
 
 def moving(function: Any, *data: int) -> Callable[..., Any]:
